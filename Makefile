@@ -1,0 +1,64 @@
+# Every verb sets up what it needs. `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTEST := .venv/bin/python -m pytest
+# Tests that start no server of their own and need no other environment.
+PLAIN := tests --ignore=tests/docs --ignore=tests/interop
+OLDEST_PYSPARK := pyspark==4.2.0
+NEWEST_PYSPARK := pyspark==4.3.0
+
+.PHONY: help setup demo test test-more test-all check fmt bench docs \
+        .venv .venv-oldest .venv-pypaimon need-java
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv need-java ## make .venv with lakelog and its tools in it
+	@echo "ready: .venv/bin/lakelog --help"
+
+demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
+	.venv/bin/lakelog demo $(ARGS)
+
+test: .venv need-java ## all tests that need no server (ARGS go to pytest)
+	$(PYTEST) -n 2 -m "not spark and not kafka" $(PLAIN) $(ARGS)
+	$(PYTEST) -m "spark and not kafka" $(PLAIN) $(ARGS)
+
+check: .venv ## format, lint, types, imports, spelling
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/codespell
+
+test-all: test test-more ## test, then everything else: real Kafka, docs, oldest PySpark, other engines
+
+test-more: export LAKELOG_NO_SKIPS := 1
+test-more: .venv .venv-oldest .venv-pypaimon need-java
+	$(PYTEST) -m kafka $(PLAIN)
+	$(PYTEST) tests/docs
+	.venv-oldest/bin/python -m pytest -m "spark and not kafka" tests/spark
+	LAKELOG_PYPAIMON=$(CURDIR)/.venv-pypaimon/bin/python $(PYTEST) tests/interop
+
+bench: .venv need-java ## measure latency and throughput (ARGS go to benchmarks/run.py)
+	.venv/bin/python benchmarks/run.py $(ARGS)
+
+docs: .venv ## write the generated pages of docs/reference
+	.venv/bin/python scripts/generate_reference.py
+
+fmt: .venv ## format the code
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+.venv:
+	@scripts/environment .venv -e '.[all,dev]' '$(NEWEST_PYSPARK)'
+
+.venv-oldest:
+	@scripts/environment .venv-oldest -e '.[all,dev]' '$(OLDEST_PYSPARK)'
+
+.venv-pypaimon:
+	@scripts/environment .venv-pypaimon 'pypaimon==2.1.*'
+
+need-java:
+	@scripts/need_java

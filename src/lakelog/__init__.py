@@ -1,0 +1,30 @@
+"""lakelog: one table, two speeds: a log for seconds and files for minutes, on Spark, in Python.
+
+``lakelog.connect(warehouse="./warehouse")`` is the way in. Nothing heavy is imported before it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.errors import LakelogError
+from lakelog.options.registry import Registry
+
+if TYPE_CHECKING:
+    from lakelog.lake import Lake, Table, connect
+
+__all__ = ["Lake", "LakelogError", "Table", "__version__", "connect"]
+
+__version__: Final = "0.1.0"
+
+_LATE: Final[Registry[Any]] = Registry(
+    "name in lakelog",
+    {"connect": "lakelog.lake:connect", "Lake": "lakelog.lake:Lake", "Table": "lakelog.lake:Table"},
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads ``connect``, ``Lake`` and ``Table`` when they are asked for, so that ``import lakelog`` is instant."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'lakelog' has no attribute '{name}'")
+    return _LATE.load(name)

@@ -1,0 +1,74 @@
+"""What every catalog answers: databases, tables, and where they lie."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.io.file_io import FileIO
+from lakelog.spec.schema import TableSchema
+
+DEFAULT_DATABASE: Final = "default"
+"""The one database that need not be created."""
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A table's name: database and table."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True)
+class TableLocation:
+    """A table as it was when it was loaded; frozen and picklable, so that it travels to Spark executors."""
+
+    identifier: Identifier
+    path: str
+    schema: TableSchema
+    io: FileIO
+
+
+class Catalog(ABC):
+    """Databases and tables of one warehouse. Every change is atomic: it happened, or it did not."""
+
+    @abstractmethod
+    def list_databases(self) -> list[str]:
+        """Names of the databases, sorted."""
+
+    @abstractmethod
+    def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        """Makes a database. Raises AlreadyExists, InvalidRequest for a name that cannot be one."""
+
+    @abstractmethod
+    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        """Removes a database, with its tables only when ``cascade``. Raises NotFound, InvalidRequest (not empty)."""
+
+    @abstractmethod
+    def list_tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted. Raises NotFound."""
+
+    @abstractmethod
+    def table_path(self, identifier: Identifier) -> str:
+        """The directory that a table of this name has or would have. Raises InvalidRequest for a bad name."""
+
+    @abstractmethod
+    def load_table(self, identifier: Identifier) -> TableLocation:
+        """The table with its newest schema. Raises NotFound with the nearest name."""
+
+    @abstractmethod
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        """Makes a table with this first schema; of several who try at once one wins.
+
+        Raises AlreadyExists (unless ``if_not_exists``, which answers with the table that is there), NotFound when
+        the database is missing (``default`` is made), InvalidRequest for a bad name, CommitUnknown.
+        """
+
+    @abstractmethod
+    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
+        """Removes a table with all its files. Raises NotFound."""

@@ -1,0 +1,112 @@
+"""The command ``lakelog``: finds the subcommand, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import click
+
+from lakelog import errors
+from lakelog.cli.process import Process
+from lakelog.errors import InvalidRequest, LakelogError, NotFound
+from lakelog.options.registry import Registry
+
+COMMANDS: Final[Registry[click.Command]] = Registry(
+    "command",
+    {
+        "sql": "lakelog.cli.sql:sql",
+        "tail": "lakelog.cli.tail:tail",
+        "tables": "lakelog.cli.tables:tables",
+        "describe": "lakelog.cli.describe:describe",
+        "demo": "lakelog.cli.demo:demo",
+    },
+)
+"""Every subcommand. Its module is loaded when it is called, which keeps ``lakelog --help`` instant."""
+
+_SUMMARIES: Final = {
+    "sql": "Run SQL statements and print their rows.",
+    "tail": "Print the changes of a table as its log receives them.",
+    "tables": "List the tables of a warehouse.",
+    "describe": "Show the columns of a table.",
+    "demo": "Stream a year of flights through one table and measure it.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group of commands that lists them without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the registry."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the module of one command; None when there is no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = COMMANDS.load(cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the list of commands for ``--help``."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUMMARIES[name]) for name in COMMANDS])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lakelog")
+@click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own messages (before the command).")
+@click.pass_context
+def lakelog(ctx: click.Context, debug: bool) -> None:
+    """One table, two speeds: a log for seconds and files for minutes."""
+    ctx.ensure_object(Process).debug = debug
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command of this process and exits: 0 done, 2 a wrong request, 130 interrupted, 1 anything else."""
+    process = Process(owned=True)
+    try:
+        answer = lakelog.main(args=arguments, prog_name="lakelog", standalone_mode=False, obj=process)
+        code = answer if isinstance(answer, int) else 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; that is its way to say "enough".
+        process.drop_output()
+        code = 0
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as wrong:
+        click.echo(f"error: {wrong.format_message()}", err=True)
+        code = wrong.exit_code
+    except Exception as failure:
+        if process.debug:
+            traceback.print_exception(failure)
+        failure = cause_in_text(failure)
+        click.echo(f"error: {one_line(failure)}", err=True)
+        code = exit_code(failure)
+    sys.exit(code)
+
+
+def cause_in_text(failure: Exception) -> Exception:
+    """The lakelog error that a Spark task raised: Spark carries it only as the last line of a traceback in its text."""
+    if isinstance(failure, LakelogError):
+        return failure
+    found = re.findall(r"^lakelog\.errors\.(\w+): (.+)$", str(failure), re.MULTILINE)
+    kind = getattr(errors, found[-1][0], None) if found else None
+    return failure if kind is None else kind(found[-1][1])
+
+
+def exit_code(failure: Exception) -> int:
+    """2 when the caller has to change the request, 1 otherwise."""
+    return 2 if isinstance(failure, InvalidRequest | NotFound) else 1
+
+
+def one_line(failure: Exception) -> str:
+    """The text of an error in one line; the first line with its class for errors that are not lakelog's."""
+    text = str(failure).strip()
+    if isinstance(failure, LakelogError):
+        return " ".join(text.split())
+    return f"{type(failure).__name__}: {text.splitlines()[0]}" if text else type(failure).__name__

@@ -1,0 +1,194 @@
+"""Rows on stdout: as a table for people, as JSON lines or CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any, Final, TextIO
+
+import click
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+_JSON_OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+_UNLIMITED: Final = 100_000
+"""Width of a table that goes to a file or a pipe: nothing is folded."""
+
+
+class RowPrinter(ABC):
+    """Prints the results of one command, one after the other, each in one or many chunks of rows."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self._results = 0
+
+    def print_result(self, chunks: Iterable[pa.Table], limit: int | None = None) -> int:
+        """Prints the rows of one result as they come, at most ``limit``, and returns how many."""
+        printed = 0
+        for chunk in first_rows(chunks, limit):
+            self._print_chunk(chunk, first=printed == 0)
+            self._stream.flush()
+            printed += chunk.num_rows
+        self._results += 1
+        return printed
+
+    @abstractmethod
+    def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
+        """Prints rows; ``first`` says that they are the first of their result."""
+
+
+class JsonLinesPrinter(RowPrinter):
+    """One JSON object a row and nothing else.
+
+    Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``, a map with text
+    keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings.
+    """
+
+    def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
+        names = chunk.column_names
+        lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_JSON_OPTIONS) for row in plain_rows(chunk)]
+        self._stream.write(b"".join(lines).decode())
+
+
+class CsvPrinter(RowPrinter):
+    """A header and one line a row; a null is an empty field, a nested value is JSON."""
+
+    def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
+        writer = csv.writer(self._stream, lineterminator="\n")
+        if first:
+            if self._results:
+                self._stream.write("\n")
+            writer.writerow(chunk.column_names)
+        writer.writerows([_as_text(value, null="") for value in row] for row in plain_rows(chunk))
+
+
+class TablePrinter(RowPrinter):
+    """A table drawn with lines; further chunks of a stream keep the columns of the first."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._widths: list[int] = []
+
+    def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
+        rows = [[_as_text(value, null="null") for value in row] for row in plain_rows(chunk)]
+        if first:
+            self._widths = [
+                max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(chunk.column_names)
+            ]
+        drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
+        for name, kind, width in zip(chunk.column_names, chunk.schema.types, self._widths, strict=True):
+            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+            drawn.add_column(name, justify="right" if right else "left", min_width=width, overflow="fold")
+        for row in rows:
+            drawn.add_row(*row)
+        room = None if self._stream.isatty() else _UNLIMITED
+        console = Console(file=self._stream, width=room, markup=False, emoji=False, highlight=False)
+        if first and self._results:
+            console.print()
+        console.print(drawn)
+
+
+PRINTERS: Final[dict[str, type[RowPrinter]]] = {
+    "table": TablePrinter,
+    "jsonl": JsonLinesPrinter,
+    "csv": CsvPrinter,
+}
+
+format_option = click.option(
+    "--format", "format_name", type=click.Choice(list(PRINTERS)), default="table", show_default=True,
+    help="How rows are printed.",
+)  # fmt: skip
+warehouse_option = click.option(
+    "--warehouse", default="./warehouse", envvar="LAKELOG_WAREHOUSE", show_default=True, show_envvar=True,
+    metavar="DIR", help="Where the tables lie.",
+)  # fmt: skip
+limit_option = click.option("--limit", type=click.IntRange(min=1), help="Stop after so many rows.")
+
+
+def first_rows(chunks: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
+    """The chunks cut to ``limit`` rows in total; asks for no chunk more than it needs."""
+    left = math.inf if limit is None else limit
+    for chunk in chunks:
+        cut = chunk if chunk.num_rows <= left else chunk.slice(0, int(left))
+        left -= cut.num_rows
+        yield cut
+        if left <= 0:
+            return
+
+
+def plain_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples of values that JSON knows, or dates and times."""
+    return zip(*(_plain_column(column) for column in table.columns), strict=True)
+
+
+def _plain_column(column: pa.ChunkedArray) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        # Only the label of the zone changes; Python then needs no time zone database.
+        column = column.cast(pa.timestamp(kind.unit, tz="UTC"))
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        # Python's datetime has no nanoseconds.
+        values: list[Any] = pc.replace_substring(column.cast(pa.string()), " ", "T").to_pylist()
+        return values
+    values = column.to_pylist()
+    change = _plain_value(kind)
+    return values if change is None else [None if value is None else change(value) for value in values]
+
+
+def _plain_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """How a value of this type becomes one that JSON knows; None when it already is one."""
+    if pa.types.is_floating(kind):
+        return lambda value: value if math.isfinite(value) else _not_finite(value)
+    if pa.types.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return lambda value: "0x" + value.hex()
+    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
+        return str
+    if pa.types.is_map(kind):
+        key, item = _plain_or_none(kind.key_type), _plain_or_none(kind.item_type)
+        pairs = dict if pa.types.is_string(kind.key_type) else _list_of_lists
+        return lambda value: pairs([(key(k), item(v)) for k, v in value])
+    if pa.types.is_struct(kind):
+        fields = {kind.field(at).name: _plain_or_none(kind.field(at).type) for at in range(kind.num_fields)}
+        return lambda value: {name: change(value[name]) for name, change in fields.items()}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        element = _plain_or_none(kind.value_type)
+        return lambda value: [element(one) for one in value]
+    return None
+
+
+def _plain_or_none(kind: pa.DataType) -> Callable[[Any], Any]:
+    change = _plain_value(kind)
+    if change is None:
+        return lambda value: value
+    return lambda value: None if value is None else change(value)
+
+
+def _list_of_lists(pairs: list[tuple[Any, Any]]) -> list[list[Any]]:
+    return [[key, value] for key, value in pairs]
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _as_text(value: Any, null: str) -> str:
+    if value is None:
+        return null
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | dict | list):
+        return orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode()
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z).decode().strip('"')

@@ -1,0 +1,98 @@
+"""Every error of lakelog, sorted by what the caller does next.
+
+::
+
+    LakelogError                      what the caller does
+      InvalidRequest (ValueError)     correct the call
+        InvalidOption                 correct the option (key, value and a suggestion are named)
+        InvalidSchema                 correct the columns or the rows
+        UnsupportedStatement          write the statement another way
+        UnsupportedFeature            the table uses something that lakelog does not write (or read)
+      NotFound                        the name, snapshot or offset does not exist
+        OffsetExpired                 start from a snapshot instead
+      AlreadyExists                   choose another name, or use what exists
+      CommitConflict     (retriable)  take the newest snapshot, do it again
+      CommitUnknown                   ask by commit identifier before doing it again
+      Fenced                          somebody newer owns this: stop this writer
+      Unavailable        (retriable)  storage or log is away: the same call again later
+      Corrupt                         bytes are not what the format says
+      NotInstalled                    run the pip command in the text
+      InternalError                   a bug: please report
+
+The text of an error may change, its class may not. Every error survives pickle, because Spark
+carries errors between machines.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LakelogError(Exception):
+    """Base of all errors that lakelog raises on purpose."""
+
+    retriable: ClassVar[bool] = False
+
+
+class InvalidRequest(LakelogError, ValueError):
+    """The call itself is wrong; correct it."""
+
+
+class InvalidOption(InvalidRequest):
+    """An option has an unknown key or a value that does not fit."""
+
+
+class InvalidSchema(InvalidRequest):
+    """Columns or rows do not fit the table."""
+
+
+class UnsupportedStatement(InvalidRequest):
+    """The statement cannot be understood or is not supported."""
+
+
+class UnsupportedFeature(InvalidRequest):
+    """The table uses a feature of the format that lakelog does not know; nothing was changed."""
+
+
+class NotFound(LakelogError, LookupError):
+    """A catalog, database, table, snapshot, tag or offset does not exist."""
+
+
+class OffsetExpired(NotFound):
+    """The log no longer holds this offset; the table still has the rows in files."""
+
+
+class AlreadyExists(LakelogError):
+    """Something with this name exists."""
+
+
+class CommitConflict(LakelogError):
+    """Another commit changed what this one was built on."""
+
+    retriable = True
+
+
+class CommitUnknown(LakelogError):
+    """The answer to a commit was lost; look it up by commit user and identifier."""
+
+
+class Fenced(LakelogError):
+    """Another writer owns what this one was writing."""
+
+
+class Unavailable(LakelogError):
+    """Storage or log cannot be reached now."""
+
+    retriable = True
+
+
+class Corrupt(LakelogError):
+    """Bytes are not what the format says."""
+
+
+class NotInstalled(LakelogError, ImportError):
+    """An optional part is missing; the text holds the command that installs it."""
+
+
+class InternalError(LakelogError):
+    """Something that cannot happen has happened."""

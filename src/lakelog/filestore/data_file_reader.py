@@ -1,0 +1,147 @@
+"""Reads one data file as rows of the table's schema, whatever schema and format it was written with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.filter import Predicate, all_of, conjuncts
+from lakelog.filestore.paths import TablePaths
+from lakelog.filestore.schemas import Schemas
+from lakelog.format import format_of
+from lakelog.io.file_io import FileIO
+from lakelog.spec.arrow import arrow_schema, arrow_type
+from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
+from lakelog.spec.types import AtomicType, DataField, DataType
+
+SYSTEM_COLUMNS: Final = (SEQUENCE_NUMBER.name, VALUE_KIND.name)
+
+_BATCH_ROWS: Final = 65536
+_PUSHED_ROOTS: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "CHAR", "DATE", "DOUBLE")
+"""Types whose values in a Parquet file are those of the column, so that a filter means the same there."""
+
+_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_CASTS: Final = {
+    **{root: (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR") for root in _WHOLE},
+    "FLOAT": ("DOUBLE",),
+    "DECIMAL": ("DECIMAL",),
+    "CHAR": ("CHAR", "VARCHAR"),
+    "VARCHAR": ("CHAR", "VARCHAR"),
+    "BINARY": ("BINARY", "VARBINARY"),
+    "VARBINARY": ("BINARY", "VARBINARY"),
+    "DATE": ("TIMESTAMP",),
+    "TIMESTAMP": ("TIMESTAMP",),
+    "TIMESTAMP_LTZ": ("TIMESTAMP_LTZ",),
+    "TIME": ("TIME",),
+}
+"""Type in the file → types that the column may have now."""
+
+
+@dataclass(frozen=True)
+class DataFileReader:
+    """Reads the data files of one table."""
+
+    io: FileIO
+    paths: TablePaths
+    schemas: Schemas
+
+    def read(
+        self,
+        partition: bytes,
+        bucket: int,
+        file: DataFileMeta,
+        columns: Sequence[str],
+        system_columns: bool = False,
+        filter: Predicate | None = None,
+        batch_rows: int = _BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the table columns ``columns``, then ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` if asked for.
+
+        Columns are found by field id in the schema that the file was written with: one that the file does not have
+        is NULL, one that had another type is cast. Files of tables without a primary key number their rows on from the
+        smallest sequence number of their meta. ``filter`` drops some rows that do not match, not all. Raises
+        NotFound, Corrupt, UnsupportedFeature for a change of type that lakelog does not follow.
+        """
+        table = self.paths.schema
+        written = self.schemas.get(file.schema_id)
+        if file.write_cols is not None and set(file.write_cols) < set(written.field_names):
+            raise UnsupportedFeature(f"data file '{file.file_name}' holds only some columns: data evolution is not known")
+        sources = {f.id: f for f in written.fields}
+        wanted = [(field, sources.get(field.id)) for field in table.select(columns)]
+        names = [source.name for _, source in wanted if source is not None]
+        system = SYSTEM_COLUMNS if system_columns and table.is_keyed else ()
+        counted = [] if names or system else [written.fields[0].name]
+        target = row_schema(table, columns, system_columns)
+        path = self.paths.data_file(partition, bucket, file)
+        format_ = format_of(file.file_name)
+        pushed = _pushed(filter, wanted) if format_.name == "parquet" else None
+        expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.fields))
+        next_sequence = file.min_sequence_number
+        for batch in format_.read(
+            self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written)
+        ):
+            arrays = [_column(batch, field, source) for field, source in wanted]
+            arrays += [batch.column(name) for name in system]
+            if system_columns and not system:
+                arrays += _numbered(next_sequence, batch.num_rows)
+                next_sequence += batch.num_rows
+            yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
+
+
+def row_schema(table: TableSchema, columns: Sequence[str], system_columns: bool) -> pa.Schema:
+    """The Arrow schema of rows read from files."""
+    fields = table.select(columns)
+    return arrow_schema((*fields, SEQUENCE_NUMBER, VALUE_KIND) if system_columns else fields)
+
+
+def same_type(one: DataType, other: DataType) -> bool:
+    """Whether values are the same; NULL or not does not matter."""
+    return one.with_nullable(True) == other.with_nullable(True)
+
+
+def _pushed(
+    filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]
+) -> Predicate | None:
+    """The part of a filter that a Parquet reader decides right, with the file's column names."""
+    names = {
+        field.name: source.name
+        for field, source in wanted
+        if source is not None
+        and same_type(field.type, source.type)
+        and isinstance(field.type, AtomicType)
+        and field.type.root in _PUSHED_ROOTS
+    }
+    return all_of(p.renamed(names) for p in conjuncts(filter) if p.columns <= names.keys())
+
+
+def _column(batch: pa.RecordBatch, field: DataField, source: DataField | None) -> pa.Array:
+    wanted = arrow_type(field.type)
+    if source is None:
+        return pa.nulls(batch.num_rows, wanted)
+    column = batch.column(source.name)
+    if not same_type(field.type, source.type):
+        return _evolved(column, source.type, field.type, field.name)
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _evolved(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Array:
+    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType) and new.root in _CASTS.get(old.root, ())):
+        raise UnsupportedFeature(
+            f"column '{name}' was {old.to_json()} and is {new.to_json()} now: lakelog does not know this change of type"
+        )
+    if old.root in _WHOLE and new.root == "DECIMAL":
+        column = column.cast(pa.decimal128(19, 0))
+    # like the format's own readers: digits that the new type has no room for are cut
+    return column.cast(arrow_type(new), safe=False)
+
+
+def _numbered(first: int, rows: int) -> list[pa.Array]:
+    numbers = np.arange(first, first + rows, dtype=np.int64)
+    return [pa.array(numbers), pa.array(np.zeros(rows, dtype=np.int8))]

@@ -1,0 +1,359 @@
+"""Predicates over table columns: a small tree that prunes files and filters rows; travels to executors as it is."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidRequest
+
+_OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_OPPOSITES: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """What is known of a column in some rows; None means unknown."""
+
+    low: Any = None
+    high: Any = None
+    null_count: int | None = None
+    row_count: int | None = None
+
+    @property
+    def only_nulls(self) -> bool:
+        """Whether every row is NULL here."""
+        return self.null_count is not None and self.null_count == self.row_count
+
+
+Bounds = Mapping[str, ColumnBounds]
+_UNKNOWN: Final = ColumnBounds()
+
+
+class Predicate(ABC):
+    """A condition on the columns of one row, with SQL's rules for NULL: only what is true matches.
+
+    A ``datetime`` without zone, compared with a column with zone, is local time, as everywhere in Python.
+    """
+
+    @property
+    @abstractmethod
+    def columns(self) -> frozenset[str]:
+        """Names of the columns it looks at."""
+
+    @abstractmethod
+    def may_match(self, bounds: Bounds) -> bool:
+        """False only if no row within these bounds can match; columns without bounds are unknown."""
+
+    @abstractmethod
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        """The condition as an Arrow expression over columns of these types."""
+
+    @abstractmethod
+    def negated(self) -> Predicate:
+        """The condition that is true exactly where this one is false (not where it is NULL)."""
+
+    @abstractmethod
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        """The same condition on columns with other names."""
+
+
+@dataclass(frozen=True, init=False)
+class And(Predicate):
+    """All parts are true; without parts it always is."""
+
+    parts: tuple[Predicate, ...]
+
+    def __init__(self, *parts: Predicate) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(p.columns for p in self.parts))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        return all(p.may_match(bounds) for p in self.parts)
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        return _joined(operator.and_, self.parts, schema, True)
+
+    def negated(self) -> Predicate:
+        return Or(*(p.negated() for p in self.parts))
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return And(*(p.renamed(names) for p in self.parts))
+
+
+@dataclass(frozen=True, init=False)
+class Or(Predicate):
+    """Some part is true."""
+
+    parts: tuple[Predicate, ...]
+
+    def __init__(self, *parts: Predicate) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(p.columns for p in self.parts))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        return any(p.may_match(bounds) for p in self.parts)
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        return _joined(operator.or_, self.parts, schema, False)
+
+    def negated(self) -> Predicate:
+        return And(*(p.negated() for p in self.parts))
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return Or(*(p.renamed(names) for p in self.parts))
+
+
+@dataclass(frozen=True)
+class Not(Predicate):
+    """The part is false."""
+
+    part: Predicate
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.part.columns
+
+    def may_match(self, bounds: Bounds) -> bool:
+        return isinstance(self.part, StartsWith) or self.part.negated().may_match(bounds)
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        if isinstance(self.part, StartsWith):
+            return ~self.part.to_arrow(schema)
+        return self.part.negated().to_arrow(schema)
+
+    def negated(self) -> Predicate:
+        return self.part
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return Not(self.part.renamed(names))
+
+
+@dataclass(frozen=True)
+class Compare(Predicate):
+    """``column op value``; ``op`` is one of ``= != < <= > >=``. A value of None matches no row."""
+
+    column: str
+    op: str
+    value: Any
+
+    def __post_init__(self) -> None:
+        if self.op not in _OPERATORS:
+            raise InvalidRequest(f"unknown operator '{self.op}' on column '{self.column}': use {', '.join(_OPERATORS)}")
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        known = bounds.get(self.column, _UNKNOWN)
+        if self.value is None or known.only_nulls:
+            return False
+        low, high = _order(known.low, self.value), _order(known.high, self.value)
+        if self.op == "=":
+            return low not in (1,) and high not in (-1,)
+        if self.op == "!=":
+            return not (low == 0 and high == 0)
+        if self.op in ("<", "<="):
+            return low is None or low < 0 or (low == 0 and self.op == "<=")
+        return high is None or high > 0 or (high == 0 and self.op == ">=")
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        if self.value is None:
+            return pc.scalar(False)
+        return _OPERATORS[self.op](pc.field(self.column), _literal(self.value, _type_of(self.column, schema)))
+
+    def negated(self) -> Predicate:
+        return Compare(self.column, _OPPOSITES[self.op], self.value)
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return replace(self, column=names.get(self.column, self.column))
+
+
+@dataclass(frozen=True)
+class In(Predicate):
+    """The column has one of the values; a value of None matches no row."""
+
+    column: str
+    values: tuple[Any, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        return any(p.may_match(bounds) for p in self._equals())
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        kind = _type_of(self.column, schema)
+        literals = [_literal(v, kind) for v in self.values if v is not None]
+        if not literals:
+            return pc.scalar(False)
+        if len({s.type for s in literals}) == 1 and literals[0].type == kind:
+            return pc.field(self.column).isin(pa.array(literals, kind))
+        return _joined(operator.or_, self._equals(), schema, False)
+
+    def negated(self) -> Predicate:
+        if None in self.values:
+            return Or()
+        return And(*(p.negated() for p in self._equals()))
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return replace(self, column=names.get(self.column, self.column))
+
+    def _equals(self) -> tuple[Compare, ...]:
+        return tuple(Compare(self.column, "=", v) for v in self.values if v is not None)
+
+
+@dataclass(frozen=True)
+class IsNull(Predicate):
+    """The column is NULL (or, with ``expected`` false, is not)."""
+
+    column: str
+    expected: bool = True
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        known = bounds.get(self.column, _UNKNOWN)
+        return known.null_count != 0 if self.expected else not known.only_nulls
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        field = pc.field(self.column)
+        return field.is_null() if self.expected else field.is_valid()
+
+    def negated(self) -> Predicate:
+        return replace(self, expected=not self.expected)
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return replace(self, column=names.get(self.column, self.column))
+
+
+@dataclass(frozen=True)
+class StartsWith(Predicate):
+    """Text that begins with ``prefix``."""
+
+    column: str
+    prefix: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def may_match(self, bounds: Bounds) -> bool:
+        known = bounds.get(self.column, _UNKNOWN)
+        if known.only_nulls:
+            return False
+        too_high = isinstance(known.low, str) and known.low[: len(self.prefix)] > self.prefix
+        too_low = isinstance(known.high, str) and known.high < self.prefix
+        return not (too_high or too_low)
+
+    def to_arrow(self, schema: pa.Schema) -> pc.Expression:
+        return pc.starts_with(pc.field(self.column), pattern=self.prefix)
+
+    def negated(self) -> Predicate:
+        return Not(self)
+
+    def renamed(self, names: Mapping[str, str]) -> Predicate:
+        return replace(self, column=names.get(self.column, self.column))
+
+
+def all_of(predicates: Iterable[Predicate]) -> Predicate | None:
+    """One predicate that needs all of them; None when there is none."""
+    parts = tuple(part for p in predicates for part in conjuncts(p))
+    return None if not parts else parts[0] if len(parts) == 1 else And(*parts)
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The parts that all have to be true, as far as they can be told apart."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, And):
+        return tuple(part for p in predicate.parts for part in conjuncts(p))
+    return (predicate,)
+
+
+def only_on(predicate: Predicate | None, columns: Iterable[str]) -> Predicate | None:
+    """The part of a predicate that can be decided by these columns alone."""
+    known = frozenset(columns)
+    return all_of(p for p in conjuncts(predicate) if p.columns <= known)
+
+
+def equal_values(predicate: Predicate | None, column: str) -> tuple[Any, ...] | None:
+    """The few values that a column can have in rows that match; None when that is not known."""
+    for part in conjuncts(predicate):
+        if isinstance(part, Compare) and part.column == column and part.op == "=":
+            return (part.value,)
+        if isinstance(part, In) and part.column == column:
+            return part.values
+    return None
+
+
+def _order(bound: Any, value: Any) -> int | None:
+    """-1, 0, 1 as the bound is smaller, equal, larger; None when it is unknown or they cannot be compared."""
+    if isinstance(bound, datetime) and isinstance(value, datetime) and bound.tzinfo and not value.tzinfo:
+        value = value.astimezone()
+    # numpy compares nothing with nothing without a word
+    if bound is None or isinstance(bound, np.datetime64) != isinstance(value, np.datetime64):
+        return None
+    try:
+        return -1 if bound < value else 1 if bound > value else 0 if bound == value else None
+    except TypeError:
+        return None
+
+
+def _joined(
+    join: Callable[[Any, Any], Any], parts: Iterable[Predicate], schema: pa.Schema, empty: bool
+) -> pc.Expression:
+    out = None
+    for part in parts:
+        expression = part.to_arrow(schema)
+        out = expression if out is None else join(out, expression)
+    return pc.scalar(empty) if out is None else out
+
+
+def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:
+    index = schema.get_field_index(column)
+    return None if index < 0 else schema.field(index).type
+
+
+def _literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
+    """The value as a scalar of the column's type, or of its own type when the column's cannot hold it exactly."""
+    if kind is None:
+        return pa.scalar(value)
+    if isinstance(value, datetime) and value.tzinfo is None and pa.types.is_timestamp(kind) and kind.tz:
+        value = value.astimezone()
+    if isinstance(value, int) and pa.types.is_decimal(kind):
+        value = Decimal(value)
+    given = pa.scalar(value)
+    if given.type == kind:
+        return given
+    try:
+        cast = given.cast(kind)
+        return cast if cast.cast(given.type) == given else given
+    except pa.ArrowException:
+        return given

@@ -1,0 +1,112 @@
+"""Reads one split: merges where runs overlap, drops deletes, filters (format sheet 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.data_file_reader import SYSTEM_COLUMNS, DataFileReader, row_schema
+from lakelog.filestore.filter import Predicate, only_on
+from lakelog.filestore.levels import KeyRange, sorted_runs
+from lakelog.filestore.scan import Split
+from lakelog.merge import merge_engine
+from lakelog.merge.base import KIND_COLUMN, MergeEngine
+from lakelog.merge.runs import fold_rows, merge_runs
+from lakelog.options.option import Options
+from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE
+from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
+from lakelog.spec.schema import TableSchema
+
+
+def engine_of(schema: TableSchema) -> MergeEngine:
+    """The merge engine of a table. Raises UnsupportedFeature naming the one that lakelog does not have."""
+    options = Options(schema.options)
+    return merge_engine(options.need(MERGE_ENGINE), options.need(IGNORE_DELETE))
+
+
+def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    """The rows of inline runs (Arrow IPC streams) as one table of these columns."""
+    tables = []
+    for data in split_runs:
+        with pa.ipc.open_stream(data) as stream:
+            tables.append(stream.read_all().select(schema.names).cast(schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads splits of one table in bounded memory: two batches of each sorted run."""
+
+    files: DataFileReader
+
+    def read(
+        self, split: Split, columns: Sequence[str] | None = None, filter: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a split that match ``filter``, with the table columns ``columns`` (None: all), in batches.
+
+        Called on executors. Keyed tables give the newest row of each key, deleted keys none; the kinds +I and +U are
+        both just rows. Raises NotFound when expiry has removed a file, Corrupt, UnsupportedFeature.
+        """
+        schema = self.files.paths.schema
+        wanted = list(schema.field_names if columns is None else columns)
+        unknown = set(wanted) - set(schema.field_names)
+        needed = [*wanted, *sorted((filter.columns if filter else frozenset()) - set(wanted))]
+        if unknown:
+            schema.select(wanted)
+        batches = self._merged(split, needed, filter) if split.needs_merge else self._plain(split, needed, filter)
+        expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
+        for batch in batches:
+            rows = batch if expression is None else _matching(batch, expression)
+            if rows.num_rows:
+                yield rows if rows.schema.names == wanted else rows.select(wanted)
+
+    def _plain(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
+        for file in split.files:
+            yield from self.files.read(split.partition, split.bucket, file, columns, False, filter)
+        rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
+        yield from _live(rows.to_batches())
+
+    def _merged(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
+        schema = self.files.paths.schema
+        keys = schema.trimmed_primary_keys
+        needed = [*columns, *(k for k in keys if k not in columns)]
+        engine = engine_of(schema)
+        runs: list[Iterator[pa.RecordBatch]] = []
+        for run in reversed(sorted_runs(split.files, KeyRange.of(schema))):
+            # rows of the oldest run may go early: what replaces them is in a newer run
+            pushed = filter if not runs and _is_oldest(run.files, split) else only_on(filter, keys)
+            runs.append(self._run(split, run.files, needed, pushed))
+        rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
+        if rows.num_rows:
+            runs.append(iter(fold_rows(rows, keys, engine).to_batches()))
+        for batch in _live(merge_runs(runs, keys, engine)):
+            yield batch if batch.schema.names == list(columns) else batch.select(columns)
+
+    def _run(
+        self, split: Split, files: Sequence[DataFileMeta], columns: Sequence[str], filter: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            yield from self.files.read(split.partition, split.bucket, file, columns, True, filter)
+
+
+def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:
+    newest = max(f.max_sequence_number for f in files)
+    return all(f in files or f.min_sequence_number > newest for f in split.files)
+
+
+def _live(batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are no deletes, without the system columns."""
+    for batch in batches:
+        kinds = batch.column(KIND_COLUMN)
+        is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
+        rows = batch.drop_columns(list(SYSTEM_COLUMNS))
+        yield rows if pc.all(is_row).as_py() else rows.filter(is_row)
+
+
+def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
+    found = pa.Table.from_batches([batch]).filter(expression).combine_chunks().to_batches()
+    return found[0] if found else batch.slice(0, 0)

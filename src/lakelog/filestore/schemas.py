@@ -1,0 +1,27 @@
+"""The schemas that files of a table were written with, by id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakelog.filestore.paths import TablePaths
+from lakelog.io.file_io import FileIO
+from lakelog.spec.schema import TableSchema
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The schema files of one table; a schema file never changes, so each is read once."""
+
+    io: FileIO
+    paths: TablePaths
+    _read: dict[int, TableSchema] = field(default_factory=dict, compare=False, repr=False)
+
+    def get(self, schema_id: int) -> TableSchema:
+        """The schema of this id. Raises NotFound."""
+        if schema_id == self.paths.schema.id:
+            return self.paths.schema
+        found = self._read.get(schema_id)
+        if found is None:
+            found = self._read[schema_id] = TableSchema.from_json(self.io.read(self.paths.schema_file(schema_id)))
+        return found

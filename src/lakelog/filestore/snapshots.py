@@ -1,0 +1,107 @@
+"""Reads the snapshots of a table: newest, oldest, by id, by who committed them (format sheet 1, 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.paths import TablePaths
+from lakelog.io.file_io import FileIO
+from lakelog.spec.snapshot import Snapshot
+
+EARLIEST: Final = "EARLIEST"
+LATEST: Final = "LATEST"
+
+_NAME: Final = re.compile(r".*/snapshot-(\d+)")
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots of one table."""
+
+    io: FileIO
+    paths: TablePaths
+
+    def latest_id(self) -> int | None:
+        """The newest id; None for a table without snapshots.
+
+        The hint is trusted only when no snapshot follows it; else the directory is listed.
+        """
+        hint = self._hint(LATEST)
+        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
+            return hint
+        return max(self.ids(), default=None)
+
+    def earliest_id(self) -> int | None:
+        """The oldest id that is still there; None for a table without snapshots."""
+        hint = self._hint(EARLIEST)
+        if hint is not None and self.exists(hint):
+            return hint
+        return min(self.ids(), default=None)
+
+    def ids(self) -> list[int]:
+        """All ids, by listing, in no order."""
+        found = (_NAME.fullmatch(status.path) for status in self.io.list(self.paths.snapshots))
+        return [int(match[1]) for match in found if match]
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether this snapshot is there."""
+        return self.io.exists(self.paths.snapshot(snapshot_id))
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """One snapshot. Raises NotFound naming the range that is there."""
+        try:
+            return Snapshot.from_json(self.io.read(self.paths.snapshot(snapshot_id)))
+        except NotFound:
+            there = self.ids()
+            has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
+            raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None for a table without snapshots."""
+        newest = self.latest_id()
+        return None if newest is None else self.get(newest)
+
+    def backwards(self, start: Snapshot | None = None) -> Iterator[Snapshot]:
+        """The snapshots from ``start`` (None: the newest) back to the oldest; ends where expiry has been."""
+        snapshot = self.latest() if start is None else start
+        while snapshot is not None:
+            yield snapshot
+            try:
+                data = self.io.read(self.paths.snapshot(snapshot.id - 1))
+            except NotFound:
+                return
+            snapshot = Snapshot.from_json(data)
+
+    def find(
+        self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0
+    ) -> Snapshot | None:
+        """The snapshot of one commit, looking back from ``start`` (None: the newest) to ids above ``after``.
+
+        Identifiers of a user grow, so a smaller one of the same user and kind ends the search.
+        """
+        for snapshot in self.backwards(start):
+            if snapshot.id <= after:
+                return None
+            if snapshot.commit_user == user and kind in (None, snapshot.commit_kind):
+                if snapshot.commit_identifier == identifier:
+                    return snapshot
+                if snapshot.commit_identifier < identifier:
+                    return None
+        return None
+
+    def write_hint(self, name: str, snapshot_id: int) -> None:
+        """Writes a hint as well as it goes: it may be missing or old, readers verify it."""
+        try:
+            self.io.write(self.paths.snapshot_hint(name), str(snapshot_id).encode())
+        except LakelogError:
+            return
+
+    def _hint(self, name: str) -> int | None:
+        try:
+            return int(self.io.read(self.paths.snapshot_hint(name)))
+        except (NotFound, ValueError):
+            return None

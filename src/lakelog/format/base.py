@@ -1,0 +1,107 @@
+"""Data files: Arrow batches ⇄ bytes; one implementation per format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import Corrupt, UnsupportedFeature
+from lakelog.io.file_io import FileIO
+from lakelog.spec.arrow import arrow_type
+from lakelog.spec.types import AtomicType, DataField
+
+BATCH_ROWS = 65536
+
+
+class FileFormat(ABC):
+    """One format of data files. Reads in batches, so that a file need not fit into memory."""
+
+    name: str
+
+    @abstractmethod
+    def file_columns(self, io: FileIO, path: str) -> list[str]:
+        """Names of the columns in a file, in its order. Raises NotFound, Corrupt."""
+
+    @abstractmethod
+    def read(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        filter: pc.Expression | None = None,
+        fields: Sequence[DataField] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file in order, with ``columns`` (None: all) in the order asked for.
+
+        ``filter`` drops rows that do not match, and skips what it can by statistics; it may use any column of the
+        file. ``fields`` are the columns of the schema that the file was written with: their types then apply to the
+        columns that bear their names, which ORC and Avro need to tell a TIME from an INT, a TINYINT from an INT, or
+        the unit of a timestamp. Without them the batches have the types that the file tells. Raises NotFound,
+        Corrupt (not this format, or without a column asked for), UnsupportedFeature.
+        """
+
+    def write(
+        self,
+        io: FileIO,
+        path: str,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        compression: str = "zstd",
+        level: int | None = 1,
+    ) -> int:
+        """Writes a new file and returns its bytes; ``schema`` may carry field ids (``spec.arrow.file_schema``).
+
+        Batches have the columns of ``schema`` in its order. Nothing is left behind when it fails. Raises
+        UnsupportedFeature for a format that is only read.
+        """
+        raise UnsupportedFeature(
+            f"data files of format '{self.name}' are read, not written: use 'file.format' = 'parquet'"
+        )
+
+
+def select_columns(path: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to read; raises Corrupt when the file lacks one."""
+    if columns is None:
+        return list(known)
+    for name in columns:
+        if name not in known:
+            raise Corrupt(f"data file '{path}' has no column '{name}'; it has: {', '.join(known)}")
+    return list(columns)
+
+
+def filter_rows(batch: pa.RecordBatch, filter: pc.Expression) -> pa.RecordBatch:
+    """The rows of a batch that match."""
+    table = pa.Table.from_batches([batch]).filter(filter).combine_chunks()
+    found = table.to_batches()
+    return found[0] if found else batch.slice(0, 0)
+
+
+def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_padded: bool = False) -> pa.RecordBatch:
+    """The batch with the types of ``fields`` for the columns that bear their names, and without metadata.
+
+    ``blank_padded`` takes the blanks back that a format puts behind CHAR values.
+    """
+    by_name = {f.name: f for f in fields or ()}
+    arrays, made = [], []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        known = by_name.get(field.name)
+        if known is not None:
+            wanted = arrow_type(known.type)
+            if column.type != wanted:
+                column = _cast(column, wanted)
+            if blank_padded and isinstance(known.type, AtomicType) and known.type.root == "CHAR":
+                column = pc.utf8_rtrim(column, characters=" ")
+        arrays.append(column)
+        made.append(pa.field(field.name, column.type, field.nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted):
+        # the file may have a finer unit; the digits beyond the type's are zeros
+        return column.cast(wanted, safe=False)
+    return column.cast(wanted)

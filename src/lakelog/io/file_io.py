@@ -1,0 +1,86 @@
+"""Reads, creates if absent, lists and deletes bytes by path; one implementation per kind of storage."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What a listing says of one file or directory; ``path`` is complete."""
+
+    path: str
+    size: int
+    mtime_ms: int
+    is_dir: bool
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+
+class FileIO(ABC):
+    """Storage of a warehouse. Picklable, because it travels to Spark executors; paths use ``/``.
+
+    A missing file is NotFound; storage that cannot be reached is Unavailable (the same call again later). What is
+    written is visible to every later read and listing.
+    """
+
+    def absolute(self, path: str) -> str:
+        """The same place in the form that this storage uses everywhere: no trailing slash, not relative."""
+        return path.rstrip("/")
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+
+    @abstractmethod
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A file to read at random places; the caller closes it."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Puts a file, replacing one that exists; a reader sees the old bytes or the new ones. Makes directories."""
+
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> bool:
+        """Puts a file if there is none, atomically: all bytes or no file. Makes directories.
+
+        Returns False when the file exists, whoever made it. Raises CommitUnknown when the outcome cannot be told;
+        the caller reads the file to find out.
+        """
+
+    @abstractmethod
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A new file to write from start to end; it is durable after ``close``. Makes directories.
+
+        Names of such files are never used twice, so nothing is said about one that exists.
+        """
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+
+    @abstractmethod
+    def list(self, path: str) -> list[FileStatus]:
+        """The files and directories directly inside a directory, by name; empty when it does not exist."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Removes a file; one that is missing is fine."""
+
+    @abstractmethod
+    def delete_dir(self, path: str) -> None:
+        """Removes a directory with all it holds; one that is missing is fine."""
+
+    @abstractmethod
+    def makedirs(self, path: str) -> None:
+        """Makes a directory and those above it; one that exists is fine."""

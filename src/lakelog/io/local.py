@@ -1,0 +1,184 @@
+"""Local files: create-if-absent by hard link, durable before it is visible."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakelog.errors import CommitUnknown, NotFound, Unavailable, UnsupportedFeature
+from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.names import new_attempt
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class LocalFileIO(FileIO):
+    """Files of this machine (or of a mounted file system); paths may start with ``file:``."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalFileIO)
+
+    def __hash__(self) -> int:
+        return hash(LocalFileIO)
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(_local(path))
+
+    def read(self, path: str) -> bytes:
+        with _os_errors(path), open(_local(path), "rb") as file:
+            return file.read()
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        with _os_errors(path):
+            return pa.OSFile(_local(path), "rb")
+
+    def write(self, path: str, data: bytes) -> None:
+        with _os_errors(path), _written_beside(_local(path), data) as temporary:
+            os.replace(temporary, _local(path))
+            _sync_directory(os.path.dirname(_local(path)))
+
+    def create(self, path: str, data: bytes) -> bool:
+        target = _local(path)
+        with _os_errors(path):
+            if os.path.exists(target):
+                return False
+            with _written_beside(target, data) as temporary:
+                if not _link(temporary, target):
+                    return False
+                try:
+                    _sync_directory(os.path.dirname(target))
+                except OSError as why:
+                    raise CommitUnknown(f"'{path}' was made, but may not survive a power loss: {why}") from why
+        return True
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        target = _local(path)
+        with _os_errors(path):
+            _make_parents(target)
+            return pa.PythonFile(_DurableFile(target), mode="w")
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(_local(path))
+
+    def size(self, path: str) -> int:
+        with _os_errors(path):
+            return os.path.getsize(_local(path))
+
+    def list(self, path: str) -> list[FileStatus]:
+        out = []
+        with _os_errors(path):
+            try:
+                with os.scandir(_local(path)) as entries:
+                    for entry in entries:
+                        # a file may go between the listing and this look at it
+                        with contextlib.suppress(FileNotFoundError):
+                            found = entry.stat()
+                            out.append(
+                                FileStatus(
+                                    f"{_local(path).rstrip('/')}/{entry.name}",
+                                    found.st_size,
+                                    found.st_mtime_ns // 1_000_000,
+                                    entry.is_dir(),
+                                )
+                            )
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(out, key=lambda s: s.path)
+
+    def delete(self, path: str) -> None:
+        with _os_errors(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(_local(path))
+
+    def delete_dir(self, path: str) -> None:
+        with _os_errors(path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(_local(path))
+
+    def makedirs(self, path: str) -> None:
+        with _os_errors(path):
+            os.makedirs(_local(path), exist_ok=True)
+
+
+class _DurableFile(io.FileIO):
+    """A file that is on the disk, not only in the page cache, when ``close`` returns."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "w")
+        self._path = path
+
+    def close(self) -> None:
+        if not self.closed:
+            os.fsync(self.fileno())
+            super().close()
+            _sync_directory(os.path.dirname(self._path))
+
+
+def _local(path: str) -> str:
+    if not path.startswith("file:"):
+        return path
+    return "/" + path.removeprefix("file:").lstrip("/")
+
+
+@contextlib.contextmanager
+def _os_errors(path: str) -> Iterator[None]:
+    """The one place where errors of the operating system become ours."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFound(f"file '{path}' does not exist") from None
+    except PermissionError as why:
+        raise Unavailable(f"no permission for '{path}': {why.strerror}; check owner and mode") from why
+    except OSError as why:
+        raise Unavailable(f"'{path}' cannot be read or written: {why.strerror or why}") from why
+
+
+@contextlib.contextmanager
+def _written_beside(target: str, data: bytes) -> Iterator[str]:
+    """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
+    _make_parents(target)
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name}.{new_attempt()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _link(temporary: str, target: str) -> bool:
+    """Gives the temporary file its name; False when the name is taken."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        # over NFS a repeated request answers "exists" for a link that it made itself
+        return os.stat(temporary).st_nlink == 2
+    except OSError as why:
+        if why.errno in _NO_LINKS:
+            raise UnsupportedFeature(
+                f"the file system of '{target}' has no hard links, which atomic commits need: choose another directory"
+            ) from why
+        raise CommitUnknown(f"'{target}' may or may not have been made: {why.strerror}") from why
+    return True
+
+
+def _make_parents(target: str) -> None:
+    directory = os.path.dirname(target)
+    if not os.path.isdir(directory):
+        os.makedirs(directory, exist_ok=True)
+
+
+def _sync_directory(directory: str) -> None:
+    handle = os.open(directory or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,41 @@
+"""What DESCRIBE tells of a table: columns, keys, where its two stores lie and what its log holds."""
+
+from __future__ import annotations
+
+from lakelog.sql.types import type_text
+from lakelog.table.dynamic_table import DynamicTable
+
+Rows = list[tuple[str, str, str]]
+
+
+def describe(table: DynamicTable, extended: bool = False) -> Rows:
+    """(column, type, comment) rows; with ``extended`` also keys, stores and options, after an empty row."""
+    rows: Rows = [(f.name, type_text(f.type), f.description or "") for f in table.schema.fields]
+    if not extended:
+        return rows
+    schema, log, snapshot = table.schema, table.log, table.store.latest_snapshot()
+    rows += [("", "", ""), ("# table", "", "")]
+    rows.append(("name", table.name, ""))
+    rows.append(("location", table.path, ""))
+    rows.append(("primary key", ", ".join(schema.primary_keys), ""))
+    rows.append(("partitioned by", ", ".join(schema.partition_keys), ""))
+    rows.append(("buckets", str(schema.num_buckets), ""))
+    rows.append(("snapshot", "none" if snapshot is None else str(snapshot.id), ""))
+    rows.append(("log store", "none" if log is None else f"{log.system}, topic {log.topic} at {log.address}", ""))
+    if log is not None:
+        rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
+    rows += [("", "", ""), ("# options", "", "")]
+    rows += [(k, _masked(k, v), "") for k, v in sorted(schema.options.items())]
+    return rows
+
+
+_MODES = {
+    "all": "the log holds every change with its before-image",
+    "upsert": "the log holds the newest row of a key, without before-images",
+}
+
+
+def _masked(key: str, value: str) -> str:
+    """Client properties may hold passwords and tokens."""
+    secret = ("password", "secret", "token", "jaas", "key")
+    return "******" if key.startswith("properties.") and any(word in key.lower() for word in secret) else value

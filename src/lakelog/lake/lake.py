@@ -1,0 +1,196 @@
+"""``lakelog.connect``: one object for a warehouse; starts Spark only when a statement needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lakelog.catalog.base import Identifier
+from lakelog.lake.describe import describe
+from lakelog.lake.table import Table
+from lakelog.options.registry import Registry
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.engine import Engine
+from lakelog.sql.plan import QueryPlan
+from lakelog.sql.session import Session
+from lakelog.table.create import create_table, drop_table
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_options import canonical_options
+from lakelog.table.open import identifier_of, open_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
+
+
+class CatalogTables:
+    """The catalog as the SQL session sees it."""
+
+    def __init__(self, warehouse: str) -> None:
+        self.catalog = open_catalog(warehouse)
+
+    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        """The table of this name; raises NotFound."""
+        return DynamicTable(self.catalog.load_table(identifier), hints or {})
+
+    def load_schema(self, identifier: Identifier) -> TableSchema | None:
+        """The schema, None when there is no such table."""
+        return self.catalog.find_schema(identifier)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Makes a table and its log."""
+        create_table(self.catalog, identifier, schema, if_not_exists)
+
+    def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
+        """Drops a table and, where it is ours, its log."""
+        drop_table(self.catalog, identifier, if_exists, purge)
+
+    def list_tables(self, database: str) -> list[str]:
+        """Table names of a database."""
+        return self.catalog.list_tables(database)
+
+    def list_databases(self) -> list[str]:
+        """Database names."""
+        return self.catalog.list_databases()
+
+    def create_database(self, name: str, if_not_exists: bool) -> None:
+        """Makes a database."""
+        self.catalog.create_database(name, if_not_exists)
+
+    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+        """Drops a database; with ``cascade`` its tables and their logs first."""
+        if cascade and name in self.catalog.list_databases():
+            for table in self.catalog.list_tables(name):
+                drop_table(self.catalog, Identifier(name, table), if_exists=True)
+        self.catalog.drop_database(name, if_exists, cascade)
+
+    def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str]]:
+        """(column, type, comment) rows."""
+        return describe(self.open(identifier), extended)
+
+    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
+        """Checks options."""
+        return canonical_options(given, scope)
+
+
+class LazyEngine:
+    """The engine as the SQL session sees it: Spark is started by the first call."""
+
+    def __init__(self, tables: CatalogTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]) -> None:
+        self._arguments = (tables, warehouse, spark, settings)
+        self._owned = spark is None
+        self._engine: Any = None
+
+    @property
+    def started(self) -> Any:
+        """The real engine."""
+        if self._engine is None:
+            self._engine = ENGINES.create("spark", *self._arguments)
+        return self._engine
+
+    def is_spark_relation(self, name: str) -> bool:
+        """Whether Spark knows a view or table of this name; without a session it knows none."""
+        if self._engine is None and self._owned:
+            return False
+        return bool(self.started.is_spark_relation(name))
+
+    def run_query(self, plan: QueryPlan) -> object:
+        """Runs a query on Spark."""
+        result: object = self.started.run_query(plan)
+        return result
+
+    def insert(self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]) -> object:
+        """Writes a query's rows on Spark."""
+        result: object = self.started.insert(table, plan, columns, options)
+        return result
+
+    def pass_through(self, text: str) -> object:
+        """Hands a statement to Spark."""
+        result: object = self.started.pass_through(text)
+        return result
+
+    def close(self) -> None:
+        """Stops a session that was started here."""
+        if self._engine is not None and self._owned:
+            self._engine.stop()
+        self._engine = None
+
+
+class Lake:
+    """A warehouse with its tables, its SQL, and (when first needed) its Spark session."""
+
+    def __init__(
+        self, warehouse: str, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None, catalog: str = "lakelog"
+    ) -> None:
+        self.warehouse = warehouse
+        self._tables = CatalogTables(warehouse)
+        self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}))
+        self._session = Session(self._tables, self._engine, catalog)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; started when first asked for."""
+        session: SparkSession = self._engine.started.spark
+        return session
+
+    def run(self, text: str) -> list[Any]:
+        """Runs a script; one result per statement.
+
+        A result is a DataFrame (queries; a streaming one when a log hint is given), a pyarrow Table (SHOW, DESCRIBE), a StreamingQuery (INSERT
+        from a stream) or None. Raises UnsupportedStatement with the place in the text, and the errors of each statement.
+        """
+        return self._session.run(text)
+
+    def sql(self, text: str) -> Any:
+        """Runs a script and returns the last statement's result."""
+        results = self.run(text)
+        return results[-1] if results else None
+
+    def table(self, name: str) -> Table:
+        """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
+        table = self._tables.open(identifier_of(name, self._session.database))
+        return Table(table, lambda of, scan: self._engine.started.scan(of, scan))
+
+    def write_stream(self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None) -> Any:
+        """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.
+
+        The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it again goes on where it stopped.
+        """
+        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "write"))
+        return self._engine.started.start_stream(table, frame, checkpoint)
+
+    def list_tables(self, database: str | None = None) -> list[str]:
+        """Names ``db.table`` of one database or of all."""
+        databases = [database] if database else self._tables.list_databases()
+        return [f"{db}.{t}" for db in databases for t in self._tables.list_tables(db)]
+
+    def list_databases(self) -> list[str]:
+        """Database names."""
+        return self._tables.list_databases()
+
+    def close(self) -> None:
+        """Stops the Spark session that this lake started; a session that was given stays."""
+        self._engine.close()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def connect(
+    spark: Any = None,
+    warehouse: str = "./warehouse",
+    *,
+    settings: Mapping[str, str] | None = None,
+    catalog: str = "lakelog",
+) -> Lake:
+    """Opens a warehouse.
+
+    ``spark`` is a session to use (classic or Connect); without one a local session is started when something needs it, with
+    ``settings`` on top of lakelog's. ``warehouse`` is a directory; it is made when the first table is. ``catalog`` names it in SQL.
+    """
+    return Lake(warehouse, spark, settings, catalog)
+

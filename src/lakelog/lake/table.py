@@ -1,0 +1,105 @@
+"""The table as a user holds it: scan, tail, write, describe, compact; no Spark needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.filestore.filter import Predicate
+from lakelog.spec.snapshot import Snapshot
+from lakelog.sql.filter_text import parse_filter
+from lakelog.lake.describe import describe
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_options import canonical_options
+from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.scan import Scan
+from lakelog.table.writer import TableWriter
+
+
+class Table:
+    """One logical table. Made by ``Lake.table``; cheap, holds nothing open."""
+
+    def __init__(self, table: DynamicTable, to_dataframe: Callable[[DynamicTable, Scan], Any]) -> None:
+        self._table, self._to_dataframe = table, to_dataframe
+
+    @property
+    def name(self) -> str:
+        """``db.table``."""
+        return self._table.name
+
+    @property
+    def path(self) -> str:
+        """The table's directory; Apache Paimon opens it."""
+        return self._table.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return Scan(self._table).schema
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """The columns of the primary key, empty without one."""
+        return self._table.schema.primary_keys
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, None before the first."""
+        return self._table.store.latest_snapshot()
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The table's options as they are kept."""
+        return dict(self._table.schema.options)
+
+    def scan(
+        self, columns: Sequence[str] | None = None, filter: str | Predicate | None = None, snapshot_id: int | None = None
+    ) -> Scan:
+        """A batch read of the newest state, or of one snapshot.
+
+        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``, ``to_batches()``, ``plan()`` and the
+        Arrow stream interface, so polars, pandas and DuckDB take it as it is. Raises InvalidRequest for a bad column or filter.
+        """
+        predicate = parse_filter(filter, self._table.schema) if isinstance(filter, str) else filter
+        return Scan(self._table, None, predicate, snapshot_id).select(columns)
+
+    def tail(
+        self,
+        start: str | Mapping[int, int] = "latest",
+        stop: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Follows the log: Arrow batches with a column ``_row_kind``, each as soon as it is there.
+
+        ``start`` is ``latest``, ``earliest`` or a map bucket → offset; ``stop="latest"`` ends at what is there now. The
+        position is taken when the call is made, not at the first ``next``.
+        """
+        table = self._table.with_hints(canonical_options(options or {}, "read"))
+        scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
+        return scan.tail(scan.start_offsets(start), stop)
+
+    def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
+        """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""
+        return LogScan(self._table).records(start)
+
+    def writer(self) -> TableWriter:
+        """A context manager that takes Arrow rows and commits them when the block ends."""
+        return TableWriter(self._table)
+
+    def compact(self, full: bool = True) -> Snapshot | None:
+        """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""
+        return compact_where_needed(self._table, full=full)
+
+    def describe(self, extended: bool = False) -> list[tuple[str, str, str]]:
+        """(column, type, comment) rows as DESCRIBE shows them."""
+        return describe(self._table, extended)
+
+    def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
+        """The scan as a Spark DataFrame; starts Spark if nothing has."""
+        return self._to_dataframe(self._table, self.scan(columns, filter))
+
+    def __repr__(self) -> str:
+        return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"

@@ -1,0 +1,154 @@
+"""What a log system does: one append-only log per bucket, append → offsets, read from an offset.
+
+A *log* is the log store of one table: ``buckets`` independent sequences of records, each numbered by a
+dense-or-growing integer offset. Kafka's topic with its partitions, Pulsar's, or the tables of an
+embedded SQLite file are logs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class LogLocation:
+    """Where a log lies, as a frozen picklable value that travels to executors.
+
+    ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
+    its name there, ``properties`` are passed to the client as they are (never printed: they may hold secrets).
+    """
+
+    system: str
+    address: str
+    topic: str
+    buckets: int
+    retention_ms: int | None = None
+    log_id: str = ""
+    machine: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __hash__(self) -> int:
+        return hash((self.system, self.address, self.topic, self.buckets, self.log_id))
+
+
+RECORDS_SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp_ms", pa.int64(), nullable=False),
+        pa.field("key", pa.large_binary()),
+        pa.field("value", pa.large_binary()),
+        pa.field("header", pa.binary()),
+    ]
+)
+"""What a read returns: offset, append time in ms, key and value bytes, the one protocol header (or null)."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records to append to one bucket, column by column, all of the same length.
+
+    ``keys``/``values`` are ``large_binary`` arrays, a null value is a control record. ``headers`` is either one
+    header for all records or one per record.
+    """
+
+    keys: pa.LargeBinaryArray
+    values: pa.LargeBinaryArray
+    headers: bytes | Sequence[bytes]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class LogAppender(ABC):
+    """Appends records to a log from one process; opened once per process and log, and reused."""
+
+    @abstractmethod
+    def append(self, bucket: int, records: Records) -> PendingAppend:
+        """Starts appending in order. Called many times, from one thread. May raise Unavailable."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Waits until all that was appended is acknowledged. Raises Unavailable when something was not.
+
+        After a failure the appender must not be used for the same attempt again: what was
+        acknowledged is unknown, and the next attempt's healing decides.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Releases the client. Does not flush."""
+
+
+class PendingAppend(ABC):
+    """The offsets of one append, known after ``flush``."""
+
+    @abstractmethod
+    def offsets(self) -> pa.Int64Array:
+        """One offset per record, growing. Raises Unavailable before a successful flush."""
+
+
+class LogReader(ABC):
+    """Reads a log from one process; opened once per process and log, and reused."""
+
+    @abstractmethod
+    def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        """Records with start ≤ offset < end that are there now, in order (RECORDS_SCHEMA).
+
+        Returns at once what is there (possibly nothing); with ``end`` given it waits until all records below ``end``
+        (which must exist) or ``max_records`` have been read. Raises OffsetExpired when ``start`` lies before the first offset still held.
+        """
+
+    @abstractmethod
+    def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        """Returns as soon as a record at or after one of the positions (bucket → offset) may be there, or after the timeout."""
+
+    @abstractmethod
+    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        """Bucket → the offset that the next record will get. Raises Unavailable."""
+
+    @abstractmethod
+    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        """Bucket → the first offset still held."""
+
+    @abstractmethod
+    def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
+        """Bucket → offset of the first record appended at or after the time, or the end offset."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Releases the client."""
+
+
+class LogSystem(ABC):
+    """A kind of log (embedded, kafka, …). Stateless; registered in ``logstore.LOG_SYSTEMS``."""
+
+    @abstractmethod
+    def create(self, location: LogLocation) -> LogLocation:
+        """Makes the log (a topic with one partition a bucket, retention set) and returns its final location.
+
+        Called at CREATE TABLE, before the table's schema is written. An existing empty log of the same shape is
+        adopted. Raises AlreadyExists (it holds records, or has another number of buckets), Unavailable.
+        """
+
+    @abstractmethod
+    def drop(self, location: LogLocation) -> None:
+        """Deletes the log; nothing happens when it is already gone."""
+
+    @abstractmethod
+    def check(self, location: LogLocation, spread: bool = False) -> None:
+        """Raises when the log cannot be used from here: NotFound, Unavailable, InvalidRequest.
+
+        ``spread`` says that the Spark that will use it has executors on other machines.
+        """
+
+    @abstractmethod
+    def appender(self, location: LogLocation) -> LogAppender:
+        """Opens an appender."""
+
+    @abstractmethod
+    def reader(self, location: LogLocation) -> LogReader:
+        """Opens a reader."""

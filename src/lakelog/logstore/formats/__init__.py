@@ -1,0 +1,15 @@
+"""Formats of a log record's key and value: one file each."""
+
+from __future__ import annotations
+
+from lakelog.logstore.format import LogFormat
+from lakelog.options.registry import Registry
+
+LOG_FORMATS: Registry[LogFormat] = Registry(
+    "log format", {"debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson"}
+)
+
+
+def log_format(name: str) -> LogFormat:
+    """The format of this name; raises InvalidRequest for an unknown one."""
+    return LOG_FORMATS.create(name)

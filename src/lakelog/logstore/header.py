@@ -1,0 +1,75 @@
+"""The one header of a log record, by which it says whose it is (RFC 2).
+
+ASCII text, fields split by ``|``: ``1|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<extra>``; trailing empty
+fields are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import Corrupt
+
+HEADER_KEY: Final = "lakelog"
+DATA: Final = "d"
+CORRECTION: Final = "x"
+BEGIN: Final = "b"
+COMMIT: Final = "c"
+ABORT: Final = "a"
+_VERSION: Final = "1"
+
+
+@dataclass(frozen=True)
+class Header:
+    """A parsed header; ``ref`` and ``sign`` of a correction, ``extra`` of a commit."""
+
+    kind: str
+    writer: str
+    epoch: int
+    attempt: str
+    ref: int = -1
+    sign: int = 0
+    extra: str = ""
+
+
+def encode_header(
+    kind: str, writer: str, epoch: int, attempt: str, ref: int | None = None, sign: int | None = None, extra: str = ""
+) -> bytes:
+    """The bytes of a header."""
+    fields = [_VERSION, kind, writer, str(epoch), attempt]
+    if ref is not None:
+        fields += [str(ref), str(sign)]
+    elif extra:
+        fields += ["", ""]
+    if extra:
+        fields.append(extra)
+    return "|".join(fields).encode("ascii")
+
+
+def decode_header(data: bytes, offset: int) -> Header:
+    """Parses one header; raises Corrupt naming the offset for an unknown version."""
+    fields = data.decode("ascii", "replace").split("|", 7)
+    if fields[0] != _VERSION or len(fields) < 5:
+        raise Corrupt(
+            f"log record at offset {offset} has header version {fields[0]!r}; this lakelog knows version {_VERSION}: "
+            f"upgrade lakelog, or check that the topic is lakelog's alone"
+        )
+    fields += [""] * (8 - len(fields))
+    return Header(fields[1], fields[2], int(fields[3]), fields[4], int(fields[5] or -1), int(fields[6] or 0), fields[7])
+
+
+def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """The kind of each record (text of one letter). Raises Corrupt for a missing header or an unknown version."""
+    text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
+    known = pc.fill_null(pc.equal(text, f"{_VERSION}|"), False)
+    if not pc.all(known).as_py():
+        bad = pc.index(known, pa.scalar(False)).as_py()
+        raise Corrupt(
+            f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog knows version {_VERSION}: "
+            f"upgrade lakelog, or check that the topic is lakelog's alone"
+        )
+    return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())

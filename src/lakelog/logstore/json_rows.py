@@ -1,0 +1,141 @@
+"""Arrow rows ⇄ JSON texts, column type by column type; vectorised by polars and pyarrow, in Python for maps and NaN."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
+
+
+def to_json_texts(rows: pa.RecordBatch) -> pl.Series:
+    """One JSON object per row, all columns in order, nulls written."""
+    if all(_vectorised(f.type) for f in rows.schema) and not _has_odd_floats(rows):
+        frame = pl.from_arrow(rows)
+        assert isinstance(frame, pl.DataFrame)
+        named = [_text(pl.col(f.name), f.type).alias(f.name) for f in rows.schema]
+        return frame.select(pl.struct(named).struct.json_encode()).to_series()
+    fields = list(rows.schema)
+    objects = ({f.name: _plain(row[f.name], f.type) for f in fields} for row in rows.to_pylist())
+    return pl.Series([orjson.dumps(o).decode() for o in objects], dtype=pl.String)
+
+
+def _vectorised(kind: pa.DataType) -> bool:
+    nested = pa.types.is_nested(kind)
+    return not nested or (pa.types.is_list(kind) and _is_simple(kind.value_type))
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind))
+
+
+def _has_odd_floats(rows: pa.RecordBatch) -> bool:
+    for column, field in zip(rows.columns, rows.schema, strict=True):
+        if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column)).as_py() and column.null_count < len(column):
+            return True
+    return False
+
+
+def _text(column: pl.Expr, kind: pa.DataType) -> pl.Expr:
+    if pa.types.is_timestamp(kind):
+        texts = column.dt.replace_time_zone(None) if kind.tz is None else column.dt.convert_time_zone("UTC")
+        return texts.dt.to_string(f"%Y-%m-%d %H:%M:%S{_SECOND[kind.unit]}{'' if kind.tz is None else 'Z'}")
+    if pa.types.is_date(kind):
+        return column.dt.to_string("%Y-%m-%d")
+    if pa.types.is_time(kind):
+        return column.dt.to_string(f"%H:%M:%S{_SECOND[kind.unit]}")
+    if pa.types.is_decimal(kind):
+        return column.cast(pl.String)
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.bin.encode("base64")
+    return column
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """One value as orjson can write it."""
+    if value is None:
+        return None
+    if pa.types.is_floating(kind):
+        return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    if pa.types.is_list(kind):
+        return [_plain(v, kind.value_type) for v in value]
+    if pa.types.is_struct(kind):
+        return {f.name: _plain(value[f.name], f.type) for f in kind}
+    if pa.types.is_map(kind):
+        pairs = [(_plain(k, kind.key_type), _plain(v, kind.item_type)) for k, v in value]
+        if pa.types.is_string(kind.key_type):
+            return dict(pairs)
+        return [{"key": k, "value": v} for k, v in pairs]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, bool | int | str):
+        return value
+    frame = pl.from_arrow(pa.table({"v": pa.array([value], kind)}))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.select(_text(pl.col("v"), kind)).item()
+
+
+def read_type(kind: pa.DataType) -> pa.DataType:
+    """The type as which a column is read from JSON before ``parsed_column`` makes it what it is."""
+    as_text = pa.types.is_date(kind) or pa.types.is_time(kind)
+    as_text = as_text or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    if as_text:
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(read_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, read_type(f.type)) for f in kind])
+    return kind
+
+
+def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column as read from JSON, in its own type."""
+    if column.type == kind:
+        return column
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        texts = pl.from_arrow(column)
+        assert isinstance(texts, pl.Series)
+        return texts.str.decode("base64").to_arrow().cast(pa.large_binary()).cast(kind)
+    if pa.types.is_date(kind):
+        return pc.cast(pc.strptime(column, "%Y-%m-%d", "s"), kind)
+    if pa.types.is_time(kind):
+        return pc.cast(column, kind)
+    if pa.types.is_nested(kind):
+        return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
+    return pc.cast(column, kind)
+
+
+def restored(value: Any, kind: pa.DataType) -> Any:
+    """One value as JSON gives it, as ``pa.array`` takes it for the type."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [restored(v, kind.value_type) for v in value]
+    if pa.types.is_struct(kind):
+        return {f.name: restored(value.get(f.name), f.type) for f in kind}
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else [(p["key"], p["value"]) for p in value]
+        return [(restored(k, kind.key_type), restored(v, kind.item_type)) for k, v in pairs]
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return base64.b64decode(value) if isinstance(value, str) else value
+    if isinstance(value, str) and not pa.types.is_string(kind):
+        text = value.removesuffix("Z") if pa.types.is_timestamp(kind) else value
+        scalar = pa.scalar(text)
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            return pc.cast(pc.cast(scalar, pa.timestamp(kind.unit)), pa.int64()).as_py()
+        return pc.cast(scalar, kind).as_py()
+    return value
+
+
+def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Parsed JSON objects as a table; the slow way, for what pyarrow's reader does not know."""
+    columns = [pa.array([restored(o.get(f.name), f.type) for o in objects], f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=schema)

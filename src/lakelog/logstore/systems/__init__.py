@@ -1,0 +1,1 @@
+"""The parts of this kind, one file each; loaded by name."""

@@ -1,0 +1,359 @@
+"""The log on Apache Kafka: one topic a table, one partition a bucket, through confluent-kafka."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, OffsetExpired, Unavailable
+from lakelog.io.clock import monotonic_s
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import (
+    RECORDS_SCHEMA,
+    LogAppender,
+    LogLocation,
+    LogReader,
+    LogSystem,
+    PendingAppend,
+    Records,
+)
+from lakelog.logstore.header import HEADER_KEY
+
+_TIMEOUT_S = 10.0
+_FLUSH_TIMEOUT_S = 120.0
+_POLL_EVERY = 10_000
+"""Records between two looks at the delivery reports, so that the client's queue does not fill up."""
+
+
+def _away(location: LogLocation, why: object) -> Unavailable:
+    return Unavailable(
+        f"Kafka at {location.address} cannot be reached or does not answer ({why}): "
+        f"check that the broker runs, 'log-store.address', and that its advertised listeners can be reached from here"
+    )
+
+
+@contextlib.contextmanager
+def _mapped(location: LogLocation) -> Iterator[None]:
+    """The one place in which the client's errors become lakelog's."""
+    try:
+        yield
+    except KafkaException as failed:
+        error = failed.args[0]
+        raise _error(location, error) from failed
+
+
+def _error(location: LogLocation, error: KafkaError) -> LakelogError:
+    code = error.code()
+    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+        return NotFound(
+            f"topic '{location.topic}' (or one of its {location.buckets} partitions) does not exist on {location.address}: "
+            f"it was deleted behind the table's back. The rows are in the files; make the table anew to log again"
+        )
+    if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION):
+        return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")
+    if code == KafkaError._INVALID_ARG:
+        return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
+    return _away(location, error.str())
+
+
+def _client(location: LogLocation, **own: object) -> dict[str, object]:
+    return {
+        "log_level": 0,
+        "socket.connection.setup.timeout.ms": 5_000,
+        **location.properties,
+        "bootstrap.servers": location.address,
+        **own,
+    }
+
+
+class KafkaLogSystem(LogSystem):
+    """Topics of a Kafka cluster."""
+
+    def create(self, location: LogLocation) -> LogLocation:
+        with _mapped(location):
+            admin = AdminClient(_client(location))
+            config = {"cleanup.policy": "delete"}
+            if location.retention_ms is not None:
+                config["retention.ms"] = str(location.retention_ms)
+            topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)
+            made = admin.create_topics([topic], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
+            try:
+                made[location.topic].result(_TIMEOUT_S * 2)
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                self._adopt(location)
+        return replace(location, log_id=location.log_id or f"{location.topic}@{new_uuid()}")
+
+    def drop(self, location: LogLocation) -> None:
+        with _mapped(location):
+            admin = AdminClient(_client(location))
+            gone = admin.delete_topics([location.topic], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
+            try:
+                gone[location.topic].result(_TIMEOUT_S * 2)
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+
+    def check(self, location: LogLocation, spread: bool = False) -> None:
+        found = self._partitions(location)
+        if found is None:
+            raise _error(location, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        if found != location.buckets:
+            raise InvalidOption(
+                f"topic '{location.topic}' has {found} partitions, but the table has {location.buckets} buckets; one partition "
+                f"belongs to one bucket: somebody changed the topic"
+            )
+
+    def appender(self, location: LogLocation) -> LogAppender:
+        return KafkaAppender(location)
+
+    def reader(self, location: LogLocation) -> LogReader:
+        return KafkaReader(location)
+
+    def _partitions(self, location: LogLocation) -> int | None:
+        with _mapped(location):
+            topics = AdminClient(_client(location)).list_topics(timeout=_TIMEOUT_S).topics
+        return len(topics[location.topic].partitions) if location.topic in topics else None
+
+    def _adopt(self, location: LogLocation) -> None:
+        found = self._partitions(location)
+        if found != location.buckets:
+            raise AlreadyExists(
+                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} buckets: choose "
+                f"another 'log-store.topic', or set 'bucket' = '{found}'"
+            )
+        reader = KafkaReader(location)
+        try:
+            if reader.end_offsets() != reader.first_offsets():
+                raise AlreadyExists(
+                    f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: choose another "
+                    f"'log-store.topic', or delete the topic"
+                )
+        finally:
+            reader.close()
+
+
+class _Delivered(PendingAppend):
+    """Offsets that delivery reports bring, in the order in which the records were given."""
+
+    def __init__(self, count: int, location: LogLocation) -> None:
+        self._count, self._location = count, location
+        self._offsets: list[int] = []
+        self.failure: KafkaError | None = None
+
+    def report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failure = error
+        else:
+            self._offsets.append(message.offset())
+
+    def offsets(self) -> pa.Int64Array:
+        if self.failure is not None or len(self._offsets) != self._count:
+            raise _away(self._location, self.failure or "records are not acknowledged")
+        return pa.array(self._offsets, pa.int64())
+
+
+class KafkaAppender(LogAppender):
+    """An idempotent producer that waits for all replicas: no duplicate from the client's own retries, order kept."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location = location
+        own = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 0,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 2_000_000,
+            "queue.buffering.max.kbytes": 256 * 1024,
+            "message.timeout.ms": 60_000,
+        }
+        with _mapped(location):
+            self._producer = Producer(_client(location, **own))
+        self._waiting: list[_Delivered] = []
+
+    def append(self, bucket: int, records: Records) -> PendingAppend:
+        count = len(records)
+        pending = _Delivered(count, self._location)
+        self._waiting.append(pending)
+        headers = records.headers
+        same = [(HEADER_KEY, headers)] if isinstance(headers, bytes) else None
+        rows = zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
+        produce, topic, report = self._producer.produce, self._location.topic, pending.report
+        for number, (key, value) in enumerate(rows):
+            header = same if same is not None else [(HEADER_KEY, headers[number])]
+            while True:
+                try:
+                    produce(topic, value, key, bucket, report, 0, header)
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+                except KafkaException as failed:
+                    raise _error(self._location, failed.args[0]) from failed
+            if number % _POLL_EVERY == _POLL_EVERY - 1:
+                self._producer.poll(0)
+        self._producer.poll(0)
+        return pending
+
+    def flush(self) -> None:
+        end = monotonic_s() + _FLUSH_TIMEOUT_S
+        left = 1
+        while left and monotonic_s() < end:
+            left = self._producer.flush(1.0)
+        waiting, self._waiting = self._waiting, []
+        failed = next((p.failure for p in waiting if p.failure is not None), None)
+        if failed is not None:
+            raise _error(self._location, failed)
+        if left:
+            self._producer.purge()
+            raise _away(self._location, f"{left} records were not acknowledged within {_FLUSH_TIMEOUT_S:.0f} s")
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.poll(0)
+
+
+class KafkaReader(LogReader):
+    """A consumer without a group: it seeks where it is told to and commits nothing."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location = location
+        own = {
+            "group.id": f"lakelog-{new_uuid()}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": False,
+            "auto.offset.reset": "error",
+            # an empty partition must not hold up a seek to another one
+            "fetch.wait.max.ms": 5,
+            "fetch.queue.backoff.ms": 1,
+            "fetch.error.backoff.ms": 5,
+            "queued.min.messages": 200_000,
+            "queued.max.messages.kbytes": 131_072,
+        }
+        with _mapped(location):
+            self._consumer = Consumer(_client(location, **own))
+        self._positions: dict[int, int] = {}
+        self._ahead: list[Message] = []
+
+    def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        with _mapped(self._location):
+            stop = self._end(bucket) if end is None else end
+            if start >= stop:
+                return RECORDS_SCHEMA.empty_table()
+            self._seek(bucket, start)
+            wanted = min(max_records, stop - start)
+            messages = self._take(bucket, start, wanted)
+        return _table(messages)
+
+    def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        """Polls for the next record itself, which the client pushes: the latency is the network's."""
+        with _mapped(self._location):
+            if any(self._end(b) > o for b, o in positions.items()):
+                return
+            self._assign(dict(positions))
+            message = self._consumer.poll(timeout_s)
+            if message is not None and message.error() is None:
+                self._ahead = [message]
+
+    def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        return {b: high for b, (_, high) in self._watermarks(buckets).items()}
+
+    def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
+        return {b: low for b, (low, _) in self._watermarks(buckets).items()}
+
+    def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
+        with _mapped(self._location):
+            asked = [TopicPartition(self._location.topic, b, timestamp_ms) for b in range(self._location.buckets)]
+            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S)
+        ends = self.end_offsets()
+        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _watermarks(self, buckets: Sequence[int] | None) -> dict[int, tuple[int, int]]:
+        out = {}
+        with _mapped(self._location):
+            for bucket in range(self._location.buckets) if buckets is None else buckets:
+                partition = TopicPartition(self._location.topic, bucket)
+                found = self._consumer.get_watermark_offsets(partition, timeout=_TIMEOUT_S)
+                if found is None:
+                    raise _away(self._location, "no answer to a question for offsets")
+                out[bucket] = found
+        return out
+
+    def _end(self, bucket: int) -> int:
+        return self._watermarks([bucket])[bucket][1]
+
+    def _assign(self, positions: dict[int, int]) -> None:
+        if self._positions == positions and not self._ahead:
+            return
+        self._consumer.assign([TopicPartition(self._location.topic, b, o) for b, o in positions.items()])
+        self._positions, self._ahead = dict(positions), []
+
+    def _seek(self, bucket: int, start: int) -> None:
+        ahead = self._ahead
+        if ahead and ahead[0].partition() == bucket and ahead[0].offset() == start and list(self._positions) == [bucket]:
+            return
+        if ahead or self._positions != {bucket: start}:
+            self._ahead = []
+            self._consumer.assign([TopicPartition(self._location.topic, bucket, start)])
+            self._positions = {bucket: start}
+
+    def _take(self, bucket: int, start: int, wanted: int) -> list[Message]:
+        """Messages [start, start + wanted), which exist; fewer when the last offsets hold no record."""
+        taken, self._ahead = self._ahead, []
+        deadline = monotonic_s() + _TIMEOUT_S
+        last = start + wanted - 1
+        while len(taken) < wanted and (not taken or taken[-1].offset() < last):
+            found = self._consumer.consume(wanted - len(taken), 0.05) if wanted - len(taken) > 1 else self._one()
+            for message in found:
+                if message.error() is not None:
+                    self._positions = {}
+                    self._raise(message.error(), bucket, start)
+            taken += found
+            if not found and monotonic_s() > deadline:
+                self._positions = {}
+                raise _away(self._location, f"bucket {bucket} should have records from offset {start} on")
+            if found:
+                deadline = monotonic_s() + _TIMEOUT_S
+        self._positions = {bucket: taken[-1].offset() + 1}
+        return taken
+
+    def _one(self) -> list[Message]:
+        message = self._consumer.poll(0.05)
+        return [] if message is None else [message]
+
+    def _raise(self, error: KafkaError, bucket: int, start: int) -> None:
+        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+            first = self.first_offsets([bucket])[bucket]
+            raise OffsetExpired(
+                f"offset {start} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one is {first}: start "
+                f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+            )
+        raise _error(self._location, error)
+
+
+def _table(messages: list[Message]) -> pa.Table:
+    offsets = np.fromiter((m.offset() for m in messages), np.int64, len(messages))
+    times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
+    keys = pa.array([m.key() for m in messages], pa.large_binary())
+    values = pa.array([m.value() for m in messages], pa.large_binary())
+    headers = pa.array([_header(m) for m in messages], pa.binary())
+    return pa.Table.from_arrays([pa.array(offsets), pa.array(times), keys, values, headers], schema=RECORDS_SCHEMA)
+
+
+def _header(message: Message) -> bytes | None:
+    for name, value in message.headers() or ():
+        if name == HEADER_KEY:
+            return bytes(value)
+    return None
+
+

@@ -1,0 +1,1 @@
+"""The merge engines, one file each; they know nothing of each other."""

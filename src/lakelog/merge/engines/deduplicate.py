@@ -1,0 +1,27 @@
+"""Merge engine ``deduplicate``: the newest row of a key wins (format sheet, 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
+from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
+
+
+class Deduplicate(MergeEngine):
+    """Keeps the newest row of each key.
+
+    With ``ignore_delete`` it is the newest that is no delete, and a key without one vanishes.
+    """
+
+    def fold(self, piece: Piece) -> pa.Table:
+        if not self.ignore_delete:
+            return piece.rows_at(piece.newest)
+        kinds = piece.rows.column(KIND_COLUMN).to_numpy()
+        if piece.order is not None:
+            kinds = kinds[piece.order]
+        counts = (kinds != DELETE) & (kinds != UPDATE_BEFORE)
+        # the last position that counts, seen from each position; it belongs to the key if it is not before its start
+        last = np.maximum.accumulate(np.where(counts, np.arange(len(kinds)), -1))[piece.newest]
+        return piece.rows_at(last[last >= piece.starts])

@@ -1,0 +1,127 @@
+"""Merges sorted runs of any length in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.merge.base import SEQUENCE_COLUMN, Indices, MergeEngine, Piece
+from lakelog.merge.keys import Key, Part, concat_parts, key_at, key_parts, key_starts, rows_up_to, sort_rows
+
+
+def merge_runs(
+    runs: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str], engine: MergeEngine
+) -> Iterator[pa.RecordBatch]:
+    """Merges sorted runs and yields one row per key at most, in key order.
+
+    Called for batch reads and compactions. Each run yields batches of one schema (with the key columns ``keys``,
+    ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), sorted by the key columns, strings by their UTF-8 bytes. The newest row
+    of a key has the largest sequence number; among equal ones the later run in ``runs`` counts as newer.
+
+    The runs are cut behind the smallest last key of the batches at hand; the rows up to the cut are merged, and the run
+    that ended there gives its next batch. So at most two batches of each run are held, more only when one key
+    fills whole batches. Raises InvalidSchema for NULL keys.
+    """
+    cursors = [_Cursor(iter(run), keys) for run in runs]
+    live = [c for c in cursors if c.fill()]
+    while live:
+        cut = min(c.last for c in live)
+        for cursor in live:
+            cursor.complete(cut)
+        taken = [chunks for c in live if (chunks := list(c.take(cut)))]
+        piece = _make_piece([chunk for chunks in taken for chunk in chunks], is_sorted=len(taken) == 1)
+        yield from engine.fold(piece).to_batches()
+        live = [c for c in live if c.fill()]
+
+
+def fold_rows(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Table:
+    """Sorts rows by key, then sequence number, and folds them to one row per key.
+
+    Called for a memtable's flush and for rows that are not yet in files; rows of one key with equal sequence numbers
+    count as newer the later they come.
+    """
+    chunks = [_Chunk(b, key_parts(b, keys), 0, b.num_rows) for b in rows.to_batches() if b.num_rows]
+    if not chunks:
+        return rows
+    return engine.fold(_make_piece(chunks, is_sorted=False))
+
+
+@dataclass
+class _Chunk:
+    """Rows ``[start, stop)`` of a batch, with its key columns in comparable form."""
+
+    batch: pa.RecordBatch
+    parts: list[Part]
+    start: int
+    stop: int
+
+    def key(self, row: int) -> Key:
+        return key_at(self.parts, row)
+
+    def until(self, stop: int) -> _Chunk:
+        return _Chunk(self.batch, self.parts, self.start, stop)
+
+
+def _make_piece(chunks: Sequence[_Chunk], is_sorted: bool) -> Piece:
+    """Puts chunks together, sorted by key and age; ``is_sorted`` says that they follow each other in one run."""
+    rows = pa.Table.from_batches([c.batch.slice(c.start, c.stop - c.start) for c in chunks])
+    columns = zip(*[[part[c.start : c.stop] for part in c.parts] for c in chunks], strict=True)
+    parts = [concat_parts(column) for column in columns]
+    order = None if is_sorted else sort_rows(parts)
+    new = key_starts(parts, order)
+    if not new.all():
+        order = _by_age(rows, order, new)
+    return Piece(rows, order, np.flatnonzero(new))
+
+
+def _by_age(rows: pa.Table, order: Indices | None, new: np.ndarray) -> Indices | None:
+    """The order with the rows of each key from the smallest to the largest sequence number."""
+    sequences = rows.column(SEQUENCE_COLUMN).to_numpy()
+    if order is not None:
+        sequences = sequences[order]
+    if not ((sequences[1:] < sequences[:-1]) & ~new[1:]).any():
+        return order
+    by_age = np.lexsort((sequences, np.cumsum(new)))
+    return by_age if order is None else order[by_age]
+
+
+class _Cursor:
+    """The batches of one run that are at hand."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[str]) -> None:
+        self._batches, self._keys = batches, keys
+        self._chunks: list[_Chunk] = []
+        self.last: Key = ()
+
+    def fill(self) -> bool:
+        """Makes sure that rows are at hand; False at the end of the run."""
+        return bool(self._chunks) or self._next() is not None
+
+    def complete(self, cut: Key) -> None:
+        """Fetches further batches as long as rows with the key of the cut may follow."""
+        while self.last == cut and self._next() is not None:
+            pass
+
+    def take(self, cut: Key) -> Iterator[_Chunk]:
+        """Gives up the rows with keys up to the cut."""
+        while self._chunks:
+            chunk = self._chunks[0]
+            stop = rows_up_to(chunk.parts, chunk.start, chunk.stop, cut)
+            if stop > chunk.start:
+                yield chunk.until(stop)
+            if stop < chunk.stop:
+                chunk.start = stop
+                return
+            del self._chunks[0]
+
+    def _next(self) -> _Chunk | None:
+        for batch in self._batches:
+            if batch.num_rows:
+                chunk = _Chunk(batch, key_parts(batch, self._keys), 0, batch.num_rows)
+                self._chunks.append(chunk)
+                self.last = chunk.key(batch.num_rows - 1)
+                return chunk
+        return None

@@ -1,0 +1,1 @@
+"""Declares every option once and picks parts by name."""

@@ -1,0 +1,173 @@
+"""Options of the log store, and of how a write and a read use the two stores."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from lakelog.errors import InvalidOption
+from lakelog.options.option import Declared, Option
+
+PROPERTIES_PREFIX: Final = "properties."
+"""Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
+
+LOG_ENABLED: Final = Option(
+    "log-store.enabled", bool, False, "Whether the table has a log store.", aliases=("log-store.enable",), immutable=True
+)
+LOG_TYPE: Final = Option(
+    "log-store.type",
+    str,
+    None,
+    "Log system; by default kafka when an address is given, else embedded.",
+    choices=("embedded", "kafka"),
+    aliases=("log.system",),
+    immutable=True,
+)
+LOG_ADDRESS: Final = Option(
+    "log-store.address",
+    str,
+    None,
+    "Bootstrap servers of Kafka; file path of an embedded log (by default inside the table's directory).",
+    aliases=("kafka.bootstrap.servers",),
+)
+LOG_TOPIC: Final = Option(
+    "log-store.topic",
+    str,
+    None,
+    "Topic of the log; made with the table. By default a name made from the table's and a random part.",
+    aliases=("kafka.topic",),
+    immutable=True,
+)
+DATA_FORMAT: Final = Option(
+    "log-store.data-format",
+    str,
+    "debezium-json",
+    "Format of the log's values.",
+    choices=("debezium-json",),
+    aliases=("log.format",),
+    immutable=True,
+)
+LOG_RETENTION: Final = Option(
+    "log-store.retention",
+    timedelta,
+    None,
+    "How long the log keeps rows (the files keep them for ever); by default the log system's own retention.",
+    aliases=("log.retention",),
+)
+DROP_WITH_TABLE: Final = Option(
+    "log-store.drop-with-table", bool, False, "Whether DROP TABLE deletes the topic, too. An embedded log always goes."
+)
+CONSISTENCY_GUARANTEE: Final = Option(
+    "log-store.consistency-guarantee.enabled",
+    bool,
+    True,
+    "Whether a reader of the log emits the corrections that take redundant rows back after a failure. "
+    "Without them duplicates stay, for sinks that cannot delete.",
+    scope=("table", "read"),
+    aliases=("log-store.consistency-guarantee.enable",),
+)
+CHANGELOG_MODE: Final = Option(
+    "log.changelog-mode",
+    str,
+    "auto",
+    "What the log holds: all (every change with its before-image) or upsert (the newest row of a key); "
+    "auto is upsert with a primary key, all without.",
+    choices=("auto", "all", "upsert"),
+    aliases=("table-storage.log.changelog-mode",),
+    immutable=True,
+)
+CHANGELOG_MODES: Final = Option(
+    "log.consumer.changelog.modes",
+    str,
+    "all-kinds",
+    "Row kinds that a read of the log emits: all of them, or inserts only.",
+    scope=("table", "read"),
+    choices=("all-kinds", "append-only"),
+)
+EMIT_MODE: Final = Option(
+    "emit.mode",
+    str,
+    "auto",
+    "Stores that a write fills; auto is both when the log is on.",
+    scope=("table", "write"),
+    choices=("auto", "file", "log", "file,log"),
+    aliases=("arctic.emit.mode", "mixed-format.emit.mode"),
+)
+READ_MODE: Final = Option(
+    "read.mode",
+    str,
+    "file",
+    "Store that a read uses: file (batch) or log (a stream).",
+    scope=("table", "read"),
+    choices=("file", "log"),
+    aliases=("arctic.read.mode", "mixed-format.read.mode", "streaming-read-mode"),
+)
+STARTUP_MODE: Final = Option(
+    "scan.startup.mode",
+    str,
+    "latest",
+    "Where a new reader of the log begins.",
+    scope=("table", "read"),
+    choices=("latest", "earliest", "timestamp", "specific-offsets"),
+)
+STARTUP_TIMESTAMP: Final = Option(
+    "scan.startup.timestamp-millis",
+    int,
+    None,
+    "Begin at records appended at or after this time (ms since 1970), with scan.startup.mode = timestamp.",
+    scope=("table", "read"),
+)
+STARTUP_OFFSETS: Final = Option(
+    "scan.startup.specific-offsets",
+    str,
+    None,
+    "Begin at these offsets, with scan.startup.mode = specific-offsets: 'partition:0,offset:42;partition:1,offset:300'.",
+    scope=("table", "read"),
+)
+MAX_ROWS_PER_TRIGGER: Final = Option(
+    "read.max-rows-per-trigger", int, 1_000_000, "Most log records of one micro-batch.", scope=("table", "read")
+)
+COMMIT_INTERVAL: Final = Option(
+    "commit.interval",
+    timedelta,
+    timedelta(seconds=1),
+    "How often a streaming write seals its finished micro-batches into a snapshot. lakelog's own batch reads see them at once.",
+    scope=("table", "write"),
+)
+
+LOG_OPTIONS: Final = Declared(
+    [
+        LOG_ENABLED,
+        LOG_TYPE,
+        LOG_ADDRESS,
+        LOG_TOPIC,
+        DATA_FORMAT,
+        LOG_RETENTION,
+        DROP_WITH_TABLE,
+        CONSISTENCY_GUARANTEE,
+        CHANGELOG_MODE,
+        CHANGELOG_MODES,
+        EMIT_MODE,
+        READ_MODE,
+        STARTUP_MODE,
+        STARTUP_TIMESTAMP,
+        STARTUP_OFFSETS,
+        MAX_ROWS_PER_TRIGGER,
+        COMMIT_INTERVAL,
+    ],
+    [PROPERTIES_PREFIX],
+)
+
+
+def parse_specific_offsets(text: str) -> dict[int, int]:
+    """Reads ``partition:0,offset:42;partition:1,offset:300`` as bucket → offset. Raises InvalidOption."""
+    out: dict[int, int] = {}
+    for part in text.strip().strip(";").split(";"):
+        try:
+            pairs = dict(pair.split(":") for pair in part.split(","))
+            out[int(pairs["partition"])] = int(pairs["offset"])
+        except (ValueError, KeyError):
+            raise InvalidOption(
+                f"option '{STARTUP_OFFSETS.key}' = '{text}': write 'partition:0,offset:42;partition:1,offset:300'"
+            ) from None
+    return out

@@ -1,0 +1,158 @@
+"""One declared option: key, type, default, meaning; and a typed bag of given values."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from lakelog.errors import InvalidOption
+
+T = TypeVar("T")
+
+_UNITS = {
+    "ms": 1, "milli": 1, "millis": 1, "millisecond": 1, "milliseconds": 1,
+    "s": 1000, "sec": 1000, "secs": 1000, "second": 1000, "seconds": 1000,
+    "m": 60_000, "min": 60_000, "mins": 60_000, "minute": 60_000, "minutes": 60_000,
+    "h": 3_600_000, "hour": 3_600_000, "hours": 3_600_000,
+    "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
+}  # fmt: skip
+_SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZES |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "bytes": 1}
+
+
+class MemorySize(int):
+    """A number of bytes, written as text like ``'128 mb'``."""
+
+
+def parse_duration(text: str) -> timedelta:
+    """Reads ``'2 s'``, ``'500ms'``, ``'1 h'``; a bare number is milliseconds, as in Paimon."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if found is None or (unit := found[2].lower() or "ms") not in _UNITS:
+        raise ValueError(f"not a duration: {text!r} (write '500 ms', '2 s', '1 h')")
+    return timedelta(milliseconds=float(found[1]) * _UNITS[unit])
+
+
+def parse_size(text: str) -> MemorySize:
+    """Reads ``'128 mb'``, ``'64kb'``, ``'1024'`` as a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]*)\s*", text)
+    if found is None or found[2].lower() not in _SIZES:
+        raise ValueError(f"not a size: {text!r} (write '128 mb', '64 kb', '1024')")
+    return MemorySize(int(found[1]) * _SIZES[found[2].lower()])
+
+
+def _parse(kind: type, text: str) -> Any:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError("write 'true' or 'false'")
+        return text.lower() == "true"
+    if kind is timedelta:
+        return parse_duration(text)
+    if kind is MemorySize:
+        return parse_size(text)
+    return kind(text)
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """An option, declared once: its documentation, parsing and default come from here.
+
+    ``choices`` limits a text option; ``aliases`` are other spellings (Arctic's, Table Store's);
+    ``immutable`` means that it cannot change once the table has a snapshot; ``scope`` says where it
+    may be given: ``table`` (CREATE TABLE), ``read``/``write`` (hints and DataFrame options), ``lake``.
+    """
+
+    key: str
+    kind: type[T]
+    default: T | None
+    doc: str
+    scope: tuple[str, ...] = ("table",)
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    immutable: bool = False
+    secret: bool = False
+
+    def parse(self, text: str) -> T:
+        """Turns the text given by a user into a value; raises InvalidOption naming key and value."""
+        try:
+            value = _parse(self.kind, str(text).strip())
+        except ValueError as why:
+            raise InvalidOption(
+                f"option '{self.key}' = '{text}' is not a valid {self.kind.__name__}: {why}"
+            ) from None
+        if self.choices and value not in self.choices:
+            raise InvalidOption(f"option '{self.key}' = '{text}' must be one of: {', '.join(self.choices)}")
+        return value  # type: ignore[no-any-return]
+
+
+class Options(Mapping[str, str]):
+    """Given options as text, canonical keys only; ``options[OPTION]`` is the typed value or default."""
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._given = dict(given or {})
+
+    def get_typed(self, option: Option[T]) -> T | None:
+        """The value of the option, its default if it was not given, None if it has neither."""
+        text = self._given.get(option.key)
+        return option.default if text is None else option.parse(text)
+
+    def need(self, option: Option[T]) -> T:
+        """Like get_typed, but an option without value and default is an InvalidOption."""
+        value = self.get_typed(option)
+        if value is None:
+            raise InvalidOption(f"option '{option.key}' is required: {option.doc}")
+        return value
+
+    def __getitem__(self, key: str) -> str:
+        return self._given[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __repr__(self) -> str:
+        return f"Options({self._given!r})"
+
+    def merged(self, *others: Mapping[str, str]) -> Options:
+        """A new bag with later values winning."""
+        out = dict(self._given)
+        for other in others:
+            out.update(other)
+        return Options(out)
+
+
+class Declared:
+    """A set of declared options: canonical names for aliases, and errors for unknown keys."""
+
+    def __init__(self, options: Iterable[Option[Any]], free_prefixes: Iterable[str] = ()) -> None:
+        self.options = tuple(options)
+        self.free_prefixes = tuple(free_prefixes)
+        self._by_name = {name: o for o in self.options for name in (o.key, *o.aliases)}
+
+    def canonical(self, given: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
+        """Checks every key and value and returns canonical keys.
+
+        Keys with a free prefix (``properties.`` for a log client, ``fields.`` of Paimon) pass as they
+        are. Raises InvalidOption for an unknown key (with the nearest known one), a bad value, or an
+        option that cannot be given in this scope.
+        """
+        out: dict[str, str] = {}
+        for key, text in given.items():
+            if key.startswith(self.free_prefixes):
+                out[key] = str(text)
+                continue
+            option = self._by_name.get(key) or self._by_name.get(key.lower())
+            if option is None:
+                near = difflib.get_close_matches(key, self._by_name, 1)
+                hint = f", did you mean '{near[0]}'?" if near else ""
+                raise InvalidOption(f"unknown option '{key}' = '{text}'{hint}")
+            if scope is not None and scope not in option.scope:
+                raise InvalidOption(f"option '{key}' cannot be given here; it belongs to: {', '.join(option.scope)}")
+            option.parse(str(text))
+            out[option.key] = str(text)
+        return out

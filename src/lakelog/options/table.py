@@ -1,0 +1,201 @@
+"""Options of a table's files, with the keys and defaults of Apache Paimon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.options.option import Declared, MemorySize, Option, Options
+
+KiB: Final = 1 << 10
+MiB: Final = 1 << 20
+
+_WRITE: Final = ("table", "write")
+
+PRIMARY_KEY: Final = Option(
+    "primary-key", str, None, "Primary key columns, with commas; another way to write PRIMARY KEY (…).", immutable=True
+)
+PARTITION: Final = Option(
+    "partition", str, None, "Partition columns, with commas; another way to write PARTITIONED BY (…).", immutable=True
+)
+
+BUCKET: Final = Option(
+    "bucket", int, -1, "Number of buckets; -1 means no fixed buckets. A bucket is one LSM tree and one log partition."
+)
+BUCKET_KEY: Final = Option(
+    "bucket-key", str, None, "Columns that decide the bucket, with commas; without it the primary key.", immutable=True
+)
+BUCKET_FUNCTION: Final = Option(
+    "bucket-function.type",
+    str,
+    "default",
+    "How a bucket follows from the bucket key; mod takes the remainder of one whole-number column.",
+    choices=("default", "mod", "hive"),
+    immutable=True,
+)
+
+FILE_FORMAT: Final = Option(
+    "file.format", str, "parquet", "Format of new data files; all are read, only parquet is written.",
+    choices=("parquet", "orc", "avro"),
+)  # fmt: skip
+FILE_COMPRESSION: Final = Option(
+    "file.compression", str, "zstd", "Compression of new data files.", _WRITE,
+    choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli"),
+)  # fmt: skip
+ZSTD_LEVEL: Final = Option("file.compression.zstd-level", int, 1, "Level of zstd in new data files, 1 to 22.", _WRITE)
+THIN_MODE: Final = Option(
+    "data-file.thin-mode", bool, False, "Leave the copies of the key columns out of new data files."
+)
+DATA_FILE_PREFIX: Final = Option("data-file.prefix", str, "data-", "How names of data files begin.")
+CHANGELOG_FILE_PREFIX: Final = Option("changelog-file.prefix", str, "changelog-", "How names of changelog files begin.")
+TARGET_FILE_SIZE: Final = Option(
+    "target-file-size",
+    MemorySize,
+    None,
+    "Begin a new data file at about this size: 128 mb with a primary key, 256 mb without, unless given.",
+    _WRITE,
+)
+STATS_MODE: Final = Option(
+    "metadata.stats-mode",
+    str,
+    "truncate(16)",
+    "Column statistics in manifests: none, counts, full or truncate(n); 'fields.<column>.stats-mode' for one column.",
+    _WRITE,
+)
+
+MERGE_ENGINE: Final = Option(
+    "merge-engine",
+    str,
+    "deduplicate",
+    "What the rows of one key become.",
+    choices=("deduplicate", "partial-update", "aggregation", "first-row"),
+    immutable=True,
+)
+SEQUENCE_FIELD: Final = Option(
+    "sequence.field", str, None, "Columns, with commas, that decide which row of a key is the newest."
+)
+SEQUENCE_FIELD_ORDER: Final = Option(
+    "sequence.field.sort-order", str, "ascending", "Whether the largest or the smallest sequence field is the newest.",
+    choices=("ascending", "descending"),
+)  # fmt: skip
+IGNORE_DELETE: Final = Option("ignore-delete", bool, False, "Drop incoming rows of kind -D and -U.")
+ROWKIND_FIELD: Final = Option(
+    "rowkind.field", str, None, "A column that holds the row kind (+I, -U, +U, -D) of each row.", immutable=True
+)
+CHANGELOG_PRODUCER: Final = Option(
+    "changelog-producer",
+    str,
+    "none",
+    "Whether and when changelog files are written for readers of the files' changes.",
+    choices=("none", "input", "full-compaction", "lookup"),
+)
+DELETION_VECTORS: Final = Option(
+    "deletion-vectors.enabled", bool, False, "Mark deleted rows beside the data files instead of merging on read."
+)
+
+WRITE_ONLY: Final = Option(
+    "write-only", bool, False, "Neither compact nor expire after a write; another job does it.", _WRITE
+)
+WRITE_BUFFER_SIZE: Final = Option(
+    "write-buffer-size", MemorySize, MemorySize(256 * MiB), "Memory of one writer before rows go to files.", _WRITE
+)
+COMPACTION_TRIGGER: Final = Option(
+    "num-sorted-run.compaction-trigger", int, 5, "Sorted runs of a bucket that start a compaction.", _WRITE
+)
+NUM_LEVELS: Final = Option("num-levels", int, None, "Levels of a bucket; the compaction trigger + 1 unless given.")
+SIZE_AMPLIFICATION: Final = Option(
+    "compaction.max-size-amplification-percent",
+    int,
+    200,
+    "Compact a whole bucket when its newer runs pass this share of the oldest.",
+    _WRITE,
+)
+SIZE_RATIO: Final = Option(
+    "compaction.size-ratio", int, 1, "Percent by which the next run may be larger and still be compacted.", _WRITE
+)
+
+PARTITION_DEFAULT_NAME: Final = Option(
+    "partition.default-name", str, "__DEFAULT_PARTITION__", "Directory value of a NULL or blank partition column."
+)
+PARTITION_LEGACY_NAME: Final = Option(
+    "partition.legacy-name", bool, True, "Directory values as stored (a DATE as days), not as SQL text.", immutable=True
+)
+
+MANIFEST_TARGET_SIZE: Final = Option(
+    "manifest.target-file-size", MemorySize, MemorySize(8 * MiB), "Manifests below this size may be merged."
+)
+MANIFEST_MERGE_COUNT: Final = Option("manifest.merge-min-count", int, 30, "Small manifests that start a merge of them.")
+MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
+    "manifest.full-compaction-threshold-size",
+    MemorySize,
+    MemorySize(16 * MiB),
+    "Size of changed manifests that starts a full rewrite.",
+)
+MANIFEST_COMPRESSION: Final = Option(
+    "manifest.compression", str, "zstd", "Compression of manifests.", choices=("zstd", "snappy", "none")
+)
+
+COMMIT_MAX_RETRIES: Final = Option(
+    "commit.max-retries", int, 10, "How often a commit that lost a race is tried again.", _WRITE
+)
+COMMIT_TIMEOUT: Final = Option(
+    "commit.timeout", timedelta, None, "How long a commit may try again; no limit unless given.", _WRITE
+)
+COMMIT_MIN_WAIT: Final = Option(
+    "commit.min-retry-wait", timedelta, timedelta(milliseconds=10), "First wait of a commit that lost a race.", _WRITE
+)
+COMMIT_MAX_WAIT: Final = Option(
+    "commit.max-retry-wait", timedelta, timedelta(seconds=10), "Longest wait of a commit that lost a race.", _WRITE
+)
+COMMIT_USER_PREFIX: Final = Option("commit.user-prefix", str, None, "How the commit user's name begins.", _WRITE)
+
+SNAPSHOTS_MIN: Final = Option("snapshot.num-retained.min", int, 10, "Snapshots that expiry always keeps.")
+SNAPSHOTS_MAX: Final = Option("snapshot.num-retained.max", int, 2**31 - 1, "Snapshots that expiry keeps at most.")
+SNAPSHOT_TIME: Final = Option(
+    "snapshot.time-retained", timedelta, timedelta(hours=1), "Age up to which expiry keeps a snapshot."
+)
+SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
+
+_ALL: Final[tuple[Option[Any], ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+
+TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
+"""Every declared option of the files; ``fields.<column>.…`` passes as it is."""
+
+_KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
+    (FILE_FORMAT, ("parquet",)),
+    (MERGE_ENGINE, ("deduplicate",)),
+    (CHANGELOG_PRODUCER, ("none",)),
+    (DELETION_VECTORS, (False,)),
+    (BUCKET_FUNCTION, ("default", "mod")),
+    (THIN_MODE, (False,)),
+)
+_UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
+_UNKNOWN_KEYS: Final = ("sequence.field", "rowkind.field", "record-level.expire-time", "data-file.path-directory")
+
+
+def check_writable(given: Mapping[str, str]) -> None:
+    """Refuses to write a table whose options ask for something that lakelog would not do.
+
+    Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature naming key and value;
+    nothing has been changed then. Reading may still work.
+    """
+    options = Options(given)
+    for option, known in _KNOWN_VALUES:
+        value = options.get_typed(option)
+        if value not in known:
+            names = ", ".join(str(k).lower() for k in known)
+            raise _refused(option.key, given[option.key], f"only {names} can be written")
+    for key in _UNKNOWN_FLAGS:
+        if given.get(key, "false").strip().lower() != "false":
+            raise _refused(key, given[key], "only false can be written")
+    for key in _UNKNOWN_KEYS:
+        if given.get(key):
+            raise _refused(key, given[key], "tables without it can be written")
+
+
+def _refused(key: str, value: str, what: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"option '{key}' = '{value}' is not supported for writing: {what}; write this table with another engine"
+    )

@@ -1,0 +1,83 @@
+"""Compares a table's files with the fold of its log, row by row, as a plain consumer of debezium-json would see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.lake import Table
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the comparison found; ``equal`` is true only if every row was compared and all are the same."""
+
+    equal: bool
+    rows_compared: int
+    log_rows: int
+    differences: tuple[str, ...]
+
+
+def check_equal(table: Table) -> CheckResult:
+    """Folds the whole log by key and compares it with the batch read.
+
+    The fold knows nothing of lakelog: key and value bytes, ``op`` c/u sets the row to ``after``, d removes it, a
+    record without a value is skipped. Memory: the newest value of each key.
+    """
+    keys = list(table.primary_keys)
+    state, log_rows = fold_log(table)
+    files = pl.from_arrow(table.scan().to_arrow())
+    assert isinstance(files, pl.DataFrame)
+    folded = _decode(state, files.schema)
+    only_log = folded.join(files, on=keys, how="anti")
+    only_files = files.join(folded, on=keys, how="anti")
+    both = folded.join(files, on=keys, how="inner", suffix="_files")
+    values = [c for c in files.columns if c not in keys]
+    differ = both.filter(~pl.all_horizontal([pl.col(c).eq_missing(pl.col(f"{c}_files")) for c in values]))
+    found = [
+        *(f"only in the log: {row}" for row in only_log.head(_SHOWN).iter_rows(named=True)),
+        *(f"only in the files: {row}" for row in only_files.head(_SHOWN).iter_rows(named=True)),
+        *(f"different: {row}" for row in differ.head(_SHOWN).iter_rows(named=True)),
+    ]
+    compared = max(folded.height, files.height)
+    return CheckResult(not found and both.height == compared, compared, log_rows, tuple(found))
+
+
+def fold_log(table: Table) -> tuple[pl.DataFrame, int]:
+    """The newest value (column ``value``, JSON text of ``after``) per key (column ``key``), and the number of records with a value."""
+    state = pl.DataFrame(schema={"key": pl.String, "value": pl.String})
+    records = 0
+    for chunk in table.log_records():
+        with_value = chunk.filter(pc.is_valid(chunk.column("value")))
+        records += with_value.num_rows
+        text = pa.table({"key": with_value["key"].cast(pa.large_string()), "value": with_value["value"].cast(pa.large_string())})
+        new = pl.from_arrow(text)
+        assert isinstance(new, pl.DataFrame)
+        state = pl.concat([state, new]).unique("key", keep="last", maintain_order=True)
+    dead = pl.col("value").str.json_path_match("$.op") == "d"
+    return state.filter(~dead), records
+
+
+def _decode(state: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    texts = pl.Struct({name: _json_type(kind) for name, kind in schema.items()})
+    rows = state.select(pl.col("value").str.json_decode(pl.Struct({"after": texts})).struct.field("after")).unnest("after")
+    return rows.select(_parsed(name, kind) for name, kind in schema.items())
+
+
+def _json_type(kind: pl.DataType) -> pl.DataType:
+    return pl.String() if isinstance(kind, pl.Datetime | pl.Date | pl.Time | pl.Decimal) else kind
+
+
+def _parsed(name: str, kind: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if isinstance(kind, pl.Datetime):
+        plain = column.str.strip_suffix("Z").str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=kind.time_unit)
+        return plain.dt.replace_time_zone(kind.time_zone) if kind.time_zone else plain
+    if isinstance(kind, pl.Date):
+        return column.str.to_date()
+    return column.cast(kind)

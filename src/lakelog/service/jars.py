@@ -1,0 +1,85 @@
+"""Finds jars by their Maven coordinates, with ``mvn`` or with the resolver inside PySpark, and keeps them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from lakelog.errors import Unavailable
+
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>lakelog</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>{}</dependencies></project>"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+
+def jar_cache() -> Path:
+    """Where jars are kept (``LAKELOG_CACHE``, by default ``~/.cache/lakelog``)."""
+    return Path(os.environ.get("LAKELOG_CACHE", Path.home() / ".cache" / "lakelog")) / "jars"
+
+
+def resolve_jars(coordinates: Sequence[str]) -> list[Path]:
+    """The jars of ``group:artifact:version`` coordinates with all that they need at run time.
+
+    The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises Unavailable with the
+    resolver's own words.
+    """
+    key = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
+    kept = jar_cache() / key
+    if not kept.exists():
+        jar_cache().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=jar_cache()) as part:
+            directory = Path(part) / "jars"
+            directory.mkdir()
+            (_with_maven if shutil.which("mvn") else _with_pyspark)(coordinates, directory)
+            if not kept.exists():
+                directory.replace(kept)
+    return sorted(kept.glob("*.jar"))
+
+
+def _with_maven(coordinates: Sequence[str], directory: Path) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        pom = Path(place) / "pom.xml"
+        pom.write_text(_POM.format("".join(_DEPENDENCY.format(*c.split(":")) for c in coordinates)), encoding="utf-8")
+        command = ["mvn", "-B", "-q", "-f", str(pom), _COPY, f"-DoutputDirectory={directory}", "-DincludeScope=runtime"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"mvn could not resolve {', '.join(coordinates)}: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _with_pyspark(coordinates: Sequence[str], directory: Path) -> None:
+    """Spark's own resolver (``MavenUtils``) through a bare gateway: no session, no ``mvn``."""
+    spark_jars = Path(pyspark.__file__).parent / "jars"
+    port = launch_gateway(classpath=f"{spark_jars}/*", die_on_exit=True)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    home = tempfile.mkdtemp(prefix="lakelog-ivy-")
+    try:
+        jvm = gateway.jvm
+        utils = getattr(getattr(jvm.org.apache.spark.util, "MavenUtils$"), "MODULE$")
+        none, some = getattr(getattr(jvm.scala, "None$"), "MODULE$"), jvm.scala.Some
+        quiet = jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream())
+        settings = utils.buildIvySettings(none, some(home), True, quiet)
+        convert = getattr(getattr(jvm.scala.jdk, "CollectionConverters$"), "MODULE$")
+        nothing = convert.ListHasAsScala(jvm.java.util.ArrayList()).asScala().toSeq()
+        found = utils.resolveMavenCoordinates(",".join(coordinates), settings, none, True, nothing, False, quiet).iterator()
+        paths = []
+        while found.hasNext():
+            paths.append(Path(found.next()))
+        for path in paths:
+            shutil.copy(path, directory / path.name)
+    finally:
+        gateway.shutdown()
+        shutil.rmtree(home, ignore_errors=True)
+    if not paths:
+        raise Unavailable(f"Spark's resolver found no jars for {', '.join(coordinates)}: is the network there?")
+    for path in spark_jars.glob("scala-library-2.13.*.jar"):  # the resolver leaves out what Spark itself brings
+        shutil.copy(path, directory / path.name)

@@ -1,0 +1,1 @@
+"""The Spark data source, sessions and engine; the only importer of pyspark."""

@@ -1,0 +1,146 @@
+"""Runs what needs Spark: queries over lakelog tables, inserts, and every statement that is not ours."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidSchema, UnsupportedStatement
+from lakelog.io.names import new_uuid
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.spark.session import is_spread, local_session, register
+from lakelog.spark.types import spark_schema
+from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.sql.changes import with_row_kind
+from lakelog.sql.plan import QueryPlan, Source
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_scan import LogScan
+from lakelog.table.scan import Scan
+
+
+class OpensTables(Protocol):
+    """What the engine needs of the catalog."""
+
+    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        """The table of this name."""
+
+
+class SparkEngine:
+    """One Spark session with the data source registered for a warehouse; works on Spark Connect, too."""
+
+    def __init__(
+        self, tables: OpensTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]
+    ) -> None:
+        self._tables = tables
+        self.spark = spark if spark is not None else local_session(settings=settings)
+        register(self.spark, warehouse)
+
+    def is_spark_relation(self, name: str) -> bool:
+        """Whether Spark knows a temporary view or table of this name."""
+        return bool(self.spark.catalog.tableExists(name))
+
+    def run_query(self, plan: QueryPlan) -> DataFrame:
+        """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
+        for source in plan.sources:
+            self._frame(source).createOrReplaceTempView(source.view)
+        try:
+            frame = self.spark.sql(plan.text)
+        except ParseException as wrong:
+            raise UnsupportedStatement(plan.syntax_error or str(wrong)) from None
+        if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
+            for source in plan.sources:
+                self.spark.catalog.dropTempView(source.view)
+        return frame
+
+    def pass_through(self, text: str) -> DataFrame:
+        """Hands a statement that is not ours to Spark as it is."""
+        return self.spark.sql(text)
+
+    def insert(
+        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: Mapping[str, str]
+    ) -> Any:
+        """Writes a query's rows by position, with casts to the table's types.
+
+        Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed beside
+        the table, one for each statement text, so that the same statement goes on where it stopped.
+        """
+        target = self._tables.open(table, options)
+        frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
+        if frame.isStreaming:
+            digest = hashlib.sha256(f"{target.name} {_identity(plan)}".encode()).hexdigest()[:16]
+            return self.start_stream(target, frame, f"{target.path}/lakelog/checkpoints/{digest}")
+        self._check(target)
+        frame.write.format("lakelog").options(**target.hints).mode("append").save(target.path)
+        return None
+
+    def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
+        """Starts the streaming write of a frame into a table."""
+        self._check(table)
+        place = checkpoint or f"{table.path}/lakelog/checkpoints/{new_uuid()}"
+        writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
+        return writer.outputMode("append").start(table.path)
+
+    def scan(self, table: DynamicTable, scan: Scan) -> DataFrame:
+        """A batch DataFrame of a scan."""
+        frame = (
+            self.spark.read.format("lakelog").options(**table.hints).schema(spark_schema(scan.schema)).load(table.path)
+        )
+        return frame if scan.filter is None else frame.where(scan.filter.to_sql())
+
+    def stop(self) -> None:
+        """Stops the session."""
+        for query in self.spark.streams.active:
+            query.stop()
+        self.spark.stop()
+
+    def _frame(self, source: Source) -> DataFrame:
+        table = self._tables.open(source.table, source.options)
+        self._check(table)
+        if table.reads_log:
+            columns = None if source.columns is None else tuple(c for c in source.columns if c != ROW_KIND_COLUMN)
+            schema = spark_schema(LogScan(table, columns).schema)
+            return self.spark.readStream.format("lakelog").options(**table.hints).schema(schema).load(table.path)
+        return self.scan(table, Scan(table).select(source.columns))
+
+    def _with_changes(self, plan: QueryPlan) -> QueryPlan:
+        if len(plan.sources) != 1:
+            return plan
+        source = plan.sources[0]
+        reads_log = self._tables.open(source.table, source.options).reads_log
+        return (with_row_kind(plan, source) if reads_log else None) or plan
+
+    def _check(self, table: DynamicTable) -> None:
+        if table.log is not None and (table.reads_log or table.emits_log):
+            LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
+
+
+def _identity(plan: QueryPlan) -> str:
+    """The query's text with the names of the tables instead of those of the views, which differ in each session."""
+    text = plan.text
+    for source in plan.sources:
+        text = text.replace(source.view, f"{source.table}{sorted(source.options.items())}")
+    return text
+
+
+def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
+    """The frame's columns renamed to the table's, in order, and cast to their types."""
+    wanted = list(columns or table.schema.field_names)
+    given = frame.columns
+    kind = [ROW_KIND_COLUMN] if given and given[-1] == ROW_KIND_COLUMN and ROW_KIND_COLUMN not in wanted else []
+    if len(given) - len(kind) != len(wanted):
+        raise InvalidSchema(
+            f"the query has {len(given) - len(kind)} columns ({', '.join(given)}), but table {table.name} "
+            f"takes {len(wanted)} ({', '.join(wanted)})"
+        )
+    types: StructType = spark_schema(Scan(table).schema)
+    named = frame.toDF(*wanted, *kind)
+    cast = [sf.col(f"`{name}`").cast(types[name].dataType).alias(name) for name in wanted]
+    return named.select(*cast, *(sf.col(k) for k in kind))

@@ -1,0 +1,67 @@
+"""A Spark session made for streams (RFC 4), and the registration of the data source on any session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from lakelog.spark.source import LakelogDataSource
+
+STREAM_SETTINGS: Mapping[str, str] = {
+    # without it every Python task pays 40 ms for a delayed TCP acknowledgement
+    "spark.python.unix.domain.socket.enabled": "true",
+    # the default manager forks a process per file on a local disk: 30 ms per micro-batch
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Spark hands its filters to a Python source only when asked to
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.pyspark.binaryAsBytes": "true",
+}
+"""Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
+
+
+def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts (or takes) a local Spark session set up for streams; binds to loopback only.
+
+    Raises NotFound with the command that installs Java when there is none.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    cores = os.cpu_count() or 2
+    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
+    own = {
+        **STREAM_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.log.level": "ERROR",
+        **(settings or {}),
+    }
+    for key, value in own.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def register(spark: SparkSession, warehouse: str) -> None:
+    """Makes ``format("lakelog")`` known to a session, with the warehouse in which ``db.table`` is looked up.
+
+    Works on classic sessions and on Spark Connect (lakelog must be installed on the server).
+    """
+    defaults = {"warehouse": warehouse}
+    # a class made here is pickled by value, so that the workers see the defaults
+    named = type("LakelogDataSource", (LakelogDataSource,), {"defaults": defaults, "__module__": "__main__"})
+    spark.dataSource.register(named)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def is_spread(spark: SparkSession) -> bool:
+    """Whether the session's executors may be on other machines."""
+    master = spark.conf.get("spark.master", "") or ""
+    return not master.startswith("local")

@@ -1,0 +1,73 @@
+"""The Spark data source ``lakelog``: finds the table that the options name and makes its readers and writers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from lakelog.errors import InvalidOption
+from lakelog.spark.batch_reader import LakelogReader
+from lakelog.spark.batch_writer import LakelogWriter
+from lakelog.spark.stream_reader import LakelogStreamReader
+from lakelog.spark.stream_writer import LakelogStreamWriter
+from lakelog.spark.types import arrow_for_spark, spark_schema
+from lakelog.spark.worker import settle
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_scan import LogScan
+from lakelog.table.open import open_by_name, open_by_path
+from lakelog.table.scan import Scan
+
+_OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname")
+
+
+class LakelogDataSource(DataSource):
+    """``spark.read/readStream/write/writeStream.format("lakelog")``.
+
+    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table`` or a table's directory; ``warehouse`` says where
+    ``db.table`` is looked up; every read and write option of the table (``read.mode``, ``emit.mode``, …) may be given too.
+    ``defaults`` are set by ``lakelog.connect`` on a subclass.
+    """
+
+    defaults: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def name(cls) -> str:
+        return "lakelog"
+
+    def _table(self, scope: str) -> DynamicTable:
+        settle()
+        given = {**self.defaults, **{k.lower(): v for k, v in self.options.items()}}
+        path = given.get("path")
+        if not path:
+            raise InvalidOption("which table? give it to load(), save() or start(): 'db.table' or a table's directory")
+        hints = {k: v for k, v in given.items() if k not in _OWN}
+        if "/" in path:
+            return open_by_path(path, hints, scope)
+        warehouse = given.get("warehouse")
+        if not warehouse:
+            raise InvalidOption(
+                f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
+            )
+        return open_by_name(warehouse, path, hints, scope)
+
+    def schema(self) -> StructType:
+        table = self._table("read")
+        if table.reads_log:
+            return spark_schema(LogScan(table).schema)
+        return spark_schema(Scan(table).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return LakelogReader(self._table("read"), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return LakelogStreamReader(self._table("read"), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
+        return LakelogWriter(self._table("write"), arrow_for_spark(schema), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
+        return LakelogStreamWriter(self._table("write"), arrow_for_spark(schema), overwrite)
+

@@ -1,0 +1,49 @@
+"""Table columns as Spark types, and Arrow batches with exactly the schema that Spark expects."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lakelog.errors import UnsupportedFeature
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of Arrow columns (timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ)."""
+    fields = [_readable(field) for field in schema]
+    return from_arrow_schema(pa.schema(fields))
+
+
+def arrow_for_spark(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark demands of a batch for this Spark schema."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns in the order and types that Spark demands."""
+    if batch.schema.equals(target):
+        return batch
+    columns = []
+    for field in target:
+        column = batch.column(batch.schema.get_field_index(field.name))
+        columns.append(column if column.type == field.type else _cast(column, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_time(column.type) and pa.types.is_integer(kind):
+        return column.cast(pa.int32()).cast(kind)
+    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else column.cast(kind)
+
+
+def _readable(field: pa.Field) -> pa.Field:
+    """Spark knows microseconds only, and has no time of day before 4.1's TIME."""
+    kind = field.type
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        kind = pa.timestamp("us", tz=kind.tz)
+    if pa.types.is_time(kind):
+        kind = pa.int32()
+    if pa.types.is_union(kind):
+        raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
+    return pa.field(field.name, kind, field.nullable)

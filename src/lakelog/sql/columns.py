@@ -1,0 +1,261 @@
+"""Which columns of each table a query needs.
+
+Spark prunes no columns of a Python source, so this decides what is read. Two rules keep it right: every
+column that the text could mean is kept (Spark has to resolve the name), and when a construct is not
+understood all columns are. ``None`` stands for all columns, everywhere in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sqlglot import exp
+
+Columns = frozenset[str] | None
+
+
+def _argument(node: exp.Expr, key: str) -> exp.Expr | None:
+    """An argument whose key is a Python keyword: sqlglot 28 and later put ``_`` behind it."""
+    found: exp.Expr | None = node.args.get(key + "_") or node.args.get(key)
+    return found
+
+
+def _relations(select: exp.Select) -> Iterator[exp.Expr]:
+    """What stands in FROM, JOIN and LATERAL VIEW of a SELECT, without its inner queries' own."""
+    first = _argument(select, "from")
+    todo = [first.this] if first is not None else []
+    todo += [join.this for join in select.args.get("joins") or ()]
+    todo += list(select.args.get("laterals") or ())
+    while todo:
+        node = todo.pop(0)
+        yield node
+        todo += [join.this for join in node.args.get("joins") or ()]
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+            todo.append(node.this)  # FROM (a JOIN b …)
+
+
+def _alias_columns(relation: exp.Expr) -> list[str]:
+    alias = relation.args.get("alias")
+    return [c.name.lower() for c in alias.args.get("columns") or ()] if isinstance(alias, exp.TableAlias) else []
+
+
+def _select_of(node: exp.Expr) -> exp.Select | None:
+    found = node.find_ancestor(exp.Select)
+    return found if isinstance(found, exp.Select) else None
+
+
+def _name_parts(column: exp.Column) -> list[str]:
+    return [part.name.lower() for part in column.parts]
+
+
+def _qualifiers(parts: list[str], relation: exp.Expr) -> list[int]:
+    """How many first parts of a dotted name may be the name of the relation: ``t.id`` 1, ``db.t.id`` 2."""
+    names = [relation.alias_or_name.lower()]
+    if isinstance(relation, exp.Table) and not relation.args.get("alias"):
+        names = [p.lower() for p in (relation.catalog, relation.db, relation.name) if p]
+    lengths = range(1, min(len(parts) - 1, 3) + 1)
+    # The column may name the database although FROM does not: it is the current one then.
+    return [n for n in lengths if parts[:n][-len(names) :] == names[-n:] and parts[n - 1]]
+
+
+def _is_qualified(parts: list[str], relation: exp.Expr) -> bool:
+    """Whether a dotted name begins with the name of the relation as FROM has it, for certain."""
+    most = len([p for p in (relation.catalog, relation.db) if p]) + 1 if isinstance(relation, exp.Table) else 1
+    return any(length <= most for length in _qualifiers(parts, relation))
+
+
+class ColumnUse:
+    """Answers for one parsed query.
+
+    ``tables`` holds, by ``id()`` of the node, the lower-case columns of the tables whose schema is known;
+    ``cte_of`` says which common table expression a table node means.
+    """
+
+    def __init__(
+        self,
+        root: exp.Expr,
+        tables: Mapping[int, frozenset[str]],
+        cte_of: Callable[[exp.Table], exp.CTE | None],
+    ) -> None:
+        self._root = root
+        self._tables = tables
+        self._cte_of = cte_of
+        self._wanted: dict[int, Columns] = {}
+        self._outputs: dict[int, Columns] = {}
+
+    def needed(self, relation: exp.Expr) -> Columns:
+        """The lower-case names that the query may take from this relation; None for all."""
+        select = _select_of(relation)
+        if select is None or not self._is_plain(relation, select):
+            return None
+        names: set[str] = set()
+        for node in select.walk():
+            if isinstance(node, exp.Star):
+                found = self._by_star(node, relation, select)
+            elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                found = self._by_column(node, relation, select)
+            elif isinstance(node, exp.Join) and node.args.get("using"):
+                found = frozenset(i.name.lower() for i in node.args["using"])
+            else:
+                continue
+            if found is None:
+                return None
+            names |= found
+        return frozenset(names)
+
+    def _is_plain(self, relation: exp.Expr, select: exp.Select) -> bool:
+        """Whether the columns of the relation are used by name only, in this SELECT."""
+        if not any(r is relation for r in _relations(select)) or _alias_columns(relation):
+            return False
+        joins = (join for join in select.find_all(exp.Join) if _select_of(join) is select)
+        if any(join.args.get("method") == "NATURAL" for join in joins):
+            return False
+        if any(_select_of(pivot) is select for pivot in select.find_all(exp.Pivot)):
+            return False
+        outer = relation.parent
+        while outer is not None and outer is not select:
+            if isinstance(outer, exp.Subquery) and outer.args.get("alias"):
+                return False  # (a JOIN b) x hides the names a and b
+            outer = outer.parent
+        return True
+
+    def _by_column(self, column: exp.Column, relation: exp.Expr, select: exp.Select) -> frozenset[str]:
+        parts = _name_parts(column)
+        return self._column_of(parts, relation, select) if self._can_see(column, parts, select) else frozenset()
+
+    def _column_of(self, parts: list[str], relation: exp.Expr, select: exp.Select) -> frozenset[str]:
+        """The columns that a dotted name may mean if it means one of this relation."""
+        own = _qualifiers(parts, relation)
+        others = (r for r in _relations(select) if r is not relation)
+        if not own and any(_is_qualified(parts, r) for r in others):
+            return frozenset()
+        known = self._outputs_of(relation)
+        # A name may also be a struct column with its field, so its first part counts whatever it looks like.
+        first = parts[:1] if known is None or parts[0] in known else []
+        return frozenset([*first, *(parts[length] for length in own)])
+
+    def _can_see(self, node: exp.Expr, parts: list[str], select: exp.Select) -> bool:
+        """Whether a name at this node can reach the relations of the SELECT: nothing nearer has it."""
+        own = {id(r) for r in _relations(select)}
+        outer: exp.Expr | None = node
+        while outer is not None and outer is not select:
+            if isinstance(outer, exp.With) and outer.parent is select:
+                return False
+            if id(outer) in own and isinstance(outer, exp.Subquery) and isinstance(outer.this, exp.Query):
+                return False  # a derived table does not see its neighbours; LATERAL ones are of another class
+            if isinstance(outer, exp.Select) and self._is_resolved_in(outer, parts):
+                return False
+            outer = outer.parent
+        return outer is select
+
+    def _is_resolved_in(self, select: exp.Select, parts: list[str]) -> bool:
+        for relation in _relations(select):
+            if _is_qualified(parts, relation):
+                return True
+            known = self._outputs_of(relation)
+            if known is not None and parts[0] in known:
+                return True
+        return False
+
+    def _by_star(self, star: exp.Star, relation: exp.Expr, select: exp.Select) -> Columns:
+        qualified = star.parent if isinstance(star.parent, exp.Column) else None
+        owner = _select_of(star)
+        if owner is None:
+            return None
+        if qualified is None:
+            if owner is not select or isinstance(star.parent, exp.Count):
+                return frozenset()
+        else:
+            parts = _name_parts(qualified)
+            if not self._can_see(qualified, parts, select):
+                return frozenset()
+            if not _qualifiers(parts, relation):
+                return self._column_of(parts, relation, select)  # the fields of a struct column
+        holder = qualified or star
+        plain = owner is select and any(p is holder for p in owner.expressions) and not any(star.args.values())
+        return self._wanted_from(select) if plain else None
+
+    def _wanted_from(self, select: exp.Select) -> Columns:
+        """The output columns of a SELECT that the query around it uses: what a star in it has to bring."""
+        if id(select) not in self._wanted:
+            self._wanted[id(select)] = None  # a query that uses itself wants everything
+            self._wanted[id(select)] = self._find_wanted(select)
+        return self._wanted[id(select)]
+
+    def _find_wanted(self, select: exp.Select) -> Columns:
+        if any(select.args.get(key) for key in ("distinct", "group", "having")) or _has_ordinals(select):
+            return None
+        inner: exp.Expr = select
+        while isinstance(inner.parent, exp.Subquery):
+            inner = inner.parent
+            if any(value for key, value in inner.args.items() if key not in ("this", "alias")):
+                return None
+            around = _select_of(inner)
+            if around is not None and any(r is inner for r in _relations(around)):
+                return self.needed(inner)
+        if isinstance(inner.parent, exp.Exists):
+            return frozenset()
+        if isinstance(inner.parent, exp.CTE):
+            return self._wanted_from_cte(inner.parent)
+        return None
+
+    def _wanted_from_cte(self, cte: exp.CTE) -> Columns:
+        if _alias_columns(cte) or (cte.parent is not None and cte.parent.args.get("recursive")):
+            return None
+        names: frozenset[str] = frozenset()
+        for table in self._root.find_all(exp.Table):
+            if self._cte_of(table) is cte:
+                found = self.needed(table)
+                if found is None:
+                    return None
+                names |= found
+        return names
+
+    def _outputs_of(self, relation: exp.Expr) -> Columns:
+        """The names of the columns that a relation has, lower case; None when not known."""
+        if id(relation) not in self._outputs:
+            self._outputs[id(relation)] = None
+            self._outputs[id(relation)] = self._find_outputs(relation)
+        return self._outputs[id(relation)]
+
+    def _find_outputs(self, relation: exp.Expr) -> Columns:
+        renamed = _alias_columns(relation)
+        if renamed:
+            return frozenset(renamed)
+        if isinstance(relation, exp.Table):
+            if id(relation) in self._tables:
+                return self._tables[id(relation)]
+            cte = self._cte_of(relation)
+            return None if cte is None else frozenset(_alias_columns(cte)) or self._query_outputs(cte.this)
+        if isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Query):
+            return self._query_outputs(relation.this)
+        return None
+
+    def _query_outputs(self, query: exp.Expr) -> Columns:
+        while isinstance(query, exp.Subquery | exp.SetOperation):
+            query = query.this
+        if not isinstance(query, exp.Select):
+            return None
+        names: set[str] = set()
+        for projection in query.expressions:
+            if isinstance(projection, exp.Star) or (
+                isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
+            ):
+                for relation in _relations(query):
+                    found = self._outputs_of(relation)
+                    if found is None:
+                        return None
+                    names |= found
+            elif isinstance(projection, exp.Alias | exp.Column):
+                names.add(projection.output_name.lower())  # other expressions get a name only from Spark
+        return frozenset(names)
+
+
+def _has_ordinals(select: exp.Select) -> bool:
+    """Whether ORDER BY and its like name output columns by number."""
+    for key in ("order", "sort", "cluster", "distribute"):
+        clause = select.args.get(key)
+        for item in clause.expressions if clause is not None else ():
+            if isinstance(item.this if isinstance(item, exp.Ordered) else item, exp.Literal):
+                return True
+    return False

@@ -1,0 +1,65 @@
+"""What SQL needs from below and above: the tables of the catalog, and Spark. Both are given to a Session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.plan import QueryPlan
+
+
+class Engine(Protocol):
+    """Runs queries: the Spark side of a session."""
+
+    def is_spark_relation(self, name: str) -> bool:
+        """Whether Spark itself knows a view or table of this (dotted) name: a temporary view, a Spark table.
+
+        For a name of one part a temporary view comes before a lakelog table of that name.
+        """
+
+    def run_query(self, plan: QueryPlan) -> object:
+        """Makes a temporary view of each source of the plan, runs its text, returns the DataFrame.
+
+        With ``plan.lasting`` the views must outlive the call (the text made a view on them).
+        """
+
+    def insert(
+        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+    ) -> object:
+        """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order."""
+
+    def pass_through(self, text: str) -> object:
+        """Hands a statement that is not lakelog's to Spark as it is."""
+
+
+class Tables(Protocol):
+    """Names, schemas and options of lakelog's tables."""
+
+    def load_schema(self, identifier: Identifier) -> TableSchema | None:
+        """The newest schema, None if the table or its database does not exist."""
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Creates the table. Raises AlreadyExists."""
+
+    def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
+        """Drops the table. Raises NotFound unless if_exists."""
+
+    def list_tables(self, database: str, /) -> list[str]:
+        """Table names of a database. Raises NotFound."""
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases."""
+
+    def create_database(self, name: str, if_not_exists: bool) -> None:
+        """Creates the database. Raises AlreadyExists."""
+
+    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+        """Drops the database, with its tables when cascade. Raises NotFound unless if_exists."""
+
+    def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:
+        """(name, type, comment) of each column; extended adds rows about the table. Raises NotFound."""
+
+    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
+        """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""

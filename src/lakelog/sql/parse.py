@@ -1,0 +1,63 @@
+"""Cuts a script into statements and parses each with the class of its keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelog.errors import InternalError
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.script import StatementText
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
+from lakelog.sql.tokens import Token, tokenize
+
+_VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
+
+
+def parse_script(text: str) -> list[ParsedStatement]:
+    """Parses all statements of ``a; b; …``, before any of them is run.
+
+    Comments (``--`` and ``/* */``) may stand anywhere; semicolons in them and in strings do not count. Raises
+    UnsupportedStatement with line, column, the line itself and a caret.
+    """
+    statements: list[ParsedStatement] = []
+    piece: list[Token] = []
+    for token in tokenize(text):
+        if not token.is_symbol(";"):
+            piece.append(token)
+        elif piece:
+            statements.append(_parse_statement(text, piece))
+            piece = []
+    if piece:
+        statements.append(_parse_statement(text, piece))
+    return statements
+
+
+def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
+    source = StatementText(script, tokens[0].start, tokens[-1].end)
+    for keywords in (_find_keywords(tokens), PASS_THROUGH):
+        statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(Cursor(source, tokens))
+        if statement is not None:
+            return statement
+    raise InternalError(f"no statement class took: {source.text[:80]}")
+
+
+def _find_keywords(tokens: Sequence[Token]) -> str:
+    """The longest registered keywords that the statement begins with; behind WITH, what its expressions are for."""
+    if tokens[0].is_word("WITH"):
+        verb = _verb_after_expressions(tokens)
+        return "WITH" if verb in ("SELECT", "FROM", "VALUES", "") else verb if verb in STATEMENTS else PASS_THROUGH
+    words = [token.text.upper() for token in tokens[:3]]
+    for length in range(len(words), 0, -1):
+        if " ".join(words[:length]) in STATEMENTS:
+            return " ".join(words[:length])
+    return PASS_THROUGH
+
+
+def _verb_after_expressions(tokens: Sequence[Token]) -> str:
+    depth = 0
+    for token in tokens:
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_word(*_VERBS):
+            return token.text.upper()
+    return ""

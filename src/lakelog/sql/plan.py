@@ -1,0 +1,71 @@
+"""A query made ready for Spark: its text, and the reads that the names in it stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import LakelogError, UnsupportedStatement
+from lakelog.filestore.filter import Predicate
+
+
+@dataclass(frozen=True)
+class Source:
+    """One reference of the query to a lakelog table: make this read visible as a view before the text runs.
+
+    ``columns`` are those that the query names, in the table's order; None means all of them, with the extra
+    columns that a read of changes has. ``options`` are canonical read options of the reference's hint.
+    """
+
+    view: str
+    table: Identifier
+    columns: tuple[str, ...] | None
+    options: dict[str, str]
+    filter: Predicate | None = None
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
+
+    ``syntax_error`` is set when the text could not be understood here; Spark may know more. ``lasting`` says that
+    the text makes something that goes on using the views (CREATE VIEW).
+    """
+
+    text: str
+    sources: tuple[Source, ...]
+    syntax_error: str | None = None
+    lasting: bool = False
+
+    def behind(self, head: str) -> QueryPlan:
+        """The same plan for a statement that the query is the rest of, such as ``EXPLAIN ``."""
+        return replace(self, text=head + self.text)
+
+    @property
+    def identity(self) -> str:
+        """A text that is the same whenever the same query is planned: view names give way to what they stand for.
+
+        A streaming insert takes its checkpoint by it, so the same statement goes on where it stopped.
+        """
+        reads = {s.view: f"{s.table.database}.{s.table.table}{sorted(s.options.items())}" for s in self.sources}
+        text = re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), self.text)
+        return " ".join(text.split())
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Around the engine's call: a refusal of a text that was not understood here either is UnsupportedStatement.
+
+        It points at the place in the user's text, which the engine never saw, and holds the engine's first words.
+        """
+        try:
+            yield
+        except LakelogError:
+            raise
+        except Exception as refusal:
+            if self.syntax_error is None:
+                raise
+            said = str(refusal).strip().partition("\n")[0]
+            raise UnsupportedStatement(f"{self.syntax_error}\nSpark: {said}") from refusal

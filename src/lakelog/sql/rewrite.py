@@ -1,0 +1,191 @@
+"""Makes a query ready for Spark: lakelog's tables in it become views that read just what the query needs.
+
+The text is edited at the places of the names and hints and not written anew, so that Spark parses what the
+user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.columns import ColumnUse
+from lakelog.sql.context import DEFAULT_DATABASE, Context
+from lakelog.sql.cursor import Name
+from lakelog.sql.plan import QueryPlan, Source
+from lakelog.sql.references import Hint, QueryText, Reference, cte_of
+from lakelog.sql.script import StatementText
+
+
+@dataclass(frozen=True)
+class _TableRead:
+    """A reference that turned out to be a lakelog table."""
+
+    reference: Reference
+    table: Identifier
+    schema: TableSchema
+    hints: tuple[Hint, ...]
+
+
+@dataclass(frozen=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
+
+
+def plan_query(session: Context, source: StatementText, strict: bool = True, lasting: bool = False) -> QueryPlan:
+    """Plans the query that a statement consists of.
+
+    With ``strict`` a name that neither lakelog nor Spark knows is NotFound with a suggestion, otherwise it is left
+    to Spark. Raises UnsupportedStatement for a hint that does not stand behind a lakelog table, InvalidOption.
+    """
+    query = QueryText.read(source)
+    reads = _find_reads(session, query, strict and query.tree is not None)
+    _check_hints(query, reads)
+    needed = _needed_columns(query, reads)
+    sources, edits = [], []
+    for read, columns in zip(reads, needed, strict=True):
+        options = {key: value for hint in read.hints for key, value in hint.options.items()}
+        view = session.new_view()
+        sources.append(Source(view, read.table, columns, session.tables.canonical_options(options, "read")))
+        edits += _edits(query, read, view)
+    edits += _column_edits(session, query, reads)
+    text = _apply(source, edits)
+    return QueryPlan(text, tuple(sources), query.syntax_error if sources else None, lasting and bool(sources))
+
+
+def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_TableRead]:
+    reads = []
+    for reference in query.references():
+        identifier = session.find(reference.name)
+        schema = None if identifier is None else session.tables.load_schema(identifier)
+        if identifier is None or schema is None:
+            if strict and identifier is not None and _is_unknown(session, reference.name, identifier):
+                raise session.no_table(reference.name)
+            continue
+        if len(reference.name.parts) == 1 and session.engine.is_spark_relation(reference.name.sql):
+            continue  # a temporary view of this name comes first
+        if reference.travel is not None:
+            raise query.source.error(
+                reference.travel,
+                "time travel is not supported in SQL yet; read an old snapshot with "
+                f'lake.table("{identifier.database}.{identifier.table}").scan(snapshot_id=…) or (timestamp=…)',
+            )
+        reads.append(_TableRead(reference, identifier, schema, _hints_of(query, reference)))
+    return reads
+
+
+def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
+    """Whether nobody has a relation of this name; a foreign database (parquet.`/path`) is Spark's to judge."""
+    if len(name.parts) > 1 and identifier.database not in (*session.tables.list_databases(), DEFAULT_DATABASE):
+        return False
+    return not session.engine.is_spark_relation(name.sql)
+
+
+def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
+    """The hints behind the name, its alias or another hint of it, with nothing but comments between."""
+    places, found = list(reference.ends), []
+    token_starts = [t.start for t in query.tokens]
+    for hint in query.hints:
+        if any(place <= hint.start and not _any_between(token_starts, place, hint.start) for place in places):
+            found.append(hint)
+    return tuple(found)
+
+
+def _any_between(starts: Iterable[int], low: int, high: int) -> bool:
+    return any(low <= start < high for start in starts)
+
+
+def _check_hints(query: QueryText, reads: list[_TableRead]) -> None:
+    used = {hint.start for read in reads for hint in read.hints}
+    for hint in query.hints:
+        if hint.start not in used:
+            raise query.source.error(
+                hint.start,
+                "a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in "
+                "FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else",
+            )
+    for read in reads:
+        given: set[str] = set()
+        for hint in read.hints:
+            if twice := given & set(hint.options):
+                raise query.source.error(hint.start, f"option '{sorted(twice)[0]}' is given twice")
+            given |= set(hint.options)
+
+
+def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str, ...] | None]:
+    """Per read the columns in the table's order, None for all. A query that needs none gets the cheapest one."""
+    if query.tree is None:
+        return [None] * len(reads)
+    names = {id(r.reference.node): frozenset(f.lower() for f in _readable(r.schema)) for r in reads}
+    use = ColumnUse(query.tree, names, cte_of)
+    words = query.words_outside_tree()
+    out: list[tuple[str, ...] | None] = []
+    for read in reads:
+        needed = None if read.reference.node is None or "identifier" in words else use.needed(read.reference.node)
+        if needed is None:
+            out.append(None)
+            continue
+        # A column may be called like a function or a keyword, which the tree does not show as a name.
+        kept = tuple(f for f in _readable(read.schema) if f.lower() in needed or f.lower() in words)
+        out.append(kept or (_cheapest_column(read.schema),))
+    return out
+
+
+def _readable(schema: TableSchema) -> tuple[str, ...]:
+    own = tuple(schema.field_names)
+    return own if ROW_KIND_COLUMN in own else (*own, ROW_KIND_COLUMN)
+
+
+def _cheapest_column(schema: TableSchema) -> str:
+    """The column to read where only the number of rows counts: a key column, which a merge reads anyway."""
+    if schema.primary_keys:
+        return schema.primary_keys[0]
+    small = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "FLOAT", "BIGINT", "DOUBLE")
+    ranks = {root: rank for rank, root in enumerate(small)}
+    return min(schema.fields, key=lambda f: ranks.get(getattr(f.type, "root", ""), len(small))).name
+
+
+def _edits(query: QueryText, read: _TableRead, view: str) -> list[_Edit]:
+    reference = read.reference
+    name, at = reference.name, reference.alias_at
+    alias = "" if at is None else " AS `" + name.parts[-1].replace("`", "``") + "`"
+    edits = [_Edit(name.start, name.end, view + (alias if at == name.end else ""))]
+    if at is not None and at != name.end:
+        edits.append(_Edit(at, at, alias))
+    script = query.source.script
+    for hint in read.hints:
+        # Words that only the hint kept apart stay apart.
+        edits.append(_Edit(hint.start, hint.end, "" if script[hint.start - 1].isspace() else " "))
+    return edits
+
+
+def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[_Edit]:
+    """Takes the database off columns like ``db.t.id``: the view has the alias ``t`` and no database."""
+    if query.tree is None:
+        return []
+    names = {(r.table.database.lower(), r.table.table.lower()) for r in reads if r.reference.alias_at is not None}
+    edits = []
+    for column in query.tree.find_all(exp.Column):
+        parts = [p.name.lower() for p in column.parts]
+        for at in range(1, min(3, len(parts) - 1)):
+            if (parts[at - 1], parts[at]) in names and (at == 1 or session.is_catalog(parts[0])):
+                start, table = query.start_of(column.parts[0]), query.start_of(column.parts[at])
+                if start is not None and table is not None:
+                    edits.append(_Edit(start, table, ""))
+                break
+    return edits
+
+
+def _apply(source: StatementText, edits: list[_Edit]) -> str:
+    out, at = [], source.start
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        out += [source.script[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*out, source.script[at : source.end]])

@@ -1,0 +1,42 @@
+"""Every statement that lakelog understands: its first keywords → its class. One file and one line each.
+
+The longest match of keywords wins. A statement that matches nothing, or whose class says that it is not
+lakelog's, is PASS_THROUGH.
+"""
+
+from __future__ import annotations
+
+from lakelog.options.registry import Registry
+from lakelog.sql.statement import ParsedStatement
+
+PASS_THROUGH = "(anything else)"
+
+STATEMENTS: Registry[ParsedStatement] = Registry(
+    "statement",
+    {
+        "CREATE TABLE": "lakelog.sql.statements.create_table:CreateTable",
+        "CREATE OR REPLACE": "lakelog.sql.statements.create_table:CreateTable",
+        "CREATE EXTERNAL TABLE": "lakelog.sql.statements.create_table:CreateTable",
+        "DROP TABLE": "lakelog.sql.statements.drop_table:DropTable",
+        "CREATE DATABASE": "lakelog.sql.statements.create_database:CreateDatabase",
+        "CREATE SCHEMA": "lakelog.sql.statements.create_database:CreateDatabase",
+        "DROP DATABASE": "lakelog.sql.statements.drop_database:DropDatabase",
+        "DROP SCHEMA": "lakelog.sql.statements.drop_database:DropDatabase",
+        "USE": "lakelog.sql.statements.use:Use",
+        "SET CATALOG": "lakelog.sql.statements.use:Use",
+        "SHOW TABLES": "lakelog.sql.statements.show_tables:ShowTables",
+        "SHOW DATABASES": "lakelog.sql.statements.show_databases:ShowDatabases",
+        "SHOW SCHEMAS": "lakelog.sql.statements.show_databases:ShowDatabases",
+        "SHOW CATALOGS": "lakelog.sql.statements.show_catalogs:ShowCatalogs",
+        "SHOW CREATE TABLE": "lakelog.sql.statements.show_create_table:ShowCreateTable",
+        "DESCRIBE": "lakelog.sql.statements.describe:Describe",
+        "DESC": "lakelog.sql.statements.describe:Describe",
+        "INSERT": "lakelog.sql.statements.insert:Insert",
+        "SELECT": "lakelog.sql.statements.query:Query",
+        "FROM": "lakelog.sql.statements.query:Query",
+        "VALUES": "lakelog.sql.statements.query:Query",
+        "WITH": "lakelog.sql.statements.query:Query",
+        "(": "lakelog.sql.statements.query:Query",
+        PASS_THROUGH: "lakelog.sql.statements.pass_through:PassThrough",
+    },
+)

@@ -1,0 +1,35 @@
+"""CREATE DATABASE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class CreateDatabase(ParsedStatement):
+    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] [catalog.]name``."""
+
+    name: Name
+    if_not_exists: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> CreateDatabase:
+        """Reads the statement; a COMMENT is read over, for a database has no file to keep it in."""
+        cursor.expect_words("CREATE")
+        cursor.take()
+        if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = cursor.name("a database name", most=2)
+        if cursor.accept_words("COMMENT"):
+            cursor.text_literal("the comment of the database")
+        cursor.expect_end()
+        return cls(cursor.source, name, if_not_exists)
+
+    def run(self, session: Context) -> object:
+        """Creates the database. Raises AlreadyExists unless IF NOT EXISTS."""
+        session.tables.create_database(session.resolve_database(self.name), self.if_not_exists)
+        return done()

@@ -1,0 +1,37 @@
+"""DROP DATABASE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class DropDatabase(ParsedStatement):
+    """``DROP DATABASE|SCHEMA [IF EXISTS] [catalog.]name [CASCADE|RESTRICT]``."""
+
+    name: Name
+    if_exists: bool
+    cascade: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> DropDatabase:
+        """Reads the statement."""
+        cursor.expect_words("DROP")
+        cursor.take()
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name("a database name", most=2)
+        cascade = cursor.accept_words("CASCADE")
+        if not cascade:
+            cursor.accept_words("RESTRICT")
+        cursor.expect_end()
+        return cls(cursor.source, name, if_exists, cascade)
+
+    def run(self, session: Context) -> object:
+        """Drops the database. Raises NotFound unless IF EXISTS."""
+        session.tables.drop_database(session.resolve_database(self.name), self.if_exists, self.cascade)
+        return done()

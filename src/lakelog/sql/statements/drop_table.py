@@ -1,0 +1,40 @@
+"""DROP TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class DropTable(ParsedStatement):
+    """``DROP TABLE [IF EXISTS] name [PURGE]``; a table that only Spark knows is dropped by Spark."""
+
+    name: Name
+    if_exists: bool
+    purge: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> DropTable:
+        """Reads the statement."""
+        cursor.expect_words("DROP", "TABLE")
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name()
+        purge = cursor.accept_words("PURGE")
+        cursor.expect_end()
+        return cls(cursor.source, name, if_exists, purge)
+
+    def run(self, session: Context) -> object:
+        """Drops the table. Raises NotFound unless IF EXISTS."""
+        identifier = session.find(self.name)
+        known = identifier is not None and session.exists(identifier)
+        if not known and session.engine.is_spark_relation(self.name.sql):
+            return session.engine.pass_through(self.source.text)
+        if not known and not self.if_exists:
+            raise session.no_table(self.name)
+        session.tables.drop_table(session.resolve(self.name), self.if_exists, self.purge)
+        return done()

@@ -1,0 +1,152 @@
+"""INSERT INTO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.errors import InvalidSchema
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.context import Context, did_you_mean
+from lakelog.sql.cursor import Cursor, Name, read_hint
+from lakelog.sql.rewrite import plan_query
+from lakelog.sql.script import StatementText
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.tokens import Kind
+
+
+@dataclass(frozen=True)
+class Insert(ParsedStatement):
+    """``[WITH …] INSERT INTO [TABLE] name [(columns)] [/*+ OPTIONS(…) */] SELECT …|VALUES …``.
+
+    ``query`` is the text of the query alone; ``refusal`` is what is to be said, and where, when the table is
+    lakelog's and the statement has a part that only works on Spark's.
+    """
+
+    name: Name
+    columns: tuple[str, ...] | None
+    options: dict[str, str]
+    query: StatementText
+    refusal: tuple[int, str] | None = None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Insert | None:
+        """Reads all but the query. None for INSERT OVERWRITE DIRECTORY, which is Spark's."""
+        cursor.check_parentheses()
+        while not cursor.at_words("INSERT"):
+            cursor.skip_group()
+        head = cursor.take()
+        place = cursor.peek()
+        overwrite = cursor.accept_words("OVERWRITE")
+        if overwrite and (cursor.at_words("DIRECTORY") or cursor.at_words("LOCAL", "DIRECTORY")):
+            return None
+        if overwrite:
+            cursor.accept_words("INTO")
+        else:
+            cursor.expect_words("INTO")
+        cursor.accept_words("TABLE")
+        name = cursor.name()
+        refusal = (place.start, _overwrite_text(name)) if overwrite and place is not None else None
+        options = _read_options(cursor)
+        columns = None
+        if cursor.at_symbol("(") and not _at_query(cursor, 1):
+            columns = cursor.names_in_parentheses("a column")
+            options |= _read_options(cursor)
+        refusal = refusal or _refusal(cursor)
+        first = cursor.peek()
+        if first is None or (refusal is None and not _at_query(cursor, 0)):
+            cursor.fail_expected("SELECT, VALUES or a list of columns")
+        query = StatementText(cursor.source.script, first.start, cursor.source.end)
+        if head.start > cursor.source.start:
+            # WITH … INSERT: the text between its expressions and the query is blanked, so that all places stay.
+            script = cursor.source.script
+            blank = "".join(c if c == "\n" else " " for c in script[head.start : first.start])
+            query = StatementText(
+                script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
+            )
+        return cls(cursor.source, name, columns, options, query, refusal)
+
+    def run(self, session: Context) -> object:
+        """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
+        identifier = session.find(self.name)
+        schema = None if identifier is None else session.tables.load_schema(identifier)
+        if identifier is None or schema is None:
+            return self._insert_into_spark(session)
+        if self.refusal is not None:
+            raise self.source.error(*self.refusal)
+        columns = None if self.columns is None else self._own_columns(schema, self.columns)
+        options = session.tables.canonical_options(self.options, "write")
+        plan = plan_query(session, self.query)
+        with plan.explained():
+            return session.engine.insert(identifier, plan, columns, options)
+
+    def _insert_into_spark(self, session: Context) -> object:
+        """A table that only Spark has may still be filled from lakelog tables."""
+        if not session.engine.is_spark_relation(self.name.sql):
+            raise session.no_table(self.name)
+        if self.options:
+            raise self.source.error(self.name.end, f"OPTIONS(…) here are for a lakelog table, '{self.name}' is Spark's")
+        source = self.source
+        if self.query.script is not source.script:  # WITH … INSERT: its query is not one piece of the text
+            plan = plan_query(session, source)
+        else:
+            plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
+        return session.run_query(plan) if plan.sources else session.engine.pass_through(source.text)
+
+    def _own_columns(self, schema: TableSchema, given: tuple[str, ...]) -> tuple[str, ...]:
+        """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""
+        by_fold = {name.lower(): name for name in schema.field_names}
+        out: list[str] = []
+        for column in given:
+            own = by_fold.get(column.lower())
+            if own is None:
+                near = did_you_mean(column, schema.field_names)
+                known = ", ".join(schema.field_names)
+                raise InvalidSchema(f"table '{self.name}' has no column '{column}'{near} Its columns: {known}")
+            if own in out:
+                raise InvalidSchema(f"column '{own}' is named twice in INSERT INTO {self.name} (…)")
+            out.append(own)
+        return tuple(out)
+
+
+def _overwrite_text(name: Name) -> str:
+    return (
+        "INSERT OVERWRITE is not supported for lakelog tables; INSERT INTO works: on a table with a primary key it "
+        f"replaces the rows of the same key. To replace all rows: DROP TABLE {name}, CREATE TABLE, INSERT INTO"
+    )
+
+
+def _refusal(cursor: Cursor) -> tuple[int, str] | None:
+    """What Spark has between table and query and lakelog has not, with its place."""
+    token = cursor.peek()
+    if token is None:
+        return None
+    if token.is_word("PARTITION"):
+        return token.start, "PARTITION (…) is not supported; give the partition columns among the columns of the query"
+    if cursor.at_words("BY", "NAME"):
+        return token.start, "BY NAME is not supported; write the columns: INSERT INTO t (a, b) SELECT a, b FROM …"
+    if token.is_word("REPLACE"):
+        return token.start, "REPLACE is not supported; INSERT INTO replaces the rows of the same primary key"
+    return None
+
+
+def _read_options(cursor: Cursor) -> dict[str, str]:
+    token = cursor.peek()
+    if token is not None and token.kind is Kind.HINT:
+        given = read_hint(cursor.source, token)
+        if given is None:
+            cursor.fail("only a hint OPTIONS('key'='value', …) can stand here", token)
+        cursor.take()
+        return given
+    follows = cursor.peek(1)
+    if cursor.at_words("WITH") and follows is not None and follows.is_symbol("("):
+        cursor.take()
+        return cursor.options()
+    return {}
+
+
+def _at_query(cursor: Cursor, ahead: int) -> bool:
+    token = cursor.peek(ahead)
+    while token is not None and token.is_symbol("("):
+        ahead += 1
+        token = cursor.peek(ahead)
+    return token is not None and token.is_word("SELECT", "VALUES", "WITH", "FROM", "TABLE")

@@ -1,0 +1,71 @@
+"""Everything that lakelog does not know: Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.rewrite import plan_query
+from lakelog.sql.script import StatementText
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.tokens import Kind
+
+# Statements that name a table behind these words; on a lakelog table Spark could only misunderstand them.
+_ON_TABLES = (
+    ("ALTER", "TABLE"), ("DELETE", "FROM"), ("UPDATE",), ("MERGE", "INTO"), ("TRUNCATE", "TABLE"),
+    ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"), ("REPLACE", "TABLE"),
+)  # fmt: skip
+_WHAT_WORKS = "CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work"
+
+
+@dataclass(frozen=True)
+class PassThrough(ParsedStatement):
+    """A statement for Spark.
+
+    ``table`` is a table that it would change (its words are ``verb``); ``query`` is the query inside it
+    (EXPLAIN SELECT …, CREATE TEMPORARY VIEW … AS SELECT …), which may read lakelog tables.
+    """
+
+    verb: str
+    table: Name | None
+    query: StatementText | None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> PassThrough:
+        """Takes any statement."""
+        verb, table = "", None
+        for words in _ON_TABLES:
+            if cursor.accept_words(*words):
+                follows = cursor.peek()
+                named = follows is not None and follows.kind in (Kind.WORD, Kind.QUOTED)
+                verb, table = " ".join(words), cursor.name(most=9) if named else None
+                break
+        return cls(cursor.source, verb, table, _query_inside(cursor))
+
+    def run(self, session: Context) -> object:
+        """What the engine returns. Raises UnsupportedStatement when it is about a lakelog table."""
+        if self.table is not None and len(self.table.parts) <= 3:
+            identifier = session.find(self.table)
+            if identifier is not None and session.exists(identifier):
+                raise self.source.error(
+                    self.source.start, f"{self.verb} is not supported for lakelog table '{self.table}'; {_WHAT_WORKS}"
+                )
+        if self.query is not None:
+            head = self.source.script[self.source.start : self.query.start]
+            makes_view = bool({"VIEW", "CACHE"} & set(head.upper().split()))
+            plan = plan_query(session, self.query, strict=False, lasting=makes_view)
+            if plan.sources:
+                return session.run_query(plan.behind(head))
+        return session.engine.pass_through(self.source.text)
+
+
+def _query_inside(cursor: Cursor) -> StatementText | None:
+    """The text from the first SELECT (or the WITH before it) outside of parentheses to the end."""
+    depth = 0
+    for i, token in enumerate(cursor.tokens):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        named = i + 2 < len(cursor.tokens) and cursor.tokens[i + 2].is_word("AS")
+        if depth == 0 and i and (token.is_word("SELECT") or (token.is_word("WITH") and named)):
+            return StatementText(cursor.source.script, token.start, cursor.source.end)
+    return None

@@ -1,0 +1,25 @@
+"""SELECT, WITH, VALUES, FROM … SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.rewrite import plan_query
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class Query(ParsedStatement):
+    """A query over lakelog tables, Spark tables and views, with read options as hints."""
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Query:
+        """Checks the parentheses; the rest is read when it runs, because names mean tables only then."""
+        cursor.check_parentheses()
+        return cls(cursor.source)
+
+    def run(self, session: Context) -> object:
+        """The engine's DataFrame. Raises NotFound, InvalidOption, UnsupportedStatement."""
+        return session.run_query(plan_query(session, self.source))

@@ -1,0 +1,26 @@
+"""SHOW CATALOGS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import text_rows
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class ShowCatalogs(ParsedStatement):
+    """``SHOW CATALOGS``."""
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> ShowCatalogs:
+        """Reads the statement."""
+        cursor.expect_words("SHOW", "CATALOGS")
+        cursor.expect_end()
+        return cls(cursor.source)
+
+    def run(self, session: Context) -> object:
+        """One row: the session's catalog by its own name (the names of old manuals are only understood)."""
+        return text_rows(("catalog",), [(session.catalog,)])

@@ -1,0 +1,69 @@
+"""SHOW CREATE TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import text_rows
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.tokens import quoted_name, quoted_text
+from lakelog.sql.types import type_text
+
+
+def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
+    """The statement, in Spark's dialect, that makes a table with this schema; it reads back as the same schema."""
+    lines = [f"  {line}" for line in _column_lines(schema)]
+    if schema.primary_keys:
+        lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))})")
+    text = (
+        f"CREATE TABLE {quoted_name(identifier.database)}.{quoted_name(identifier.table)} (\n" + ",\n".join(lines) + ")"
+    )
+    text += "\nUSING lakelog"
+    if schema.partition_keys:
+        text += f"\nPARTITIONED BY ({', '.join(map(quoted_name, schema.partition_keys))})"
+    if schema.comment:
+        text += f"\nCOMMENT {quoted_text(schema.comment)}"
+    if schema.options:
+        pairs = (f"  {quoted_text(key)} = {quoted_text(value)}" for key, value in sorted(schema.options.items()))
+        text += "\nTBLPROPERTIES (\n" + ",\n".join(pairs) + ")"
+    return text + "\n"
+
+
+def _column_lines(schema: TableSchema) -> Iterator[str]:
+    for field in schema.fields:
+        line = f"{quoted_name(field.name)} {type_text(field.type)}"
+        if not field.type.nullable and field.name not in schema.primary_keys:
+            line += " NOT NULL"
+        if field.description:
+            line += f" COMMENT {quoted_text(field.description)}"
+        yield line
+
+
+@dataclass(frozen=True)
+class ShowCreateTable(ParsedStatement):
+    """``SHOW CREATE TABLE name``."""
+
+    name: Name
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> ShowCreateTable:
+        """Reads the statement; AS SERDE (Hive's form) is not understood."""
+        cursor.expect_words("SHOW", "CREATE", "TABLE")
+        name = cursor.name()
+        cursor.expect_end()
+        return cls(cursor.source, name)
+
+    def run(self, session: Context) -> object:
+        """One row: createtab_stmt. Raises NotFound; a table of Spark's is shown by Spark."""
+        identifier = session.find(self.name)
+        schema = session.tables.load_schema(identifier) if identifier is not None else None
+        if identifier is None or schema is None:
+            if session.engine.is_spark_relation(self.name.sql):
+                return session.engine.pass_through(self.source.text)
+            raise session.no_table(self.name)
+        return text_rows(("createtab_stmt",), [(create_table_text(identifier, schema),)])

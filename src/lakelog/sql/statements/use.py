@@ -1,0 +1,60 @@
+"""USE and SET CATALOG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.tokens import Kind, string_value
+
+
+@dataclass(frozen=True)
+class Use(ParsedStatement):
+    """``USE db``, ``USE catalog.db``, ``USE CATALOG c``, ``USE DATABASE db``, ``SET CATALOG c``."""
+
+    catalog: str | None
+    database: str | None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Use:
+        """Reads the statement. The name of SET CATALOG may be in quotes."""
+        if cursor.accept_words("SET", "CATALOG") or _with_name(cursor, "CATALOG"):
+            token = cursor.peek()
+            quoted = token is not None and token.kind is Kind.STRING
+            name = string_value(cursor.take()) if quoted else cursor.name_part("a catalog name")
+            cursor.expect_end()
+            return cls(cursor.source, name, None)
+        if not any(_with_name(cursor, word) for word in ("DATABASE", "SCHEMA", "NAMESPACE")):
+            cursor.expect_words("USE")
+        found = cursor.name("a database name", most=2)
+        cursor.expect_end()
+        return cls(cursor.source, found.parts[0] if len(found.parts) == 2 else None, found.parts[-1])
+
+    def run(self, session: Context) -> object:
+        """Changes the session. Raises NotFound, and then the session is as before."""
+        before = session.database
+        try:
+            if self.catalog is not None:
+                session.use_catalog(self.catalog)
+            if self.database is not None and self._is_catalog_only(session):
+                session.use_catalog(self.database)
+            elif self.database is not None:
+                session.use_database(self.database)
+        except LookupError:
+            session.database = before
+            raise
+        return done()
+
+    def _is_catalog_only(self, session: Context) -> bool:
+        """``USE arctic``: Spark takes a catalog here too, when there is no such database."""
+        name = self.database or ""
+        return self.catalog is None and session.is_catalog(name) and name not in session.tables.list_databases()
+
+
+def _with_name(cursor: Cursor, word: str) -> bool:
+    """Moves over ``USE word`` if a name follows, so that a database may be called ``schema``."""
+    after = cursor.peek(2)
+    return after is not None and not after.is_symbol(".") and cursor.accept_words("USE", word)

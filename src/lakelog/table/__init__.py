@@ -1,0 +1,1 @@
+"""One logical table: joins the log store and the file store."""

@@ -1,0 +1,51 @@
+"""What one task of one epoch did: the attempt, its records in the log, its rows for the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.spec.data_file import DataFileMeta
+
+ORDER_COLUMN = "_order"
+"""Column of an inline run: the order of the row in its bucket (log offset, or task number and row number)."""
+
+KIND_COLUMN = "_kind"
+"""Column of an inline run: the row kind as a number (int8)."""
+
+
+@dataclass(frozen=True)
+class StagedRun:
+    """Rows of one (partition, bucket) that an attempt has made ready for the file store.
+
+    Either ``inline`` (an Arrow IPC stream of table columns plus ``_order`` int64 and ``_kind`` int8, in order) or
+    ``files`` (level-0 data files whose sequence numbers are ``order + delta``).
+    """
+
+    partition: bytes
+    bucket: int
+    row_count: int
+    inline: bytes = b""
+    files: tuple[DataFileMeta, ...] = ()
+    delta: int = 0
+
+
+@dataclass(frozen=True)
+class BucketAppend:
+    """The records (``begin`` included) that an attempt appended to one bucket of the log."""
+
+    bucket: int
+    first_offset: int
+    record_count: int
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """The commit message of one task: what counts if the driver accepts this attempt (RFC 2)."""
+
+    writer: str
+    epoch: int
+    attempt: str
+    appends: tuple[BucketAppend, ...] = ()
+    runs: tuple[StagedRun, ...] = ()
+    row_count: int = 0
+    replay: bool = False

@@ -1,0 +1,182 @@
+"""The driver's side of an epoch: decide, heal, seal (RFC 2). One committer per table and writer in a process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from lakelog.errors import InvalidRequest
+from lakelog.io.clock import now_ms
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.control import commit_record
+from lakelog.logstore.formats import log_format
+from lakelog.logstore.healer import heal
+from lakelog.logstore.healing import Healing
+from lakelog.options.log import DATA_FORMAT
+from lakelog.table.attempt import AttemptResult
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.lookup import committed_values
+from lakelog.table.log_state import WriterState, state_at
+
+
+@dataclass
+class _Position:
+    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came after."""
+
+    epoch: int
+    verified: dict[int, int]
+    extra: dict[int, int] = field(default_factory=dict)
+
+
+def origin_path(table: DynamicTable, writer: str) -> str:
+    """The file that remembers where the log ended when the writer first touched it."""
+    return f"{table.path}/lakelog/staged/{writer}/origin"
+
+
+def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
+    """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
+
+    Called before the first append of a writer, by a task or by the driver; healing never looks before this point.
+    """
+    if table.log is None:
+        return {}
+    path = origin_path(table, writer)
+    ends = reader_for(table.log).end_offsets()
+    if table.io.create(path, orjson.dumps({str(b): o for b, o in ends.items()})):
+        return ends
+    return {int(b): o for b, o in orjson.loads(table.io.read(path)).items()}
+
+
+class Committer:
+    """Commits the epochs of one writer, one after the other.
+
+    Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
+    for the same or a later epoch, in this process or another.
+    """
+
+    def __init__(self, table: DynamicTable, writer: str, once: bool = False) -> None:
+        self.table, self.writer, self.once = table, writer, once
+        self.lock = threading.RLock()
+        self._known: _Position | None = None
+
+    def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
+        """Decides an epoch and heals the log to the decision.
+
+        1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the decision,
+        None when the epoch is sealed already. Raises InvalidRequest when the checkpoint belongs to another table.
+        """
+        with self.lock:
+            # 1 already decided?
+            state = state_at(self.table.store, self.table.store.latest_snapshot()) if self._stale(epoch) else None
+            if state is not None and epoch <= state.sealed_epoch(self.writer):
+                return None
+            record = self.table.staged.read(self.writer, epoch) if state is not None else None
+            # 2 decide
+            if record is None:
+                position = self._position(epoch)
+                made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
+                record = self.table.staged.decide(made)
+            # 3 heal
+            if self.table.emits_log and self.table.log is not None:
+                self._heal(record, self.table.log)
+            else:
+                self._known = _Position(epoch, dict(record.since))
+            return record
+
+    def verified(self) -> WriterState | None:
+        """The last epoch that is decided and healed, with its offsets; what a seal may take."""
+        with self.lock:
+            if self._known is None:
+                return None
+            return WriterState(self._known.epoch, dict(self._known.verified), now_ms())
+
+    def append_commit(self, records: Sequence[EpochRecord]) -> None:
+        """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of correctness)."""
+        log = self.table.log
+        if log is None or not self.table.emits_log:
+            return
+        with self.lock:
+            appender = appender_for(log)
+            appended: dict[int, int] = {}
+            for record in records:
+                for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
+                    first = min(p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket)
+                    control = commit_record(self.writer, record.epoch, sorted(record.accepted), first)
+                    appender.append(bucket, control)
+                    appended[bucket] = appended.get(bucket, 0) + 1
+            appender.flush()
+            if self._known is not None:
+                for bucket, count in appended.items():
+                    self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
+
+    def _stale(self, epoch: int) -> bool:
+        return self._known is None or self._known.epoch != epoch - 1
+
+    def _position(self, epoch: int) -> _Position:
+        """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
+        if self._known is not None and self._known.epoch == epoch - 1:
+            return self._known
+        state = state_at(self.table.store, self.table.store.latest_snapshot())
+        sealed = state.writers.get(self.writer)
+        records = self.table.staged.records(self.writer, after=-1 if sealed is None else sealed.epoch)
+        if sealed is None and not records and epoch > 0 and not self.once:
+            raise InvalidRequest(
+                f"the checkpoint is at epoch {epoch}, but table {self.table.name} has never been written by this query "
+                f"({self.writer}): it is the checkpoint of another table (or the table was made anew). "
+                f"Use a new checkpointLocation, or write to the table that the checkpoint belongs to."
+            )
+        if records:
+            return _Position(records[-1].epoch, dict(records[-1].since))
+        if sealed is not None:
+            return _Position(sealed.epoch, dict(sealed.verified))
+        return _Position(-1, register_writer(self.table, self.writer) if self.table.emits_log else {})
+
+    def _heal(self, record: EpochRecord, log: LogLocation) -> None:
+        known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
+        since = dict(record.since)
+        healing = Healing(
+            writer=self.writer,
+            accepted=self._accepted(record, known is None),
+            mode=self.table.changelog_mode,
+            keyed=bool(self.table.schema.primary_keys),
+            format=log_format(self.table.options.need(DATA_FORMAT)),
+            lookup=lambda keys: committed_values(self.table, keys),
+        )
+        reader, appender = reader_for(log), appender_for(log)
+        ends = reader.end_offsets()
+        verified: dict[int, int] = {}
+        for bucket, end in ends.items():
+            start = since.get(bucket, 0)
+            extra = known.extra.get(bucket, 0) if known is not None else 0
+            if known is not None and start + record.records_appended(bucket) + extra == end:
+                verified[bucket] = end
+                continue
+            verified[bucket] = heal(reader, appender, bucket, start, healing)
+        self._known = _Position(record.epoch, verified)
+
+    def _accepted(self, record: EpochRecord, look_back: bool) -> Mapping[int, frozenset[str]]:
+        accepted = {record.epoch: record.accepted}
+        if look_back:
+            accepted |= {r.epoch: r.accepted for r in self.table.staged.records(self.writer)}
+        return accepted
+
+
+_COMMITTERS: dict[tuple[int, str, str], Committer] = {}
+_COMMITTERS_LOCK = threading.Lock()
+
+
+def committer_for(table: DynamicTable, writer: str) -> Committer:
+    """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
+    with _COMMITTERS_LOCK:
+        key = (os.getpid(), table.path, writer)
+        found = _COMMITTERS.get(key)
+        if found is None:
+            found = _COMMITTERS[key] = Committer(table, writer)
+        found.table = table
+        return found

@@ -1,0 +1,143 @@
+"""Makes incoming Arrow batches fit the table: columns by name, safe casts, no NULL in a key, row kinds as numbers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidSchema
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
+from lakelog.spec.schema import TableSchema
+
+_KIND_NAMES = pa.array(NAMES)
+
+
+def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
+    """Checks names and types before a row is written.
+
+    Called by ``conform``, and at planning time so that a wrong DataFrame fails before any task runs. Raises
+    InvalidSchema that names the column, both types and what to do.
+    """
+    target = arrow_schema(schema.fields)
+    names = [n for n in given.names if n != ROW_KIND_COLUMN]
+    for name in names:
+        if name not in target.names:
+            near = difflib.get_close_matches(name, target.names, 1)
+            hint = f", did you mean '{near[0]}'?" if near else ""
+            raise InvalidSchema(f"table {table} has no column '{name}'{hint} It has: {', '.join(target.names)}")
+        if names.count(name) > 1:
+            raise InvalidSchema(f"column '{name}' is given twice for table {table}")
+        have, want = given.field(name).type, target.field(name).type
+        if not _castable(have, want):
+            raise InvalidSchema(
+                f"column '{name}' of table {table} is {want}, but the rows have {have}: cast it before writing"
+            )
+    for field in target:
+        if field.name not in names and not field.nullable:
+            raise InvalidSchema(f"column '{field.name}' of table {table} is NOT NULL, but the rows do not have it")
+    if ROW_KIND_COLUMN in given.names and not _is_text(given.field(ROW_KIND_COLUMN).type):
+        raise InvalidSchema(f"column '{ROW_KIND_COLUMN}' must be text ({', '.join(NAMES)})")
+
+
+def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.RecordBatch, np.ndarray]:
+    """The batch with exactly the table's columns and types, and the row kinds (int8).
+
+    Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is
+    NOT NULL, an unknown row kind, a retraction for a table without a primary key.
+    """
+    check_columns(batch.schema, schema, table)
+    target = arrow_schema(schema.fields)
+    columns = []
+    for field in target:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = _cast(batch.column(index), field, table)
+        if not field.nullable and column.null_count:
+            row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
+            what = "primary key" if field.name in schema.primary_keys else "NOT NULL"
+            raise InvalidSchema(
+                f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): "
+                f"give it a value or filter the row out"
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=target), _kinds(batch, schema, table)
+
+
+def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray:
+    index = batch.schema.get_field_index(ROW_KIND_COLUMN)
+    if index < 0:
+        return np.full(batch.num_rows, INSERT, dtype=np.int8)
+    names = batch.column(index)
+    if pa.types.is_dictionary(names.type):
+        names = names.dictionary_decode()
+    kinds = pc.index_in(names.cast(pa.string()), value_set=_KIND_NAMES)
+    if kinds.null_count:
+        row = pc.index(pc.is_null(kinds), pa.scalar(True)).as_py()
+        raise InvalidSchema(
+            f"'{ROW_KIND_COLUMN}' = {names[row].as_py()!r} in row {row} for table {table}: use one of {', '.join(NAMES)}"
+        )
+    out = kinds.to_numpy(zero_copy_only=False).astype(np.int8)
+    if not schema.primary_keys:
+        bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
+        if len(bad):
+            raise InvalidSchema(
+                f"'{ROW_KIND_COLUMN}' = '{NAMES[out[bad[0]]]}' for table {table}, which has no primary key and takes "
+                f"only inserts: declare a primary key or filter the retractions out"
+            )
+    return out
+
+
+def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    if column.type == field.type:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+        raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _castable(have: pa.DataType, want: pa.DataType) -> bool:
+    if pa.types.is_dictionary(have):
+        have = have.value_type
+    if have == want or pa.types.is_null(have) or (_is_text(have) and _is_text(want)):
+        return True
+    for family in _FAMILIES:
+        if family(have) and family(want):
+            return True
+    numbers = pa.types.is_integer(have) and (pa.types.is_decimal(want) or pa.types.is_floating(want))
+    return bool(numbers)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+_FAMILIES: Sequence = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_timestamp,
+    pa.types.is_time,
+    pa.types.is_nested,
+    _is_bytes,
+)

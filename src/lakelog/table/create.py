@@ -1,0 +1,73 @@
+"""Makes and drops a table with its log: both or neither."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from lakelog.catalog.base import Catalog, Identifier, TableLocation
+from lakelog.errors import AlreadyExists, LakelogError, NotFound
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.option import Options
+from lakelog.options.table import BUCKET
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.schema import TableSchema
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_options import canonical_options, kept_log_options, planned_log
+
+
+def create_table(catalog: Catalog, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+    """Makes a table, its log first: a table without its log is never seen.
+
+    1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if absent; lost → drop the log
+    again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is away); nothing is left behind.
+    """
+    # 1
+    options = canonical_options(schema.options, "table")
+    if schema.primary_keys and BUCKET.key not in options:
+        options[BUCKET.key] = "1"
+    schema = replace(schema, options=options)
+    arrow_schema(schema.fields)
+    with contextlib.suppress(NotFound):
+        location = catalog.load_table(identifier)
+        if if_not_exists:
+            return location
+        raise AlreadyExists(
+            f"table {identifier.database}.{identifier.table} exists: choose another name, "
+            f"or write CREATE TABLE IF NOT EXISTS"
+        )
+    if not Options(options).need(LOG_ENABLED):
+        return catalog.create_table(identifier, schema, if_not_exists)
+    # 2
+    path = catalog.table_path(identifier)
+    wanted = planned_log(schema, path, identifier)
+    system = LOG_SYSTEMS.create(wanted.system)
+    log = system.create(wanted)
+    # 3
+    try:
+        return catalog.create_table(identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False)
+    except LakelogError as failure:
+        lost = isinstance(failure, AlreadyExists)
+        # the winner of a race may use the same place; only a topic of a name made up here is surely ours
+        if not lost or (log.system != "embedded" and LOG_TOPIC.key not in options):
+            with contextlib.suppress(LakelogError):
+                system.drop(log)
+        if lost and if_not_exists:
+            return catalog.load_table(identifier)
+        raise
+
+
+def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
+    """Drops a table; its log too when it is embedded, when ``log-store.drop-with-table`` says so, or with PURGE."""
+    try:
+        location = catalog.load_table(identifier)
+    except NotFound:
+        if if_exists:
+            return
+        raise
+    table = DynamicTable(location)
+    log = table.log
+    if log is not None and (purge or log.system == "embedded" or table.options.need(DROP_WITH_TABLE)):
+        LOG_SYSTEMS.create(log.system).drop(log)
+    catalog.drop_table(identifier, if_exists)

@@ -1,0 +1,104 @@
+"""One logical table as a frozen value: where it lies, its schema, its log; travels to executors as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from lakelog.catalog.base import TableLocation
+from lakelog.filestore.store import FileStore
+from lakelog.io.file_io import FileIO
+from lakelog.logstore.base import LogLocation
+from lakelog.options.log import (
+    CHANGELOG_MODE,
+    EMIT_MODE,
+    LOG_ENABLED,
+    READ_MODE,
+)
+from lakelog.options.option import Options
+from lakelog.spec.schema import TableSchema
+from lakelog.table.log_options import log_location
+from lakelog.table.staged import StagedEpochs
+
+
+@dataclass(frozen=True)
+class DynamicTable:
+    """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option)."""
+
+    location: TableLocation
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def with_hints(self, hints: Mapping[str, str]) -> DynamicTable:
+        """The same table with options for one use."""
+        return DynamicTable(self.location, {**self.hints, **hints})
+
+    @property
+    def name(self) -> str:
+        """``db.table``."""
+        return f"{self.location.identifier.database}.{self.location.identifier.table}"
+
+    @property
+    def io(self) -> FileIO:
+        """The table's storage."""
+        return self.location.io
+
+    @property
+    def path(self) -> str:
+        """The table's directory."""
+        return self.location.path
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest schema when the table was opened."""
+        return self.location.schema
+
+    @cached_property
+    def options(self) -> Options:
+        """Table options with the hints on top."""
+        return Options(self.schema.options).merged(self.hints)
+
+    @cached_property
+    def store(self) -> FileStore:
+        """The file store."""
+        return FileStore(self.io, self.path, self.schema)
+
+    @cached_property
+    def staged(self) -> StagedEpochs:
+        """Epochs that are decided but not in a snapshot yet."""
+        return StagedEpochs(self.io, self.path)
+
+    @cached_property
+    def log(self) -> LogLocation | None:
+        """The log store, None when the table has none."""
+        if not self.options.need(LOG_ENABLED):
+            return None
+        return log_location(self.schema, self.path, self.name)
+
+    @property
+    def changelog_mode(self) -> str:
+        """``all`` or ``upsert``: what the log holds (``auto``: upsert with a primary key, all without)."""
+        mode = self.options.need(CHANGELOG_MODE)
+        if mode == "auto":
+            return "upsert" if self.schema.primary_keys else "all"
+        return mode if self.schema.primary_keys else "all"
+
+    @property
+    def emits_log(self) -> bool:
+        """Whether a write fills the log (``emit.mode``)."""
+        mode = self.options.need(EMIT_MODE)
+        return "log" in mode.split(",") or (mode == "auto" and self.log is not None)
+
+    @property
+    def emits_files(self) -> bool:
+        """Whether a write fills the files (``emit.mode``)."""
+        return self.options.need(EMIT_MODE) != "log"
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether this use reads the log (``read.mode``)."""
+        return self.options.need(READ_MODE) == "log"

@@ -1,0 +1,75 @@
+"""A table's options and the location of its log: what the user gives, what is kept in the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidOption
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import LogLocation
+from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
+from lakelog.options.option import Declared, Options
+from lakelog.options.table import TABLE_OPTIONS
+from lakelog.spec.schema import TableSchema
+
+_LOG_ID = "lakelog.log-id"
+_LOG_MACHINE = "lakelog.log-machine"
+
+ALL_OPTIONS = Declared(
+    [*TABLE_OPTIONS.options, *LOG_OPTIONS.options],
+    [*TABLE_OPTIONS.free_prefixes, *LOG_OPTIONS.free_prefixes, "lakelog."],
+)
+"""Every option of a table; unknown keys are refused with the nearest known one."""
+
+
+def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
+    """Canonical keys of the options given; raises InvalidOption (``scope``: table, read or write)."""
+    return ALL_OPTIONS.canonical(given, scope)
+
+
+def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLocation:
+    """The log that a new table asks for. Raises InvalidOption when Kafka's address is missing."""
+    options = Options(schema.options)
+    address = options.get_typed(LOG_ADDRESS)
+    system = options.get_typed(LOG_TYPE) or ("embedded" if address is None else "kafka")
+    if address is None and system != "embedded":
+        raise InvalidOption(
+            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give the bootstrap servers, like 'localhost:9092'"
+        )
+    topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
+    return _location(options, system, address or _embedded_path(path), topic, max(1, schema.num_buckets))
+
+
+def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:
+    """The options by which the table finds its log again; the embedded log's place is derived from the table's."""
+    kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
+    if log.address != _embedded_path(path):
+        kept[LOG_ADDRESS.key] = log.address
+    return kept
+
+
+def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
+    """The log of an existing table."""
+    options = Options(schema.options)
+    system = options.need(LOG_TYPE)
+    address = options.get_typed(LOG_ADDRESS) or _embedded_path(path)
+    return _location(options, system, address, options.need(LOG_TOPIC), max(1, schema.num_buckets))
+
+
+def _location(options: Options, system: str, address: str, topic: str, buckets: int) -> LogLocation:
+    retention = options.get_typed(LOG_RETENTION)
+    return LogLocation(
+        system=system,
+        address=address,
+        topic=topic,
+        buckets=buckets,
+        retention_ms=None if retention is None else round(retention.total_seconds() * 1000),
+        log_id=options.get(_LOG_ID, ""),
+        machine=options.get(_LOG_MACHINE, ""),
+        properties={k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)},
+    )
+
+
+def _embedded_path(table_path: str) -> str:
+    return f"{table_path}/lakelog/log.sqlite"

@@ -1,0 +1,109 @@
+"""What a snapshot remembers of the log: per writer the last epoch and verified offsets, per bucket the next offset.
+
+It lives in the snapshot's ``properties`` (format sheet, 2). Snapshots of other engines do not inherit the map, so the
+newest state is found by walking back, and each commit of lakelog writes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from lakelog.filestore.store import FileStore
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.staged import StagedEpochs
+
+_WRITERS = "lakelog.writers"
+_OFFSETS = "lakelog.log-offsets"
+_KEEP_MS = 30 * 24 * 3_600_000
+"""A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
+_KEEP_ONCE_MS = 10 * 60_000
+"""The same for a batch writer, which never comes back; but not before its epoch record is gone."""
+
+
+@dataclass(frozen=True)
+class WriterState:
+    """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
+
+    ``once`` marks a batch writer, which has one epoch only.
+    """
+
+    epoch: int
+    verified: Mapping[int, int]
+    time_ms: int
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class LogState:
+    """Writers by id, and the log offset per bucket that the snapshot's rows correspond to."""
+
+    writers: Mapping[str, WriterState] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
+
+    def with_writer(self, writer: str, state: WriterState) -> LogState:
+        """The state after a seal by this writer; offsets never go back."""
+        offsets = dict(self.offsets)
+        for bucket, offset in state.verified.items():
+            offsets[bucket] = max(offsets.get(bucket, 0), offset)
+        return LogState({**self.writers, writer: state}, offsets)
+
+    def without_old(self, staged: StagedEpochs) -> LogState:
+        """The state without writers that will never come back; looks at storage for the few old batch writers."""
+        newest = max((s.time_ms for s in self.writers.values()), default=0)
+
+        def kept(writer: str, state: WriterState) -> bool:
+            age = newest - state.time_ms
+            if state.once and age > _KEEP_ONCE_MS:
+                return bool(staged.epochs(writer))
+            return age < _KEEP_MS
+
+        return LogState({w: s for w, s in self.writers.items() if kept(w, s)}, self.offsets)
+
+    def sealed_epoch(self, writer: str) -> int:
+        """The last epoch of the writer that is in a snapshot, -1 when there is none."""
+        state = self.writers.get(writer)
+        return -1 if state is None else state.epoch
+
+    def to_properties(self) -> dict[str, str]:
+        """The entries of the snapshot's ``properties``."""
+        writers = {
+            w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
+            for w, s in self.writers.items()
+        }
+        return {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
+
+
+def state_of(snapshot: Snapshot) -> LogState | None:
+    """The state in one snapshot, None when another engine wrote it."""
+    properties = snapshot.properties or {}
+    if _WRITERS not in properties:
+        return None
+    writers = {
+        w: WriterState(s["epoch"], _int_keys(s["verified"]), s["time"], s["once"])
+        for w, s in orjson.loads(properties[_WRITERS]).items()
+    }
+    return LogState(writers, _int_keys(orjson.loads(properties.get(_OFFSETS, "{}"))))
+
+
+def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
+    """The newest state at or before a snapshot; empty when nobody wrote one."""
+    earliest = store.earliest_snapshot_id()
+    while snapshot is not None:
+        state = state_of(snapshot)
+        if state is not None:
+            return state
+        if earliest is None or snapshot.id <= earliest:
+            break
+        snapshot = store.snapshot(snapshot.id - 1)
+    return LogState()
+
+
+def _text_keys(values: Mapping[int, int]) -> dict[str, int]:
+    return {str(k): v for k, v in values.items()}
+
+
+def _int_keys(values: Mapping[str, int]) -> dict[int, int]:
+    return {int(k): v for k, v in values.items()}

@@ -1,0 +1,32 @@
+"""The committed row of a key, as the log would write it: what healing an upsert log restores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.logstore.formats import log_format
+from lakelog.options.log import DATA_FORMAT
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.row_kind import INSERT
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.scan import Scan
+
+
+def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+    """Log key (JSON bytes) → log value of its newest row in the files (decided epochs included), None when it has none.
+
+    Called while healing only, for the few keys of a failed attempt.
+    """
+    form = log_format(table.options.need(DATA_FORMAT))
+    schema = table.schema
+    key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])
+    wanted = form.decode_keys(pa.array(keys, pa.large_binary()), key_schema)
+    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    for batch in Scan(table).of_keys(wanted).to_batches():
+        kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
+        records, _ = form.encode(batch, kinds, "upsert", schema.primary_keys, b"")
+        out.update(zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True))
+    return out

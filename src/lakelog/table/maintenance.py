@@ -1,0 +1,42 @@
+"""Keeps a table's files few: compaction of the buckets that need it."""
+
+from __future__ import annotations
+
+import logging
+
+from lakelog.errors import CommitConflict
+from lakelog.filestore.commit import CommitRequest
+from lakelog.io.names import new_uuid
+from lakelog.spec.data_file import BucketFiles
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_state import state_at
+
+_LOG = logging.getLogger("lakelog.compact")
+
+
+def compact_where_needed(table: DynamicTable, full: bool = False) -> Snapshot | None:
+    """Compacts every bucket that has too many sorted runs (all buckets with ``full``); None when none has.
+
+    Called after a seal. Losing against another commit is no error: the files stay as they are and the next seal tries again.
+    """
+    store = table.store
+    made: list[BucketFiles] = []
+    for partition, bucket in store.buckets_to_compact(full=full):
+        result = store.run_compaction(partition, bucket, full=full)
+        if result is not None:
+            made.append(result)
+    if not made:
+        return None
+    user = f"compact-{new_uuid()}"
+    try:
+        return store.commit(CommitRequest(user, 0, "COMPACT", tuple(made), prepare=lambda s: carried_state(table, s)))
+    except CommitConflict as lost:
+        _LOG.info("compaction of %s lost against another commit: %s", table.name, lost)
+        return None
+
+
+def carried_state(table: DynamicTable, latest: Snapshot | None) -> dict[str, str]:
+    """The log state that a commit which is no seal carries on, so that expiry never loses it."""
+    state = state_at(table.store, latest)
+    return state.to_properties() if state.writers or state.offsets else {}

@@ -1,0 +1,164 @@
+"""Turns decided epochs into one snapshot (RFC 2, step 4), and the thread that does it each ``commit.interval``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+
+from lakelog.errors import CommitConflict, LakelogError
+from lakelog.filestore.commit import CommitRequest
+from lakelog.io.clock import monotonic_s
+from lakelog.options.log import COMMIT_INTERVAL
+from lakelog.options.table import WRITE_ONLY
+from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.committer import Committer
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import WriterState, state_at
+from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
+
+_LOG = logging.getLogger("lakelog.seal")
+_ATTEMPTS = 8
+
+
+def seal(committer: Committer) -> Snapshot | None:
+    """Makes one snapshot of all epochs that are decided, healed and not sealed; None when there is nothing to do.
+
+    1 read the epochs after the last sealed one · 2 write their rows as level-0 files · 3 commit, if the writer's last sealed epoch is
+    still the one of step 1 · 4 forget the epoch records · 5 append the ``commit`` control records. A crash anywhere is
+    repaired by the next seal: the snapshot says which epochs it holds.
+    """
+    state = committer.verified()
+    if state is None:
+        return None
+    table, writer = committer.table, committer.writer
+    for _ in range(_ATTEMPTS):
+        # 1
+        latest = table.store.latest_snapshot()
+        base = state_at(table.store, latest).sealed_epoch(writer)
+        records = [r for r in table.staged.records(writer, after=base) if r.epoch <= state.epoch]
+        if not records:
+            table.staged.forget(writer, [e for e in table.staged.epochs(writer) if e <= base])
+            return None
+        sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
+        # 2
+        files = _level0_files(table, records, latest)
+        # 3
+        try:
+            snapshot = _commit(committer, files, base, sealed)
+        except _SealedElsewhere:
+            continue
+        # 4
+        table.staged.forget(writer, [r.epoch for r in records])
+        # 5
+        committer.append_commit(records)
+        return snapshot
+    raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
+
+
+class _SealedElsewhere(Exception):
+    """Another process sealed epochs of this writer first."""
+
+
+def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sealed: WriterState) -> Snapshot:
+    table, writer = committer.table, committer.writer
+
+    def properties(latest: Snapshot | None) -> Mapping[str, str]:
+        state = state_at(table.store, latest)
+        if state.sealed_epoch(writer) != base:
+            raise _SealedElsewhere
+        return state.with_writer(writer, sealed).without_old(table.staged).to_properties()
+
+    return table.store.commit(
+        CommitRequest(writer, sealed.epoch, "APPEND", files, prepare=properties, allow_empty=True)
+    )
+
+
+def _level0_files(
+    table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None
+) -> tuple[BucketFiles, ...]:
+    highest = table.store.max_sequence_numbers(latest, places_of(records))
+    out = []
+    for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):
+        made = _write_place(table, partition, bucket, runs)
+        out.append(BucketFiles(partition, bucket, table.schema.num_buckets, new_files=made))
+    return tuple(out)
+
+
+def _write_place(table: DynamicTable, partition: bytes, bucket: int, runs: SequencedRuns) -> tuple[DataFileMeta, ...]:
+    adopted = [
+        table.store.shift_sequences(partition, bucket, file, shift) if shift else file for file, shift in runs.files
+    ]
+    if not runs.inline:
+        return tuple(adopted)
+    writer = table.store.bucket_writer(partition, bucket)
+    for rows in runs.inline:
+        values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
+        writer.write(values, rows.column(KIND_COLUMN), rows.column(ORDER_COLUMN))
+    return (*adopted, *writer.finish())
+
+
+class Sealer:
+    """Seals the epochs of one streaming writer in the background, each ``commit.interval``, also when no more come.
+
+    It lives in the Python process in which Spark commits; a failure is raised by the next ``notify``.
+    """
+
+    def __init__(self, committer: Committer) -> None:
+        self._committer = committer
+        self._wake = threading.Event()
+        self._failure: LakelogError | None = None
+        self._last = float("-inf")
+        self._thread: threading.Thread | None = None
+        self._busy = threading.Lock()
+
+    def notify(self) -> None:
+        """Says that an epoch was decided and healed. Raises what the last seal failed with."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="lakelog-seal", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def seal_now(self) -> Snapshot | None:
+        """Seals at once, in the caller's thread."""
+        with self._busy:
+            self._last = monotonic_s()
+            return seal(self._committer)
+
+    def _run(self) -> None:
+        interval = self._committer.table.options.need(COMMIT_INTERVAL).total_seconds()
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            delay = self._last + interval - monotonic_s()
+            if delay > 0:
+                threading.Event().wait(delay)
+            try:
+                self.seal_now()
+                if not self._committer.table.options.need(WRITE_ONLY):
+                    compact_where_needed(self._committer.table)
+            except LakelogError as failure:
+                _LOG.warning("sealing table %s failed: %s", self._committer.table.name, failure)
+                self._failure = failure
+
+
+_SEALERS: dict[tuple[int, str, str], Sealer] = {}
+_SEALERS_LOCK = threading.Lock()
+
+
+def sealer_for(committer: Committer) -> Sealer:
+    """The sealer of a committer in this process."""
+    with _SEALERS_LOCK:
+        key = (os.getpid(), committer.table.path, committer.writer)
+        found = _SEALERS.get(key)
+        if found is None:
+            found = _SEALERS[key] = Sealer(committer)
+        return found

@@ -1,0 +1,87 @@
+"""Gives the rows of decided epochs their sequence numbers, in epoch order and inside an epoch in log order.
+
+Used by the seal and by batch reads of unsealed epochs alike, so that both see the same newest row of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.spec.data_file import DataFileMeta
+from lakelog.table.attempt import ORDER_COLUMN, StagedRun
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.staging import run_from_ipc
+
+Place = tuple[bytes, int]
+"""(serialised partition row, bucket)."""
+
+
+@dataclass
+class SequencedRuns:
+    """Rows of one place: ``inline`` tables whose ``_order`` is the final sequence number, and files with the shift they need."""
+
+    inline: list[pa.Table] = field(default_factory=list)
+    files: list[tuple[DataFileMeta, int]] = field(default_factory=list)
+
+
+def places_of(records: Iterable[EpochRecord]) -> set[Place]:
+    """The (partition, bucket) pairs that the records touch."""
+    return {(run.partition, run.bucket) for r in records for a in r.attempts for run in a.runs}
+
+
+def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[Place, int]) -> dict[Place, SequencedRuns]:
+    """Sequences the runs of epochs given in order.
+
+    ``highest`` is the largest sequence number per place in the snapshot below; every row gets a larger one. Rows of one
+    epoch keep the order of the log, whichever task wrote them; a later epoch is above an earlier one.
+    """
+    out: dict[Place, SequencedRuns] = {}
+    running = dict(highest)
+    for record in records:
+        by_place: dict[Place, list[StagedRun]] = {}
+        for attempt in record.attempts:
+            for run in attempt.runs:
+                by_place.setdefault((run.partition, run.bucket), []).append(run)
+        for place, runs in by_place.items():
+            running[place] = _sequence_epoch(runs, running.get(place, -1), out.setdefault(place, SequencedRuns()))
+    return out
+
+
+def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> int:
+    inline = [run_from_ipc(run.inline) for run in runs if run.inline]
+    with_files = [run for run in runs if run.files]
+    rows = pa.concat_tables(inline) if inline else None
+    if not with_files:
+        if rows is None:
+            return below
+        out.inline.append(_ranked(rows, below + 1))
+        return below + rows.num_rows
+    delta = max(run.delta for run in with_files)
+    lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.files)
+    if rows is not None:
+        lowest_order = min(lowest_order, pc.min(rows.column(ORDER_COLUMN)).as_py())
+    delta = max(delta, below + 1 - lowest_order)
+    highest = below
+    for run in with_files:
+        out.files.extend((f, delta - run.delta) for f in run.files)
+        highest = max(highest, *(f.max_sequence_number + delta - run.delta for f in run.files))
+    if rows is not None:
+        shifted = _with_order(rows, pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64())))
+        out.inline.append(shifted)
+        highest = max(highest, pc.max(shifted.column(ORDER_COLUMN)).as_py())
+    return highest
+
+
+def _ranked(rows: pa.Table, first: int) -> pa.Table:
+    order = np.argsort(rows.column(ORDER_COLUMN).to_numpy(), kind="stable")
+    return _with_order(rows.take(pa.array(order)), pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)))
+
+
+def _with_order(rows: pa.Table, numbers: pa.Array | pa.ChunkedArray) -> pa.Table:
+    index = rows.schema.get_field_index(ORDER_COLUMN)
+    return rows.set_column(index, pa.field(ORDER_COLUMN, pa.int64(), nullable=False), numbers)

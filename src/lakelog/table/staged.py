@@ -1,0 +1,73 @@
+"""Epochs that are decided but not yet sealed into a snapshot: their records, listed and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.errors import NotFound
+from lakelog.io.file_io import FileIO
+from lakelog.table.epoch_record import EpochRecord
+
+_PREFIX = "epoch-"
+
+
+@dataclass(frozen=True)
+class StagedEpochs:
+    """The epoch records of one table (``<table>/lakelog/staged/<writer>/epoch-<n>``)."""
+
+    io: FileIO
+    table_path: str
+
+    @property
+    def _root(self) -> str:
+        return f"{self.table_path}/lakelog/staged"
+
+    def path(self, writer: str, epoch: int) -> str:
+        """Where the record of an epoch lies."""
+        return f"{self._root}/{writer}/{_PREFIX}{epoch:019d}"
+
+    def decide(self, record: EpochRecord) -> EpochRecord:
+        """Creates the record if the epoch is undecided; returns the record that stands (step 2 of RFC 2).
+
+        Raises CommitUnknown when the storage does not say whether it was created.
+        """
+        path = self.path(record.writer, record.epoch)
+        if self.io.create(path, record.to_bytes()):
+            return record
+        return EpochRecord.from_bytes(self.io.read(path), path)
+
+    def read(self, writer: str, epoch: int) -> EpochRecord | None:
+        """The record of an epoch, None when it is undecided or sealed."""
+        path = self.path(writer, epoch)
+        try:
+            return EpochRecord.from_bytes(self.io.read(path), path)
+        except NotFound:
+            return None
+
+    def writers(self) -> list[str]:
+        """Writers that have staged something once."""
+        return sorted(s.path.rsplit("/", 1)[-1] for s in self.io.list(self._root) if s.is_dir)
+
+    def epochs(self, writer: str) -> list[int]:
+        """Numbers of the staged epochs of a writer, ascending."""
+        names = (s.path.rsplit("/", 1)[-1] for s in self.io.list(f"{self._root}/{writer}"))
+        return sorted(int(n[len(_PREFIX) :]) for n in names if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit())
+
+    def records(self, writer: str, after: int = -1) -> list[EpochRecord]:
+        """Records of a writer's epochs after one, ascending; one that is sealed meanwhile is left out."""
+        found = (self.read(writer, epoch) for epoch in self.epochs(writer) if epoch > after)
+        return [record for record in found if record is not None]
+
+    def all_records(self) -> list[EpochRecord]:
+        """Records of all writers, by decision time."""
+        records = [record for writer in self.writers() for record in self.records(writer)]
+        return sorted(records, key=lambda r: (r.time_ms, r.writer, r.epoch))
+
+    def forget(self, writer: str, epochs: list[int]) -> None:
+        """Deletes records of sealed epochs; a missing one is fine."""
+        for epoch in epochs:
+            self.io.delete(self.path(writer, epoch))
+
+    def forget_writer(self, writer: str) -> None:
+        """Deletes all that a writer left; only when all its epochs are sealed or taken back."""
+        self.io.delete_dir(f"{self._root}/{writer}")

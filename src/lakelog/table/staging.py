@@ -1,0 +1,69 @@
+"""What an attempt stages: inline runs (Arrow IPC inside the epoch record) and level-0 data files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.partition import encode_partition
+from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
+from lakelog.table.dynamic_table import DynamicTable
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def run_to_ipc(rows: pa.Table) -> bytes:
+    """An Arrow IPC stream (lz4) of one run."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_LZ4) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def run_from_ipc(data: bytes) -> pa.Table:
+    """The reverse of ``run_to_ipc``."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, pa.Table]]:
+    """Splits rows by the table's partition columns: (serialised partition row, rows)."""
+    schema = table.schema
+    keys = list(schema.partition_keys)
+    if not keys:
+        yield encode_partition((), schema), rows
+        return
+    numbered = rows.select(keys).append_column("_row", pa.array(np.arange(rows.num_rows)))
+    groups = numbered.group_by(keys, use_threads=False).aggregate([("_row", "list")])
+    for index in range(groups.num_rows):
+        values = tuple(groups.column(key)[index].as_py() for key in keys)
+        chosen = groups.column("_row_list")[index].values
+        yield encode_partition(values, schema), rows.take(chosen)
+
+
+def write_run_files(table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table) -> StagedRun:
+    """Writes a large run as level-0 data files at once; its sequence numbers are ``_order`` + delta.
+
+    The delta puts them above all that the newest snapshot holds in the bucket; the seal shifts them when it must.
+    """
+    store = table.store
+    highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, bucket)})
+    first = pc.min(rows.column(ORDER_COLUMN)).as_py()
+    delta = highest.get((partition, bucket), -1) + 1 - first
+    files = write_sequenced(table, partition, bucket, rows, delta)
+    return StagedRun(partition, bucket, rows.num_rows, files=files, delta=delta)
+
+
+def write_sequenced(
+    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, delta: int
+) -> tuple[DataFileMeta, ...]:
+    """Writes rows as sorted level-0 files with sequence numbers ``_order + delta``."""
+    writer = table.store.bucket_writer(partition, bucket)
+    sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))
+    values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
+    writer.write(values, rows.column(KIND_COLUMN), sequences)
+    return tuple(writer.finish())

@@ -1,0 +1,104 @@
+"""Writes to a table without Spark: the same double write, committed when the ``with`` block ends."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest
+from lakelog.io.names import new_uuid
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.seal import seal
+from lakelog.table.task_writer import TaskWriter
+
+
+class TableWriter:
+    """Takes Arrow rows and commits them; use it as a context manager.
+
+    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in the block
+    commits nothing: the rows that the log has already are taken back.
+    """
+
+    def __init__(self, table: DynamicTable) -> None:
+        self._table = table
+        self._writer = new_uuid()
+        self._epoch = 0
+        self._task: TaskWriter | None = None
+        self._committer = Committer(table, self._writer, once=True)
+        self._failed = False
+
+    def write(self, rows: Any) -> None:
+        """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
+
+        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an error the
+        writer takes no more rows.
+        """
+        if self._failed:
+            raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
+        try:
+            if self._task is None:
+                if self._table.emits_log:
+                    register_writer(self._table, self._writer)
+                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+            for batch in _batches(rows):
+                self._task.write(batch)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def flush(self) -> None:
+        """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable."""
+        if self._task is not None:
+            self._task.flush_log()
+
+    def commit(self) -> None:
+        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown."""
+        if self._task is None:
+            return
+        task, self._task = self._task, None
+        self._committer.commit(self._epoch, [task.finish()])
+        self._epoch += 1
+        seal(self._committer)
+        compact_where_needed(self._table)
+
+    def abort(self) -> None:
+        """Drops what was not committed; its rows in the log are taken back."""
+        if self._task is None:
+            return
+        task, self._task = self._task, None
+        task.close()
+        self._committer.commit(self._epoch, [])
+        self._table.staged.forget(self._writer, [self._epoch])
+        self._epoch += 1
+
+    def close(self) -> None:
+        """Drops what was not committed and removes the writer's traces; nothing can be written afterwards."""
+        self.abort()
+        self._failed = True
+        self._table.staged.forget_writer(self._writer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None and not self._failed:
+            self.commit()
+        self.close()
+
+
+def _batches(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
+    if isinstance(rows, pa.RecordBatch):
+        return [rows]
+    if isinstance(rows, pa.Table):
+        return rows.to_batches(max_chunksize=65_536)
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    raise InvalidRequest(
+        f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with __arrow_c_stream__"
+    )

@@ -1,0 +1,30 @@
+"""What holds for all tests: markers by folder, repeatable property tests, and no silent skips."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+_MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
+
+settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("lakelog")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives every test of a folder that needs something heavy the marker of that folder."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parts[0]
+        if folder in _MARKERS:
+            item.add_marker(_MARKERS[folder])
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A skipped test is a failure where everything has to run (LAKELOG_NO_SKIPS=1, as in .ci/run)."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and reporter.stats.get("skipped") and os.environ.get("LAKELOG_NO_SKIPS") == "1":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

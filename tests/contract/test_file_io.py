@@ -1,0 +1,136 @@
+"""What every storage promises, over local files and their twin in memory."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+from lakelog.errors import NotFound
+from lakelog.io.file_io import FileIO
+from lakelog.io.local import LocalFileIO
+from lakelog.io.memory import MemoryFileIO
+
+
+@pytest.fixture(params=["local", "memory"])
+def io(request: pytest.FixtureRequest) -> FileIO:
+    return LocalFileIO() if request.param == "local" else MemoryFileIO(uuid.uuid4().hex)
+
+
+@pytest.fixture
+def root(io: FileIO, tmp_path: Path) -> str:
+    return io.absolute(str(tmp_path / "warehouse"))
+
+
+def test_what_is_written_is_read(io: FileIO, root: str) -> None:
+    io.write(f"{root}/a/b/file", b"one")
+    assert io.read(f"{root}/a/b/file") == b"one"
+    assert io.size(f"{root}/a/b/file") == 3
+    assert io.exists(f"{root}/a/b/file")
+    assert io.exists(f"{root}/a/b")
+
+
+def test_write_replaces_and_leaves_nothing_else(io: FileIO, root: str) -> None:
+    io.write(f"{root}/hint", b"1")
+    io.write(f"{root}/hint", b"22")
+    assert io.read(f"{root}/hint") == b"22"
+    assert [s.name for s in io.list(root)] == ["hint"]
+
+
+def test_create_makes_a_file_once(io: FileIO, root: str) -> None:
+    assert io.create(f"{root}/snapshot/snapshot-1", b"first") is True
+    assert io.create(f"{root}/snapshot/snapshot-1", b"second") is False
+    assert io.read(f"{root}/snapshot/snapshot-1") == b"first"
+    assert [s.name for s in io.list(f"{root}/snapshot")] == ["snapshot-1"]
+
+
+def test_of_many_rivals_one_creates_the_file_and_its_bytes_are_there(io: FileIO, root: str) -> None:
+    together = threading.Barrier(8)
+    won: list[bytes] = []
+
+    def rival(number: int) -> None:
+        together.wait()
+        for round_number in range(10):
+            data = f"{number}".encode() * 1000
+            if io.create(f"{root}/s/{round_number}", data):
+                won.append(data + b"/" + str(round_number).encode())
+
+    threads = [threading.Thread(target=rival, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 10
+    for entry in won:
+        data, _, number = entry.partition(b"/")
+        assert io.read(f"{root}/s/{number.decode()}") == data
+
+
+def test_an_output_is_there_after_close(io: FileIO, root: str) -> None:
+    with io.open_output(f"{root}/bucket-0/data-1.parquet") as sink:
+        sink.write(b"abc")
+        sink.write(b"def")
+        assert sink.tell() == 6
+    assert io.read(f"{root}/bucket-0/data-1.parquet") == b"abcdef"
+
+
+def test_an_input_reads_at_any_place(io: FileIO, root: str) -> None:
+    io.write(f"{root}/file", b"0123456789")
+    with io.open_input(f"{root}/file") as source:
+        source.seek(7)
+        assert source.read(2) == b"78"
+        assert source.size() == 10
+
+
+@pytest.mark.parametrize("call", ["read", "open_input", "size"])
+def test_a_missing_file_is_not_found_by_name(io: FileIO, root: str, call: str) -> None:
+    with pytest.raises(NotFound, match="missing-file"):
+        getattr(io, call)(f"{root}/missing-file")
+
+
+def test_a_listing_has_files_and_directories_by_name(io: FileIO, root: str) -> None:
+    io.write(f"{root}/t/b", b"12")
+    io.write(f"{root}/t/a/inner", b"1")
+    io.makedirs(f"{root}/t/c")
+    found = io.list(f"{root}/t")
+    assert [(s.name, s.is_dir) for s in found] == [("a", True), ("b", False), ("c", True)]
+    assert found[1].size == 2
+    assert found[1].mtime_ms > 1_600_000_000_000
+    assert io.read(found[1].path) == b"12"
+
+
+def test_a_missing_directory_lists_nothing(io: FileIO, root: str) -> None:
+    assert io.list(f"{root}/nowhere") == []
+    assert not io.exists(f"{root}/nowhere")
+
+
+def test_deleting_what_is_missing_is_fine(io: FileIO, root: str) -> None:
+    io.delete(f"{root}/nothing")
+    io.delete_dir(f"{root}/nothing")
+
+
+def test_delete_removes_one_file_and_delete_dir_all(io: FileIO, root: str) -> None:
+    io.write(f"{root}/t/a", b"1")
+    io.write(f"{root}/t/b/c", b"1")
+    io.write(f"{root}/table", b"1")
+    io.delete(f"{root}/t/a")
+    assert [s.name for s in io.list(f"{root}/t")] == ["b"]
+    io.delete_dir(f"{root}/t")
+    assert [s.name for s in io.list(root)] == ["table"]
+
+
+def test_storage_survives_the_way_to_an_executor(io: FileIO, root: str) -> None:
+    io.write(f"{root}/file", b"1")
+    received = pickle.loads(pickle.dumps(io))
+    assert received == io
+    assert received.read(f"{root}/file") == b"1"
+
+
+def test_names_with_escapes_and_letters_of_all_kinds_are_kept(io: FileIO, root: str) -> None:
+    path = f"{root}/day=a%2Fb d%25é/bucket-0/x"
+    io.write(path, b"1")
+    assert [s.name for s in io.list(root)] == ["day=a%2Fb d%25é"]
+    assert io.read(path) == b"1"

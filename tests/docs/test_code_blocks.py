@@ -1,0 +1,111 @@
+"""Every ``python``, ``sql`` and ``bash`` block of README and docs runs, page by page, each page in its own process.
+
+The blocks of a page run in order in one empty directory; its Python blocks share their names, and SQL runs in ``lake``.
+A ``text`` block right after one of them is what it prints. ``console`` blocks are for the reader only.
+``localhost:9092`` on a page means a real Kafka broker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakelog
+from lakelog.service.kafka_broker import KafkaBroker
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RUN = ("python", "sql", "bash")
+KAFKA = "localhost:9092"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, its first line; and what it must print, if the page says so."""
+
+    language: str
+    text: str
+    line: int
+    output: str | None = None
+
+
+def blocks_of(page: str) -> list[Block]:
+    """The blocks of a page that run."""
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    blocks = []
+    for at, fence in enumerate(found):
+        if fence[1] not in RUN:
+            continue
+        after = found[at + 1] if at + 1 < len(found) else None
+        follows = after is not None and after[1] == "text" and not page[fence.end() : after.start()].strip()
+        line = page.count("\n", 0, fence.start()) + 2
+        blocks.append(Block(fence[1], fence[2], line, after[2] if after is not None and follows else None))
+    return blocks
+
+
+def run_page(path: Path, kafka: str) -> None:
+    """Runs the blocks of one page in the current directory; raises where a block fails or prints something else."""
+    names: dict[str, Any] = {"lakelog": lakelog, "__name__": "__docs__"}
+    for block in blocks_of(path.read_text(encoding="utf-8").replace(KAFKA, kafka)):
+        where = f"{path.name}:{block.line}"
+        printed = _printed_by(block, where, names)
+        if block.output is not None and _trimmed(printed) != _trimmed(block.output):
+            raise AssertionError(f"{where} printed\n{printed}\nand the page says\n{block.output}")
+
+
+def _printed_by(block: Block, where: str, names: dict[str, Any]) -> str:
+    if block.language == "bash":
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        command = ["bash", "-euo", "pipefail", "-c", block.text]
+        done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{where} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        if block.language == "sql":
+            lake = names.setdefault("lake", None) or lakelog.connect()
+            names["lake"] = lake
+            lake.run(block.text)
+        else:
+            exec(compile("\n" * (block.line - 1) + block.text, where, "exec"), names)
+    return out.getvalue()
+
+
+def _trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.bootstrap
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.exists() and blocks_of(page.read_text(encoding="utf-8"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_block_of_the_page_runs_and_prints_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    address = request.getfixturevalue("kafka") if KAFKA in page.read_text(encoding="utf-8") else KAFKA
+    command = [sys.executable, __file__, str(page), address]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+if __name__ == "__main__":
+    run_page(Path(sys.argv[1]), sys.argv[2])
+    sys.stdout.flush()
+    # Streams that a page leaves running end with it.
+    os._exit(0)

@@ -1,0 +1,96 @@
+"""Batch SQL and DataFrames on Spark: what is written is read, joined, pruned."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+
+LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
+tblproperties ('log-store.enabled' = 'true')"""
+
+
+def rows(frame) -> list[tuple]:
+    return sorted(tuple(r) for r in frame.collect())
+
+
+def test_a_keyed_table_keeps_the_newest_row_of_a_key(lake) -> None:
+    lake.sql("create database db")
+    lake.sql(LOG_TABLE)
+    lake.sql("insert into db.log_table values (1, 'a', timestamp'2024-01-01'), (2, 'b', null)")
+    lake.sql("insert into db.log_table values (1, 'c', timestamp'2024-01-02')")
+    assert rows(lake.sql("select id, name, ts from db.log_table")) == [(1, "c", dt.datetime(2024, 1, 2)), (2, "b", None)]
+
+
+def test_a_join_of_two_tables_and_a_view_reads_right(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.a (id int, x string, primary key (id)) using lakelog")
+    lake.sql("create table db.b (id int, y string) using lakelog")
+    lake.sql("insert into db.a values (1, 'x1'), (2, 'x2')")
+    lake.sql("insert into db.b values (1, 'y1'), (1, 'y2'), (3, 'y3')")
+    spark.range(3).selectExpr("cast(id as int) id", "id * 10 as z").createOrReplaceTempView("v")
+    joined = lake.sql("select a.x, b.y, v.z from db.a a join db.b b on a.id = b.id left join v on v.id = a.id")
+    assert rows(joined) == [("x1", "y1", 10), ("x1", "y2", 10)]
+
+
+def test_a_partitioned_table_reads_one_partition_only(lake) -> None:
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.p (id int, day date, v double, primary key (day, id)) using lakelog partitioned by (day) "
+        "tblproperties ('bucket' = '2')"
+    )
+    lake.sql("insert into db.p select id, date_add(date'2024-01-01', id % 3), id / 2 from range(30)".replace("id,", "cast(id as int),", 1))
+    table = lake.table("db.p")
+    assert table.scan().to_arrow().num_rows == 30
+    one = table.scan(filter="day = '2024-01-02'")
+    assert one.to_arrow().num_rows == 10
+    assert {s.partition for s in one.plan()} < {s.partition for s in table.scan().plan()}
+    assert lake.sql("select count(*) from db.p where day = date'2024-01-02'").first()[0] == 10
+
+
+def test_only_the_needed_columns_are_read(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.w (id int, a string, b string, primary key (id)) using lakelog")
+    lake.sql("insert into db.w values (1, 'a', 'b')")
+    plan = lake.sql("select t.a from db.w t where t.id = 1")._jdf.queryExecution().optimizedPlan().toString()
+    assert "b#" not in plan and "a#" in plan
+
+
+def test_a_dataframe_is_written_and_read_by_format(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
+    frame = spark.range(100).selectExpr("id", "concat('n', id) as name")
+    frame.write.format("lakelog").mode("append").save("db.t")
+    back = spark.read.format("lakelog").load("db.t")
+    assert back.where("id = 42").collect()[0].name == "n42"
+    assert back.count() == 100
+
+
+def test_a_change_frame_deletes_and_updates(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog")
+    lake.sql("insert into db.t values (1, 'a'), (2, 'b'), (3, 'c')")
+    changes = spark.createDataFrame(
+        [(1, "a", "-D"), (2, "b", "-U"), (2, "B", "+U")], "id bigint, name string, _row_kind string"
+    ).coalesce(1)
+    changes.write.format("lakelog").mode("append").save("db.t")
+    assert rows(lake.sql("select * from db.t")) == [(2, "B"), (3, "c")]
+
+
+def test_arrow_and_spark_read_the_same_rows(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id int, d decimal(20,3), b binary, a array<int>, m map<string,int>) using lakelog")
+    lake.sql("insert into db.t values (1, 1.5, X'00ff', array(1, null), map('k', 2)), (2, null, null, null, null)")
+    arrow = lake.table("db.t").scan().to_arrow().sort_by("id")
+    spark_rows = lake.sql("select * from db.t order by id").toArrow()
+    assert arrow.column("d").to_pylist() == spark_rows.column("d").to_pylist()
+    assert arrow.column("a").to_pylist() == spark_rows.column("a").to_pylist()
+    assert arrow.column("b").to_pylist() == [b"\x00\xff", None]
+
+
+def test_a_write_without_spark_is_read_by_spark(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id int, name string, primary key (id)) using lakelog")
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["x", None]}))
+    assert rows(lake.sql("select * from db.t")) == [(1, "x"), (2, None)]

@@ -1,0 +1,225 @@
+-- CREATE TABLE that is refused: the error names the place or the value, and what to do.
+
+--# an unsupported type
+create table db.a (
+  id int,
+  span interval day
+)
+--> UnsupportedStatement:
+-->   line 3, column 8: unsupported type 'interval'; these work: boolean, tinyint, smallint, int, bigint, float, double, decimal(p, s), string, varchar(n), char(n), bytes, binary, varbinary(n), date, time, timestamp, timestamp_ltz, timestamp_ntz, array<…>, map<…, …>, struct<…>, row<…>, multiset<…>, variant
+-->     span interval day
+-->          ^
+
+--# a type that is not there
+create table db.a (id, name string)
+--> UnsupportedStatement:
+-->   line 1, column 22: expected a type, found ','
+-->   create table db.a (id, name string)
+-->                        ^
+
+--# a type without its length
+create table db.a (name varchar)
+--> UnsupportedStatement:
+-->   line 1, column 32: varchar needs a length such as varchar(20); without a limit write string
+-->   create table db.a (name varchar)
+-->                                  ^
+
+--# a precision out of range
+create table db.a (p decimal(40, 2))
+--> UnsupportedStatement:
+-->   line 1, column 30: decimal(40, 2): the precision is 1 to 38 and the scale at most as large
+-->   create table db.a (p decimal(40, 2))
+-->                                ^
+
+--# a comma too few
+create table db.a (id int
+  name string)
+--> UnsupportedStatement:
+-->   line 2, column 3: expected ',' or ')' after column 'id', found 'name'
+-->     name string)
+-->     ^
+
+--# a comma too many
+create table db.a (id int,)
+--> UnsupportedStatement:
+-->   line 1, column 27: expected a column name, found ')'
+-->   create table db.a (id int,)
+-->                             ^
+
+--# a parenthesis that is not closed
+create table db.a (id int, primary key (id)
+--> UnsupportedStatement:
+-->   line 1, column 44: expected ',' or ')' after column 'id', found the end of the statement
+-->   create table db.a (id int, primary key (id)
+-->                                              ^
+
+--# a string that is not closed
+create table db.a (id int) tblproperties ('bucket' = '1);
+--> UnsupportedStatement:
+-->   line 1, column 54: this string is not closed, expected '
+-->   create table db.a (id int) tblproperties ('bucket' = '1);
+-->                                                        ^
+
+--# a comment that is not closed
+create table db.a (id int) /* using lakelog
+--> UnsupportedStatement:
+-->   line 1, column 28: this comment is not closed, expected */
+-->   create table db.a (id int) /* using lakelog
+-->                              ^
+
+--# the caret stands under the place behind Chinese text
+create table db.a (id int comment '编号', name strin)
+--> UnsupportedStatement:
+-->   line 1, column 46: unsupported type 'strin'; these work: boolean, tinyint, smallint, int, bigint, float, double, decimal(p, s), string, varchar(n), char(n), bytes, binary, varbinary(n), date, time, timestamp, timestamp_ltz, timestamp_ntz, array<…>, map<…, …>, struct<…>, row<…>, multiset<…>, variant
+-->   create table db.a (id int comment '编号', name strin)
+-->                                                  ^
+
+--# no columns
+create table db.a using lakelog
+--> UnsupportedStatement:
+-->   line 1, column 32: table 'db.a' needs columns, such as (id int, name string, primary key (id))
+-->   create table db.a using lakelog
+-->                                  ^
+
+--# two primary keys
+create table db.a (id int primary key, v int, primary key (v))
+--> UnsupportedStatement:
+-->   line 1, column 47: the table has a primary key already; name all its columns in one primary key (a, b)
+-->   create table db.a (id int primary key, v int, primary key (v))
+-->                                                 ^
+
+--# a duplicate column
+create table db.a (id int, name string, id string)
+--> InvalidSchema:
+-->   column 'id' is there twice: name one of them differently
+
+--# a primary key on an unknown column
+create table db.a (id int, name string, primary key (nam))
+--> InvalidSchema:
+-->   unknown primary key column 'nam', did you mean 'name'? The table has: id, name
+
+--# a primary key without the partition column
+create table db.a (id int, dt string, primary key (id)) partitioned by (dt)
+--> UnsupportedFeature:
+-->   primary key (id) does not contain partition column 'dt': add it to the key
+
+--# an unknown option
+create table db.a (id int) tblproperties ('log-store.enable' = 'true')
+--> InvalidOption:
+-->   unknown option 'log-store.enable' = 'true', did you mean 'log-store.enabled'?
+
+--# an option value that does not fit
+create table db.a (id int) with ('bucket' = 'four')
+--> InvalidOption:
+-->   option 'bucket' = 'four' is not a valid int: invalid literal for int() with base 10: 'four'
+
+--# an option that belongs to reads
+create table db.a (id int) with ('read.mode' = 'log')
+--> InvalidOption:
+-->   option 'read.mode' cannot be given here; it belongs to: read
+
+--# an option twice
+create table db.a (id int) with ('bucket' = '1', 'bucket' = '2')
+--> UnsupportedStatement:
+-->   line 1, column 50: option 'bucket' is given twice
+-->   create table db.a (id int) with ('bucket' = '1', 'bucket' = '2')
+-->                                                    ^
+
+--# an option without a value
+create table db.a (id int) with ('bucket' = )
+--> UnsupportedStatement:
+-->   line 1, column 45: expected a value in quotes for option 'bucket', found ')'
+-->   create table db.a (id int) with ('bucket' = )
+-->                                               ^
+
+--# a table that exists
+create table db.t (id int)
+--> AlreadyExists:
+-->   table 'db.t' exists
+
+--# a catalog that does not exist
+create table hive.db.a (id int)
+--> NotFound:
+-->   catalog 'hive' does not exist. Known: lakelog, arctic, amoro, catalog
+
+--# four parts
+create table a.b.c.d (id int)
+--> UnsupportedStatement:
+-->   line 1, column 14: a name here has at most 3 parts, 'a.b.c.d' has 4
+-->   create table a.b.c.d (id int)
+-->                ^
+
+--# a watermark
+create table db.a (id int, ts timestamp(3), watermark for ts as ts - interval '5' second) with ()
+--> UnsupportedStatement:
+-->   line 1, column 45: a watermark cannot be declared in the table; give it to the streaming DataFrame (withWatermark)
+-->   create table db.a (id int, ts timestamp(3), watermark for ts as ts - interval '5' second) with ()
+-->                                               ^
+
+--# a computed column
+create table db.a (id int, twice as id * 2) with ()
+--> UnsupportedStatement:
+-->   line 1, column 34: column 'twice' is computed, which is not supported; compute it in the query or in a view
+-->   create table db.a (id int, twice as id * 2) with ()
+-->                                    ^
+
+--# a default
+create table db.a (id int default 7) using lakelog
+--> UnsupportedStatement:
+-->   line 1, column 27: DEFAULT on column 'id' is not supported; remove it
+-->   create table db.a (id int default 7) using lakelog
+-->                             ^
+
+--# a partition transform
+create table db.a (id int, ts timestamp) using arctic partitioned by (days(ts))
+--> UnsupportedStatement:
+-->   line 1, column 71: a partition is the value of a column: 'days(…)' is not supported; add a column that holds this value and partition by it
+-->   create table db.a (id int, ts timestamp) using arctic partitioned by (days(ts))
+-->                                                                         ^
+
+--# a partition column with a type
+create table db.a (id int) using lakelog partitioned by (dt string)
+--> UnsupportedStatement:
+-->   line 1, column 61: partition column 'dt' has a type here; write the column among the columns of the table and only its name here
+-->   create table db.a (id int) using lakelog partitioned by (dt string)
+-->                                                               ^
+
+--# another connector
+create table src (id int) with ('connector' = 'socket')
+--> UnsupportedStatement:
+-->   line 1, column 1: 'connector' = 'socket' is not a lakelog table; leave the option out for a lakelog table, or read the other system with Spark into a temporary view
+-->   create table src (id int) with ('connector' = 'socket')
+-->   ^
+
+--# create table as select
+create table db.a using lakelog as select * from db.t
+--> UnsupportedStatement:
+-->   line 1, column 33: CREATE TABLE … AS SELECT is not supported for lakelog tables; write CREATE TABLE with its columns, then INSERT INTO … SELECT (for a table of Spark's own write USING parquet)
+-->   create table db.a using lakelog as select * from db.t
+-->                                   ^
+
+--# a location
+create table db.a (id int) using lakelog location '/tmp/a'
+--> UnsupportedStatement:
+-->   line 1, column 42: LOCATION is not supported: a lakelog table lies in its database's directory of the warehouse
+-->   create table db.a (id int) using lakelog location '/tmp/a'
+-->                                            ^
+
+--# the database is not made when the table is refused
+create table nowhere.a (id int, id int)
+--> InvalidSchema:
+-->   column 'id' is there twice: name one of them differently
+
+--# or replace
+create or replace table db.t (id int) using lakelog
+--> UnsupportedStatement:
+-->   line 1, column 8: OR REPLACE is not supported; write DROP TABLE IF EXISTS, then CREATE TABLE
+-->   create or replace table db.t (id int) using lakelog
+-->          ^
+
+--# external
+create external table db.a (id int) using lakelog
+--> UnsupportedStatement:
+-->   line 1, column 8: EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out
+-->   create external table db.a (id int) using lakelog
+-->          ^

@@ -1,0 +1,71 @@
+-- What is Spark's goes to Spark as it is; a query inside it may still read lakelog tables.
+
+--# untouched
+set spark.sql.shuffle.partitions=2;
+cache table spark_t;
+  create temporary view v as select 1 -- one
+  as a;
+explain extended select * from spark_t
+--> spark:
+-->   set spark.sql.shuffle.partitions=2
+--> spark:
+-->   cache table spark_t
+--> spark:
+-->   create temporary view v as select 1 -- one
+-->     as a
+--> spark:
+-->   explain extended select * from spark_t
+
+--# explain of a lakelog query
+explain formatted select name from db.t where id = 1
+--> query:
+-->   explain formatted select name from v1 AS `t` where id = 1
+-->   v1 = db.t [id, name]
+
+--# a temporary view on a lakelog table needs its views for longer
+create or replace temp view v as
+select id, name from db.t /*+ OPTIONS('read.mode'='log') */;
+cache table c as with x as (select * from db.t) select id from x
+--> query with lasting views:
+-->   create or replace temp view v as
+-->   select id, name from v1 AS `t`
+-->   v1 = db.t [id, name] read.mode=log
+--> query with lasting views:
+-->   cache table c as with x as (select * from v2 AS `t`) select id from x
+-->   v2 = db.t [id]
+
+--# statements that lakelog tables do not have
+alter table db.t add column x int
+--> UnsupportedStatement:
+-->   line 1, column 1: ALTER TABLE is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   alter table db.t add column x int
+-->   ^
+
+--# delete
+delete from db.t where id = 1
+--> UnsupportedStatement:
+-->   line 1, column 1: DELETE FROM is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   delete from db.t where id = 1
+-->   ^
+
+--# update
+update db.t set name = 'x'
+--> UnsupportedStatement:
+-->   line 1, column 1: UPDATE is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   update db.t set name = 'x'
+-->   ^
+
+--# merge
+merge into db.t using db.u on t.id = u.id when matched then delete
+--> UnsupportedStatement:
+-->   line 1, column 1: MERGE INTO is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   merge into db.t using db.u on t.id = u.id when matched then delete
+-->   ^
+
+--# the same on Spark's tables
+delete from spark_t where id = 1;
+truncate table spark_db.x
+--> spark:
+-->   delete from spark_t where id = 1
+--> spark:
+-->   truncate table spark_db.x

@@ -1,0 +1,199 @@
+"""Runs the pairs in the .sql files beside this file: statements, and what they do to the tables and to Spark.
+
+A pair begins with ``--# title``, then come statements, then lines ``--> …`` with everything that happened. So each
+file is SQL by itself. To add one: write the statements, run, compare what pytest prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import AlreadyExists, LakelogError, NotFound
+from lakelog.options.option import Declared, Option
+from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.sql.session import QueryPlan, Session
+from lakelog.sql.types import parse_type_text, type_text
+
+HERE = Path(__file__).parent
+
+OPTIONS = Declared(
+    [
+        Option("read.mode", str, "file", "", ("read",), choices=("file", "log"), aliases=("arctic.read.mode",)),
+        Option("scan.limit", int, None, "", ("read",)),
+        Option("emit.mode", str, "auto", "", ("write",), aliases=("arctic.emit.mode",)),
+        Option("bucket", int, 1, ""),
+        Option("log-store.enabled", bool, False, ""),
+        Option("log-store.topic", str, None, ""),
+        Option("log-store.address", str, None, ""),
+        Option("log-store.consistency-guarantee.enabled", bool, False, "", ("table", "read")),
+    ],
+    free_prefixes=("properties.",),
+)
+TABLES = {
+    "db.t": "id int, name string, ts timestamp, tags array<string>, info struct<a:int, id:string>",
+    "db.u": "uid bigint, id int, amount decimal(10,2), `order` string, name string",
+    "db.t$snapshots": "snapshot_id bigint, total bigint",
+    "db.arctic": "id int, name string",
+    "default.home": "id int, count int",
+    "other.t": "id int, extra string",
+}
+SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x")
+
+
+class ScribeOfTables:
+    """Tables in memory that write down what is done to them."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+        self.databases = {"db", "default", "other"}
+        self.tables: dict[Identifier, TableSchema] = {}
+        for name, columns in {**TABLES, "default.shadow": "id int"}.items():
+            row = parse_type_text(f"struct<{columns}>")
+            fields = [(f.name, f.type, None) for f in row.fields]
+            key = ["id"] if name == "db.t" else []
+            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, [], {}, None, 0)
+
+    def load_schema(self, identifier: Identifier) -> TableSchema | None:
+        return self.tables.get(identifier)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        if identifier in self.tables and not if_not_exists:
+            raise AlreadyExists(f"table '{identifier.database}.{identifier.table}' exists")
+        self.events.append(f"create table {identifier.database}.{identifier.table}" + " if missing" * if_not_exists)
+        for f in schema.fields:
+            null = "" if f.type.nullable else " not null"
+            comment = f" -- {f.description}" if f.description else ""
+            self.events.append(f"  {f.name} {type_text(f.type)}{null}{comment}")
+        for what, value in (
+            ("primary key", ", ".join(schema.primary_keys)),
+            ("partitioned by", ", ".join(schema.partition_keys)),
+            ("comment", schema.comment),
+        ):
+            self.events += [f"  {what} {value}"] if value else []
+        self.events += [f"  {key} = {value}" for key, value in schema.options.items()]
+        self.tables[identifier] = schema
+
+    def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
+        flags = " if exists" * if_exists + " purge" * purge
+        self.events.append(f"drop table {identifier.database}.{identifier.table}{flags}")
+
+    def list_tables(self, database: str) -> list[str]:
+        if database not in self.databases:
+            raise NotFound(f"database '{database}' does not exist")
+        return [i.table for i in self.tables if i.database == database]
+
+    def list_databases(self) -> list[str]:
+        return sorted(self.databases)
+
+    def create_database(self, name: str, if_not_exists: bool) -> None:
+        self.events.append(f"create database {name}" + " if missing" * if_not_exists)
+        self.databases.add(name)
+
+    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+        self.events.append(f"drop database {name}" + " if exists" * if_exists + " cascade" * cascade)
+
+    def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str | None]]:
+        rows: list[tuple[str, str, str | None]] = [
+            (f.name, type_text(f.type), None) for f in self.tables[identifier].fields
+        ]
+        return [*rows, ("# table", "", None)] if extended else rows
+
+    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
+        return OPTIONS.canonical(given, scope)
+
+
+class SparkRefused(Exception):
+    """Stands for Spark's ParseException."""
+
+
+class ScribeOfSpark:
+    """An engine that writes down what it is asked for. It refuses text with the word SPARK_REFUSES."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.events = events
+
+    def is_spark_relation(self, name: str) -> bool:
+        return name in SPARK_RELATIONS
+
+    def run_query(self, plan: QueryPlan) -> object:
+        if "SPARK_REFUSES" in plan.text:
+            raise SparkRefused("[PARSE_SYNTAX_ERROR] Syntax error\n(line 1)")
+        self._write_plan("query" + " with lasting views" * plan.lasting, plan)
+        return None
+
+    def insert(
+        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+    ) -> object:
+        listed = "" if columns is None else f" ({', '.join(columns)})"
+        self._write_plan(f"insert into {table.database}.{table.table}{listed}{_options(options)}", plan)
+        return None
+
+    def pass_through(self, text: str) -> object:
+        self.events += ["spark:", *(f"  {line}" for line in text.splitlines())]
+        return None
+
+    def _write_plan(self, what: str, plan: QueryPlan) -> None:
+        self.events += [f"{what}:", *(f"  {line}" for line in plan.text.splitlines())]
+        for s in plan.sources:
+            columns = "*" if s.columns is None else ", ".join(s.columns)
+            self.events.append(f"  {s.view} = {s.table.database}.{s.table.table} [{columns}]{_options(s.options)}")
+
+
+def _options(options: Mapping[str, str]) -> str:
+    return "".join(f" {key}={value}" for key, value in options.items())
+
+
+@dataclass(frozen=True)
+class Pair:
+    title: str
+    text: str
+    expected: list[str]
+
+
+def read_pairs(path: Path) -> Iterator[Pair]:
+    for block in path.read_text(encoding="utf-8").split("--# ")[1:]:
+        title, _, rest = block.partition("\n")
+        lines = rest.splitlines()
+        expected = [line.removeprefix("-->").removeprefix(" ").rstrip() for line in lines if line.startswith("-->")]
+        text = "\n".join(line for line in lines if not line.startswith("-->"))
+        yield Pair(title.strip(), text.strip("\n"), expected)
+
+
+def run_pair(text: str) -> list[str]:
+    """Everything that the statements did, one line each; the last lines are the error if there is one."""
+    events: list[str] = []
+    session = Session(ScribeOfTables(events), ScribeOfSpark(events), view_prefix="v")
+    try:
+        for result in session.run(text):
+            if isinstance(result, pa.Table) and result.num_columns:
+                events.append(f"answer {', '.join(result.column_names)}:")
+                rows: list[dict[str, Any]] = result.to_pylist()
+                for row in rows:
+                    told = " | ".join("-" if v is None else str(v) for v in row.values())
+                    events += [f"  {line}" for line in told.splitlines()]
+    except LakelogError as error:
+        events += [f"{type(error).__name__}:", *(f"  {line}".rstrip() for line in str(error).splitlines())]
+    return [line.rstrip() for line in events]
+
+
+PAIRS = [
+    pytest.param(pair, id=f"{path.stem}: {pair.title}")
+    for path in sorted(HERE.glob("*.sql"))
+    for pair in read_pairs(path)
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_statements_do_what_the_pair_says(pair: Pair) -> None:
+    assert run_pair(pair.text) == pair.expected
+
+
+def test_every_file_of_pairs_has_pairs() -> None:
+    assert all(list(read_pairs(path)) for path in HERE.glob("*.sql"))

@@ -1,0 +1,147 @@
+"""The house rules that a program can check (CONTRIBUTING.md); imports are checked by import-linter."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import lakelog
+from lakelog import errors
+from lakelog.options.registry import Registry
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "lakelog"
+PARTS = ("engines", "formats", "kinds", "statements", "systems")
+"""Names of the folders in which every file is an interchangeable part."""
+
+
+def python_files() -> list[Path]:
+    return [
+        path for folder in ("src", "tests", "scripts", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ModuleType]:
+    names = [found.name for found in pkgutil.walk_packages(lakelog.__path__, "lakelog.")]
+    return {name: importlib.import_module(name) for name in names if name != "lakelog.__main__"}
+
+
+def registries(modules: dict[str, ModuleType]) -> Iterator[tuple[str, Registry[Any]]]:
+    seen = set()
+    for module in [lakelog, *modules.values()]:
+        for name, value in vars(module).items():
+            if isinstance(value, Registry) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{module.__name__}.{name}", value
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_one_noun_of_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_every_folder_of_the_package_is_a_package() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    assert [str(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_every_module_says_what_it_is(modules: dict[str, ModuleType]) -> None:
+    assert [name for name, module in modules.items() if not (module.__doc__ or "").strip()] == []
+
+
+def test_the_reference_pages_are_those_of_the_declarations() -> None:
+    pages: dict[Path, str] = runpy.run_path(str(ROOT / "scripts" / "generate_reference.py"))["pages"]()
+    stale = [str(path) for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, errors.LakelogError)],
+    ids=lambda error: error.__name__,
+)
+def test_every_error_survives_the_way_between_machines(error: type[errors.LakelogError]) -> None:
+    sent = error("option 'bucket' = 'four' is not an int")
+    received = pickle.loads(pickle.dumps(sent))
+    assert type(received) is error
+    assert str(received) == str(sent)
+    assert received.retriable is sent.retriable
+
+
+def test_every_error_class_of_the_package_is_declared_in_errors(modules: dict[str, ModuleType]) -> None:
+    elsewhere = {
+        f"{value.__module__}.{value.__name__}"
+        for module in modules.values()
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, errors.LakelogError) and value.__module__ != "lakelog.errors"
+    }
+    assert elsewhere == set()
+
+
+def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
+    for where, registry in registries(modules):
+        for name in registry:
+            assert registry.load(name) is not None, f"{where}: {name}"
+
+
+def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, ModuleType]) -> None:
+    registered = {
+        getattr(registry.load(name), "__module__", "") for _, registry in registries(modules) for name in registry
+    }
+    parts = {
+        ".".join(("lakelog", *path.relative_to(SOURCE).with_suffix("").parts))
+        for path in SOURCE.rglob("*.py")
+        if path.parent.name in PARTS and path.name != "__init__.py"
+    }
+    assert parts - registered == set()
+
+
+def test_what_a_package_exports_is_what_it_declares(modules: dict[str, ModuleType]) -> None:
+    for name, module in modules.items():
+        declared = getattr(module, "__all__", None)
+        if declared is None:
+            continue
+        assert [one for one in declared if not hasattr(module, one)] == [], name
+        assert sorted(declared) == sorted(set(declared)), name
+
+
+def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
+    assert sorted(lakelog.__all__) == ["Lake", "LakelogError", "Table", "__version__", "connect"]
+    assert all(getattr(lakelog, name) is not None for name in lakelog.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'conn'"):
+        lakelog.conn  # noqa: B018
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "rfcs").glob("*.md")],
+    ids=lambda page: page.name,
+)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{lakelog.__version__}"\n' in project
+    assert f"## {lakelog.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -1,0 +1,96 @@
+"""The command as a process: help without the heavy parts, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from lakelog.cli import main
+from lakelog.errors import CommitConflict, InvalidOption, InvalidSchema, NotFound, OffsetExpired, Unavailable
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "lakelog", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_lists_every_command_without_loading_arrow_spark_or_sqlglot() -> None:
+    script = (
+        "import sys\n"
+        "from lakelog.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n"
+        "    print(sorted({'pyarrow', 'pyspark', 'polars', 'sqlglot', 'numpy', 'rich'} & set(sys.modules)))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert out.splitlines()[-1] == "[]"
+    assert all(f"  {name} " in out for name in main.COMMANDS)
+
+
+@pytest.mark.parametrize("name", list(main.COMMANDS))
+def test_every_command_explains_itself(name: str) -> None:
+    answer = CliRunner().invoke(main.lakelog, [name, "--help"])
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.startswith(f"Usage: lakelog {name}")
+
+
+def test_an_unknown_command_is_one_line_and_exit_code_2() -> None:
+    answer = run("sqll")
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("error: No such command 'sqll'")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_a_wrong_request_is_one_line_on_stderr_and_exit_code_2() -> None:
+    answer = run("sql", stdin="  \n")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == 'error: no statement given: lakelog sql "show tables"\n'
+
+
+def test_debug_shows_the_traceback() -> None:
+    answer = run("--debug", "sql", stdin="")
+    assert answer.returncode == 2
+    assert "Traceback" in answer.stderr
+    assert answer.stderr.splitlines()[-1].startswith("error: no statement given")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (InvalidOption("x"), 2),
+        (InvalidSchema("x"), 2),
+        (NotFound("x"), 2),
+        (OffsetExpired("x"), 2),
+        (Unavailable("x"), 1),
+        (CommitConflict("x"), 1),
+        (RuntimeError("x"), 1),
+    ],
+)
+def test_only_what_the_caller_can_correct_exits_with_2(failure: Exception, code: int) -> None:
+    assert main.exit_code(failure) == code
+
+
+def test_an_error_raised_in_a_spark_task_is_found_in_sparks_text() -> None:
+    text = (
+        "[PYTHON_DATA_SOURCE_ERROR] failed:\nTraceback …\nlakelog.errors.InvalidSchema: column id is null\n\tat org.x"
+    )
+    found = main.cause_in_text(RuntimeError(text))
+    assert (type(found), str(found)) == (InvalidSchema, "column id is null")
+    other = RuntimeError("lakelog.errors.Unheard: x")
+    assert main.cause_in_text(other) is other
+
+
+def test_an_error_is_always_one_line() -> None:
+    assert main.one_line(Unavailable("broker\n  is away")) == "broker is away"
+    assert main.one_line(RuntimeError("[CODE] first\n'Project [x]\n")) == "RuntimeError: [CODE] first"
+    assert main.one_line(RuntimeError()) == "RuntimeError"

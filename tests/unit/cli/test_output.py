@@ -1,0 +1,118 @@
+"""Rows on stdout: what scripts may rely on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakelog.cli.output import PRINTERS, CsvPrinter, JsonLinesPrinter, TablePrinter, first_rows
+
+ALL_TYPES = pa.table(
+    {
+        "yes": pa.array([True, None]),
+        "big": pa.array([2**63 - 1, None], pa.int64()),
+        "real": pa.array([1.5, float("nan")], pa.float64()),
+        "price": pa.array([Decimal("1234567890123456789012345678.0123456789"), None], pa.decimal128(38, 10)),
+        "text": pa.array(['日本 "x"', None]),
+        "bytes": pa.array([b"\x00\xff", None]),
+        "day": pa.array([date(1969, 12, 31), None]),
+        "clock": pa.array([time(23, 59, 59, 999000), None], pa.time32("ms")),
+        "local": pa.array([datetime(2024, 2, 29, 12, 34, 56, 789123), None], pa.timestamp("us")),
+        "instant": pa.array([datetime(2024, 2, 29, 12, tzinfo=UTC), None], pa.timestamp("us", tz="Asia/Tokyo")),
+        "nanos": pa.array([1709210096123456789, None], pa.timestamp("ns")),
+        "took": pa.array([timedelta(seconds=1), None], pa.duration("us")),
+        "list": pa.array([[1.5, None, float("inf")], None], pa.list_(pa.float64())),
+        "map": pa.array([[("k", Decimal("1.0"))], None], pa.map_(pa.string(), pa.decimal128(3, 1))),
+        "pairs": pa.array([[(1, None)], None], pa.map_(pa.int32(), pa.string())),
+        "struct": pa.array([{"x": 7, "y": b"z"}, None], pa.struct({"x": pa.int32(), "y": pa.binary()})),
+    }
+)
+
+
+def printed(format_name: str, *results: pa.Table, limit: int | None = None) -> str:
+    out = io.StringIO()
+    printer = PRINTERS[format_name](out)
+    for result in results:
+        printer.print_result([result], limit)
+    return out.getvalue()
+
+
+def test_jsonl_is_one_object_a_row_that_keeps_every_digit() -> None:
+    lines = printed("jsonl", ALL_TYPES).splitlines()
+    assert [list(json.loads(line)) for line in lines] == [ALL_TYPES.column_names] * 2
+    assert json.loads(lines[0]) == {
+        "yes": True,
+        "big": 9223372036854775807,
+        "real": 1.5,
+        "price": "1234567890123456789012345678.0123456789",
+        "text": '日本 "x"',
+        "bytes": "0x00ff",
+        "day": "1969-12-31",
+        "clock": "23:59:59.999000",
+        "local": "2024-02-29T12:34:56.789123",
+        "instant": "2024-02-29T12:00:00Z",
+        "nanos": "2024-02-29T12:34:56.123456789",
+        "took": "0:00:01",
+        "list": [1.5, None, "Infinity"],
+        "map": {"k": "1.0"},
+        "pairs": [[1, None]],
+        "struct": {"x": 7, "y": "0x7a"},
+    }
+
+
+def test_a_null_is_null_and_nan_is_not() -> None:
+    second = json.loads(printed("jsonl", ALL_TYPES).splitlines()[1])
+    assert second.pop("real") == "NaN"
+    assert set(second.values()) == {None}
+
+
+@pytest.mark.parametrize("format_name", list(PRINTERS))
+def test_a_result_without_rows_prints_without_failing(format_name: str) -> None:
+    text = printed(format_name, ALL_TYPES.slice(0, 0))
+    assert (text == "") is (format_name == "jsonl")
+
+
+def test_csv_can_be_read_back() -> None:
+    rows = list(csv.reader(io.StringIO(printed("csv", ALL_TYPES))))
+    assert rows[0] == ALL_TYPES.column_names
+    assert rows[1][:4] == ["true", "9223372036854775807", "1.5", "1234567890123456789012345678.0123456789"]
+    assert rows[1][4] == '日本 "x"'
+    assert json.loads(rows[1][12]) == [1.5, None, "Infinity"]
+    assert rows[2] == ["", "", "NaN", *[""] * 13]
+
+
+def test_a_table_in_a_pipe_is_never_folded() -> None:
+    wide = pa.table({"a": ["x" * 500], "n": [12]})
+    text = printed("table", wide)
+    assert "x" * 500 in text
+    assert [line.split() for line in text.splitlines() if "x" in line] == [["x" * 500, "12"]]
+
+
+def test_square_brackets_are_text_and_not_markup() -> None:
+    assert "[bold]:smile:" in printed("table", pa.table({"a": ["[bold]:smile:"]}))
+
+
+@pytest.mark.parametrize("printer", [JsonLinesPrinter, CsvPrinter, TablePrinter])
+def test_the_limit_counts_rows_over_all_chunks_and_takes_no_chunk_too_many(printer: type[JsonLinesPrinter]) -> None:
+    taken = []
+
+    def chunks() -> Iterator[pa.Table]:
+        for number in range(100):
+            taken.append(number)
+            yield pa.table({"n": [number, number]})
+
+    out = io.StringIO()
+    assert printer(out).print_result(chunks(), limit=3) == 3
+    assert taken == [0, 1]
+
+
+def test_first_rows_without_a_limit_are_all_rows() -> None:
+    table = pa.table({"n": range(10)})
+    assert sum(chunk.num_rows for chunk in first_rows([table, table], None)) == 20

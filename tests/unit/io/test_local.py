@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from lakelog.errors import CommitUnknown, Unavailable, UnsupportedFeature
+from lakelog.io import file_io_for
+from lakelog.io.local import LocalFileIO
+
+
+def test_a_path_and_a_file_uri_are_the_same_place(tmp_path: Path) -> None:
+    io = LocalFileIO()
+    io.write(f"file://{tmp_path}/a", b"1")
+    assert io.read(str(tmp_path / "a")) == b"1"
+    assert io.absolute(f"file:{tmp_path}/") == io.absolute(f"file://{tmp_path}") == str(tmp_path)
+
+
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert LocalFileIO().absolute("./warehouse") == str(tmp_path / "warehouse")
+
+
+def test_a_warehouse_without_a_known_scheme_is_refused_with_what_works() -> None:
+    with pytest.raises(UnsupportedFeature, match=r"'s3'.*file"):
+        file_io_for("s3://bucket/warehouse")
+    assert file_io_for("./warehouse") == file_io_for("file:///tmp/w") == LocalFileIO()
+
+
+def failing_link(code: int) -> object:
+    def link(source: str, target: str) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return link
+
+
+def test_a_file_system_without_links_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", failing_link(errno.EPERM))
+    with pytest.raises(UnsupportedFeature, match="hard links"):
+        LocalFileIO().create(f"{tmp_path}/a", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_with_a_lost_answer_is_an_unknown_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", failing_link(errno.EIO))
+    with pytest.raises(CommitUnknown):
+        LocalFileIO().create(f"{tmp_path}/a", b"1")
+
+
+def test_a_link_that_was_asked_for_twice_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def twice(source: str, target: str) -> None:
+        real(source, target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    assert LocalFileIO().create(f"{tmp_path}/a", b"1") is True
+
+
+def test_a_full_disk_is_worth_another_try_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unavailable, match="No space left"):
+        LocalFileIO().create(f"{tmp_path}/a", b"1")
+    assert list(tmp_path.iterdir()) == []
