@@ -103,7 +103,7 @@ select a.name, b.amount from db.t a join db.u b on a.id = b.id where b.uid > 1
 -->   v1 = db.t [id, name]
 -->   v2 = db.u [uid, id, amount]
 
---# an unqualified column counts for each table that has it
+--# an unqualified column counts for each table that has it, so that Spark can say that it is ambiguous
 select name, tags from db.t a join db.u b on a.id = b.id
 --> query:
 -->   select name, tags from v1 a join v2 b on a.id = b.id
@@ -281,17 +281,17 @@ select uid from db.u where exists (select 1 from db.arctic where name = 'x' and 
 -->   v2 = db.arctic [name]
 
 --# aggregates, windows, having, order by, named windows
-select count(distinct name), sum(id) over w from db.t group by all having max(ts) > now() window w as (order by tags);
+select count(distinct name), sum(id) over w from db.t group by id, tags having max(ts) > now() window w as (order by tags);
 select id, row_number() over (partition by name order by ts) r from db.t qualify r = 1;
-select count(t.*), struct(*) from db.t
+select struct(*), struct(t.*) from db.t
 --> query:
--->   select count(distinct name), sum(id) over w from v1 AS `t` group by all having max(ts) > now() window w as (order by tags)
+-->   select count(distinct name), sum(id) over w from v1 AS `t` group by id, tags having max(ts) > now() window w as (order by tags)
 -->   v1 = db.t [id, name, ts, tags]
 --> query:
 -->   select id, row_number() over (partition by name order by ts) r from v2 AS `t` qualify r = 1
 -->   v2 = db.t [id, name, ts]
 --> query:
--->   select count(t.*), struct(*) from v3 AS `t`
+-->   select struct(*), struct(t.*) from v3 AS `t`
 -->   v3 = db.t [*]
 
 --# lateral views and lateral queries

@@ -29,7 +29,7 @@ _PUSHED_ROOTS: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "VARC
 
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _CASTS: Final = {
-    **{root: (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR") for root in _WHOLE},
+    **dict.fromkeys(_WHOLE, (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR")),
     "FLOAT": ("DOUBLE",),
     "DECIMAL": ("DECIMAL",),
     "CHAR": ("CHAR", "VARCHAR"),
@@ -72,7 +72,7 @@ class DataFileReader:
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
         if file.write_cols is not None and set(file.write_cols) < set(written.field_names):
-            raise UnsupportedFeature(f"data file '{file.file_name}' holds only some columns: data evolution is not known")
+            raise UnsupportedFeature(f"data file '{file.file_name}' holds only some columns (data evolution)")
         sources = {f.id: f for f in written.fields}
         wanted = [(field, sources.get(field.id)) for field in table.select(columns)]
         names = [source.name for _, source in wanted if source is not None]

@@ -183,7 +183,7 @@ class Compare(Predicate):
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
         if self.value is None:
             return pc.scalar(False)
-        return _OPERATORS[self.op](pc.field(self.column), _literal(self.value, _type_of(self.column, schema)))
+        return _OPERATORS[self.op](pc.field(self.column), literal(self.value, _type_of(self.column, schema)))
 
     def negated(self) -> Predicate:
         return Compare(self.column, _OPPOSITES[self.op], self.value)
@@ -208,7 +208,7 @@ class In(Predicate):
 
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
         kind = _type_of(self.column, schema)
-        literals = [_literal(v, kind) for v in self.values if v is not None]
+        literals = [literal(v, kind) for v in self.values if v is not None]
         if not literals:
             return pc.scalar(False)
         if len({s.type for s in literals}) == 1 and literals[0].type == kind:
@@ -341,8 +341,8 @@ def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:
     return None if index < 0 else schema.field(index).type
 
 
-def _literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
-    """The value as a scalar of the column's type, or of its own type when the column's cannot hold it exactly."""
+def literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
+    """The value as a scalar of a column's type, or of its own type when the column's cannot hold it exactly."""
     if kind is None:
         return pa.scalar(value)
     if isinstance(value, datetime) and value.tzinfo is None and pa.types.is_timestamp(kind) and kind.tz:

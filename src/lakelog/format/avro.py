@@ -60,7 +60,7 @@ class AvroFormat(FileFormat):
         by_name = {f["name"]: f["type"] for f in schema["fields"]}
         wanted = select_columns(path, list(by_name), columns)
         # a filter may use columns that are not asked for
-        read = wanted if filter is None else list(by_name)
+        read = wanted if wanted and filter is None else list(by_name)
         for start in range(0, len(records), batch_rows):
             batch = with_types(_batch(records[start : start + batch_rows], read, by_name), fields)
             if filter is not None:

@@ -5,45 +5,47 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import fastavro
 
 from lakelog.errors import Corrupt
-
-MAGIC: Final = b"Obj\x01"
-_SCHEMA_KEY: Final = "avro.schema"
-_CODECS: Final = {"zstd": "zstandard", "snappy": "snappy", "none": "null"}
+from lakelog.format.avro_container import SCHEMA_KEY, parse_container
 
 Record = dict[str, Any]
+
+_CODECS: Final = {"zstd": "zstandard", "none": "null"}
+_BLOCK_BYTES: Final = 64 << 10
 
 
 def read_records(data: bytes) -> list[Record]:
     """All records of a container file, as dicts.
 
     Values come raw: a timestamp, date or time is the number in the file, a decimal its bytes, because a creation
-    time is kept as a number and a year may be beyond what Python can say. Raises Corrupt.
+    time is kept as a number and a year may be beyond what Python can say. Raises Corrupt, UnsupportedFeature.
     """
     return read_container(data)[1]
 
 
 def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
-    """The writer's schema, with its logical types, and all records. Raises Corrupt."""
+    """The writer's schema, with its logical types, and all records. Raises Corrupt, UnsupportedFeature."""
+    container = parse_container(data)
     try:
-        header, rest = _split_header(data)
-        schema = json.loads(header[_SCHEMA_KEY])
-        plain = {**header, _SCHEMA_KEY: json.dumps(_without_logical_types(schema)).encode()}
-        records: list[Any] = list(fastavro.reader(io.BytesIO(_join_header(plain) + rest)))
-    except (ValueError, KeyError, IndexError, EOFError, TypeError, StopIteration, RuntimeError) as why:
-        raise Corrupt(f"{len(data)} bytes are not an Avro file: {why!r}") from None
+        schema = json.loads(container.header[SCHEMA_KEY])
+        raw = json.dumps(_without_logical_types(schema)).encode()
+        plain = replace(container, header={SCHEMA_KEY: raw}).to_bytes("null")
+        records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
+    except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
     return schema, records
 
 
 def write_records(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str = "zstd") -> bytes:
-    """A container file of records; ``compression`` is zstd, snappy or none. Times are given as raw numbers."""
+    """A container file of records; ``compression`` is zstd or none. Times are given as raw numbers."""
     out = io.BytesIO()
-    fastavro.writer(out, dict(schema), records, codec=_CODECS[compression])
-    return out.getvalue()
+    fastavro.writer(out, dict(schema), records, codec="null", sync_interval=_BLOCK_BYTES)
+    return parse_container(out.getvalue()).to_bytes(_CODECS[compression])
 
 
 def _without_logical_types(schema: Any) -> Any:
@@ -52,56 +54,3 @@ def _without_logical_types(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_without_logical_types(part) for part in schema]
     return schema
-
-
-def _split_header(data: bytes) -> tuple[dict[str, bytes], bytes]:
-    """The metadata map of a container file, and what follows it (sync marker and blocks)."""
-    if data[:4] != MAGIC:
-        raise Corrupt("not an Avro file: it does not begin with 'Obj' 1")
-    header: dict[str, bytes] = {}
-    count, at = _read_long(data, 4)
-    while count:
-        if count < 0:
-            # a negative count says that the size of the block follows
-            count = -count
-            _, at = _read_long(data, at)
-        for _ in range(count):
-            key, at = _read_bytes(data, at)
-            header[key.decode()], at = _read_bytes(data, at)
-        count, at = _read_long(data, at)
-    return header, data[at:]
-
-
-def _join_header(header: Mapping[str, bytes]) -> bytes:
-    parts = [MAGIC, _long(len(header))]
-    for key, value in header.items():
-        parts += [_long(len(key.encode())), key.encode(), _long(len(value)), value]
-    return b"".join((*parts, _long(0)))
-
-
-def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    number, shift = 0, 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number >> 1 ^ -(number & 1), at
-
-
-def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _read_long(data, at)
-    if length < 0 or at + length > len(data):
-        raise Corrupt(f"not an Avro file: {length} bytes at {at} of {len(data)}")
-    return data[at : at + length], at + length
-
-
-def _long(number: int) -> bytes:
-    number = number << 1 if number >= 0 else (-number << 1) - 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -85,6 +85,9 @@ def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_
 
     ``blank_padded`` takes the blanks back that a format puts behind CHAR values.
     """
+    if not batch.num_columns:
+        # made anew, it would lose its number of rows
+        return batch
     by_name = {f.name: f for f in fields or ()}
     arrays, made = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):

@@ -38,7 +38,7 @@ class OrcFormat(FileFormat):
             wanted = select_columns(path, known, columns)
             for number in range(file.nstripes):
                 # a filter may use columns that are not asked for
-                stripe = file.read_stripe(number, columns=wanted if filter is None else known)
+                stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
                 for start in range(0, stripe.num_rows, batch_rows):
                     batch = with_types(_as_batch(stripe).slice(start, batch_rows), fields, blank_padded=True)
                     if filter is not None:

@@ -22,6 +22,10 @@ _GROUP_BYTES = 128 << 20
 _WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
 """Newer releases of pyarrow only; readers of the format do not look at it."""
 
+_DATASET_FORMAT = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
 
 class ParquetFormat(FileFormat):
     """The default format; read and written."""
@@ -76,7 +80,7 @@ class ParquetFormat(FileFormat):
 def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
     with io.open_input(path) as source:
         try:
-            file = pq.ParquetFile(source, pre_buffer=False)
+            file = pq.ParquetFile(source, page_checksum_verification=True)
             yield file
         except pa.ArrowInvalid as why:
             raise Corrupt(f"'{path}' is not a sound Parquet file: {why}") from None
@@ -96,7 +100,7 @@ def _filtered(
 ) -> Iterator[pa.RecordBatch]:
     """Row groups by their statistics first, then rows."""
     with io.open_input(path) as source:
-        fragment = ds.ParquetFileFormat().make_fragment(source)
+        fragment = _DATASET_FORMAT.make_fragment(source)
         yield from fragment.to_batches(columns=columns, filter=filter, batch_size=batch_rows)
 
 
@@ -130,6 +134,8 @@ def _writer(sink: pa.NativeFile, schema: pa.Schema, compression: str, level: int
         store_decimal_as_integer=True,
         use_compliant_nested_type=True,
         store_schema=False,
+        # a damaged page of numbers would decompress to other numbers
+        write_page_checksum=True,
         **({"write_time_adjusted_to_utc": True} if _WRITES_ADJUSTED_TIME else {}),
     )
 

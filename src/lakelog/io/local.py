@@ -16,6 +16,8 @@ from lakelog.io.file_io import FileIO, FileStatus
 from lakelog.io.names import new_attempt
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Answers to a link that surely made nothing; any other may have been lost on the way."""
 
 
 class LocalFileIO(FileIO):
@@ -166,6 +168,8 @@ def _link(temporary: str, target: str) -> bool:
             raise UnsupportedFeature(
                 f"the file system of '{target}' has no hard links, which atomic commits need: choose another directory"
             ) from why
+        if why.errno in _REFUSED:
+            raise
         raise CommitUnknown(f"'{target}' may or may not have been made: {why.strerror}") from why
     return True
 

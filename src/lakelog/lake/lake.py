@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelog.catalog.base import Identifier
+from lakelog.errors import NotFound
 from lakelog.lake.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.registry import Registry
@@ -36,7 +37,10 @@ class CatalogTables:
 
     def load_schema(self, identifier: Identifier) -> TableSchema | None:
         """The schema, None when there is no such table."""
-        return self.catalog.find_schema(identifier)
+        try:
+            return self.catalog.load_table(identifier).schema
+        except NotFound:
+            return None
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Makes a table and its log."""

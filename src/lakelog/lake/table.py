@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.filestore.filter import Predicate
+from lakelog.lake.describe import describe
 from lakelog.spec.snapshot import Snapshot
 from lakelog.sql.filter_text import parse_filter
-from lakelog.lake.describe import describe
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_scan import LogScan
 from lakelog.table.log_options import canonical_options
+from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.scan import Scan
 from lakelog.table.writer import TableWriter
@@ -99,7 +99,8 @@ class Table:
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
         """The scan as a Spark DataFrame; starts Spark if nothing has."""
-        return self._to_dataframe(self._table, self.scan(columns, filter))
+        frame = self._to_dataframe(self._table, self.scan(columns))
+        return frame if filter is None else frame.where(filter)
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"

@@ -106,6 +106,10 @@ class LogReader(ABC):
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         """Returns as soon as a record at or after one of the positions (bucket → offset) may be there, or after the timeout."""
 
+    def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+        """Bucket → an offset up to which a reader at these positions can read without waiting; perhaps not yet the end."""
+        return self.end_offsets(list(positions))
+
     @abstractmethod
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         """Bucket → the offset that the next record will get. Raises Unavailable."""

@@ -45,4 +45,4 @@ class LogFormat(ABC):
 
     @abstractmethod
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
-        """The value that makes a key's row ``after`` (an image), or deletes the row ``before`` when it is None."""
+        """The value with these images (None: none): it makes its key's row ``after``, or deletes it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
 
 @dataclass(frozen=True)
 class Correction:
-    """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or restores a key (0)."""
+    """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state (0)."""
 
     ref: int
     sign: int
@@ -62,7 +62,7 @@ class Healing:
         own = {e.offset: e for e in entries if e.header.writer == self.writer}
         if self.mode == "upsert":
             return self._restore_keys(entries, own)
-        corrections = self._balance(own)
+        corrections = self._balance(own) + self._balance_assertions(own)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries, own)
@@ -72,16 +72,24 @@ class Healing:
 
     def _balance(self, own: Mapping[int, _Entry]) -> list[Correction]:
         counts: dict[int, int] = defaultdict(int)
+        named: dict[int, _Entry] = {}
         for entry in own.values():
             if entry.is_data:
+                named[entry.offset] = entry
                 counts[entry.offset] += 1 - self._accepts(entry)
-            elif entry.header.ref in own:  # an older record was judged before this region began
+            elif entry.header.sign:
                 counts[entry.header.ref] += entry.header.sign
+                # a record from before the region was judged already: all that a late healer adds is to be taken back
+                named.setdefault(entry.header.ref, self._named_by(entry))
         return [
-            self._correct(own[offset], -1 if count > 0 else 1)
+            self._correct(named[offset], -1 if count > 0 else 1)
             for offset, count in sorted(counts.items(), reverse=True)
             for _ in range(abs(count))
         ]
+
+    def _named_by(self, correction: _Entry) -> _Entry:
+        value = correction.value if correction.header.sign > 0 else self.format.inverse(correction.value)
+        return replace(correction, offset=correction.header.ref, value=value)
 
     def _touched(self, own: Mapping[int, _Entry]) -> dict[bytes, list[_Entry]]:
         """Keys with a refused record or a correction → this writer's data records of them, in order."""
@@ -93,39 +101,60 @@ class Healing:
                 records[entry.key].append(entry)
         return records
 
-    def _assert_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
-        last = {e.key: e for e in entries}
-        out: list[Correction] = []
-        for key, records in sorted(self._touched(own).items()):
-            newest = last[key]
-            if newest.header.writer != self.writer or not records:
+    def _balance_assertions(self, own: Mapping[int, _Entry]) -> list[Correction]:
+        """Assertions (sign 0) must add up to nothing, image by image; a half-written pair does not."""
+        net: dict[bytes, int] = defaultdict(int)
+        about: dict[bytes, _Entry] = {}
+        for entry in own.values():
+            if entry.is_data or entry.header.sign:
                 continue
-            state = self.format.images(newest.value)[1]
-            accepted = [r for r in records if self._accepts(r)]
-            if accepted:
-                if state != self.format.images(accepted[-1].value)[1]:
-                    out += [self._correct(accepted[-1], -1), self._correct(accepted[-1], 1)]
-            elif state != self.format.images(records[0].value)[0]:
-                out += [self._correct(records[0], 1), self._correct(records[0], -1)]
+            before, after = self.format.images(entry.value)
+            for image, change in ((before, -1), (after, 1)):
+                if image is not None:
+                    net[image] += change
+                    about[image] = entry
+        out = []
+        for image, count in net.items():
+            value = self.format.asserting(None, image) if count > 0 else self.format.asserting(image, None)
+            entry = about[image]
+            out += [self._about(entry, entry.key or b"", 0, value)] * abs(count)
         return out
 
-    def _restore_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
-        last = {e.key: e for e in entries}
-        touched = {k: r for k, r in self._touched(own).items() if last[k].header.writer == self.writer}
-        unknown = [k for k, records in touched.items() if not any(self._accepts(r) for r in records)]
-        committed = self.lookup(unknown) if unknown else {}
+    def _assert_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
         out: list[Correction] = []
-        for key, records in sorted(touched.items()):
-            accepted = [r for r in records if self._accepts(r)]
-            right = accepted[-1].value if accepted else committed.get(key)
-            state = self.format.images(last[key].value)[1]
-            wanted = None if right is None else self.format.images(right)[1]
-            if state == wanted:
-                continue
-            named = accepted[-1] if accepted else (records[0] if records else last[key])
-            value = self.format.asserting(wanted, state)
-            out.append(Correction(named.offset, 0, named.header.epoch, named.header.attempt, key, value))
+        for key, newest, wanted in self._wrong_keys(entries, own):
+            state = self.format.images(newest.value)[1]
+            # net zero, and the last one leaves the key as it should be
+            if wanted is not None:
+                values = [self.format.asserting(wanted, wanted)]
+            else:
+                values = [self.format.asserting(state, None), self.format.asserting(None, state)]
+            out += [self._about(newest, key, 0, value) for value in values]
         return out
+
+    def _wrong_keys(
+        self, entries: Sequence[_Entry], own: Mapping[int, _Entry]
+    ) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
+        """Touched keys whose last record does not leave them as decided: (key, that record, the image that is right)."""
+        last = {e.key: e for e in entries}
+        touched = {k: r for k, r in sorted(self._touched(own).items()) if last[k].header.writer == self.writer}
+        right = {k: accepted[-1].value for k, r in touched.items() if (accepted := [e for e in r if self._accepts(e)])}
+        committed = self.lookup([k for k in touched if k not in right]) if len(right) < len(touched) else {}
+        for key in touched:
+            value = right.get(key) or committed.get(key)
+            wanted = None if value is None else self.format.images(value)[1]
+            if self.format.images(last[key].value)[1] != wanted:
+                yield key, last[key], wanted
+
+    def _restore_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
+        return [
+            self._about(newest, key, 0, self.format.asserting(wanted, None if wanted is not None else self.format.images(newest.value)[1]))
+            for key, newest, wanted in self._wrong_keys(entries, own)
+        ]
+
+    def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
+        ref = entry.offset if entry.is_data else entry.header.ref
+        return Correction(ref, sign, entry.header.epoch, entry.header.attempt, key, value)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)

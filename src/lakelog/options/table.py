@@ -134,7 +134,7 @@ MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
     "Size of changed manifests that starts a full rewrite.",
 )
 MANIFEST_COMPRESSION: Final = Option(
-    "manifest.compression", str, "zstd", "Compression of manifests.", choices=("zstd", "snappy", "none")
+    "manifest.compression", str, "zstd", "Compression of manifests.", choices=("zstd", "none")
 )
 
 COMMIT_MAX_RETRIES: Final = Option(

@@ -187,7 +187,7 @@ class _Run:
         seen = float(now_ms())
         self._read += rows.num_rows
         self._sample(self._log, rows, seen)
-        signed = pl.from_arrow(rows).lazy().filter(pl.col("arr_delay").is_not_null())
+        signed = pl.DataFrame(rows).lazy().filter(pl.col("arr_delay").is_not_null())
         sign = pl.when(pl.col("_row_kind").is_in(["+I", "+U"])).then(1).otherwise(-1)
         change = signed.group_by("carrier").agg(
             flights=sign.cast(pl.Int64).sum(), delay=(sign * pl.col("arr_delay")).sum()

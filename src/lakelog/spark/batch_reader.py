@@ -79,10 +79,11 @@ class LakelogReader(DataSourceReader):
 
 def to_predicate(given: Filter, known: set[str]) -> Predicate | None:
     """Spark's filter as a predicate of the file store; None for one that cannot prune."""
-    attribute = getattr(given, "attribute", ())
+    attribute: tuple[str, ...] = getattr(given, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in known:
         return None
-    column, value = attribute[0], getattr(given, "value", None)
+    column: str = attribute[0]
+    value: Any = getattr(given, "value", None)
     if isinstance(given, IsNull):
         return predicates.IsNull(column)
     if isinstance(given, IsNotNull):

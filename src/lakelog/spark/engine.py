@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidSchema, UnsupportedStatement
+from lakelog.errors import InvalidSchema
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.spark.session import is_spread, local_session, register
@@ -51,10 +50,7 @@ class SparkEngine:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
         for source in plan.sources:
             self._frame(source).createOrReplaceTempView(source.view)
-        try:
-            frame = self.spark.sql(plan.text)
-        except ParseException as wrong:
-            raise UnsupportedStatement(plan.syntax_error or str(wrong)) from None
+        frame = self.spark.sql(plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
             for source in plan.sources:
                 self.spark.catalog.dropTempView(source.view)
@@ -75,7 +71,7 @@ class SparkEngine:
         target = self._tables.open(table, options)
         frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
         if frame.isStreaming:
-            digest = hashlib.sha256(f"{target.name} {_identity(plan)}".encode()).hexdigest()[:16]
+            digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
             return self.start_stream(target, frame, f"{target.path}/lakelog/checkpoints/{digest}")
         self._check(target)
         frame.write.format("lakelog").options(**target.hints).mode("append").save(target.path)
@@ -89,11 +85,9 @@ class SparkEngine:
         return writer.outputMode("append").start(table.path)
 
     def scan(self, table: DynamicTable, scan: Scan) -> DataFrame:
-        """A batch DataFrame of a scan."""
-        frame = (
-            self.spark.read.format("lakelog").options(**table.hints).schema(spark_schema(scan.schema)).load(table.path)
-        )
-        return frame if scan.filter is None else frame.where(scan.filter.to_sql())
+        """A batch DataFrame of a scan's columns; Spark hands its filters to the source itself."""
+        reader = self.spark.read.format("lakelog").options(**table.hints).schema(spark_schema(scan.schema))
+        return reader.load(table.path)
 
     def stop(self) -> None:
         """Stops the session."""
@@ -120,14 +114,6 @@ class SparkEngine:
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):
             LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
-
-
-def _identity(plan: QueryPlan) -> str:
-    """The query's text with the names of the tables instead of those of the views, which differ in each session."""
-    text = plan.text
-    for source in plan.sources:
-        text = text.replace(source.view, f"{source.table}{sorted(source.options.items())}")
-    return text
 
 
 def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:

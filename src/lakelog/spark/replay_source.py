@@ -42,15 +42,15 @@ class _Rows(InputPartition):
         self.first, self.last = first, last
 
 
-class _ReplayReader(_SimpleStreamReaderWrapper):  # type: ignore[misc]
+class _ReplayReader(_SimpleStreamReaderWrapper):
     """Small steps travel with the plan, large ones are read by tasks; the rows of a range are always the same."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
-        super().__init__(self)
+        super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
         self._path, self._target = options["path"], arrow_for_spark(schema)
         self._rate, self._start_ms = float(options["rate"]), int(options["start_ms"])
         self._paced, self._burst = int(options["paced_rows"]), int(options["burst"])
-        self._total = _open(self._path).num_rows
+        self._total: int = _open(self._path).num_rows
         self._fetched: dict[tuple[int, int], list[pa.RecordBatch]] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name

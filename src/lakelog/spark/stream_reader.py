@@ -44,11 +44,11 @@ class LogRange(InputPartition):
         self.bucket, self.start, self.end = bucket, start, end
 
 
-class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's log. Its offsets are ``{"log": id, "offsets": {bucket: offset}}``."""
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
-        super().__init__(self)
+        super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
         names = [n for n in schema.fieldNames() if n != ROW_KIND_COLUMN]
         self._scan = LogScan(table, tuple(names))
         self._target = arrow_for_spark(schema)
@@ -113,10 +113,10 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             ends = self._stop_at
         else:
             seen = self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
-            ends = self._scan.reader.end_offsets()
+            ends = self._scan.reader.ready_offsets(seen)
             if all(ends[b] <= seen[b] for b in seen):
                 self._scan.reader.wait(seen, _POLL_S)
-                ends = self._scan.reader.end_offsets()
+                ends = self._scan.reader.ready_offsets(seen)
                 if all(ends[b] <= seen[b] for b in seen):
                     return begin
         new = {b: max(ends[b], begin[b]) for b in begin}

@@ -35,8 +35,8 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         if context is None:
             raise InternalError("a streaming sink's task runs without Spark's TaskContext")
-        writer = context.getLocalProperty("sql.streaming.queryId")
-        epoch = int(context.getLocalProperty("streaming.sql.batchId"))
+        writer = context.getLocalProperty("sql.streaming.queryId") or ""
+        epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         if not ready_to_write(self._table, writer, epoch):
             for _ in iterator:  # the rows of a replay are in the table already
                 pass

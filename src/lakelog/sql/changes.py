@@ -7,7 +7,7 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot import TokenType
 
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.plan import QueryPlan, Source

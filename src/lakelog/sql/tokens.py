@@ -7,6 +7,7 @@ offsets into the whole script, which lets a query be edited without being writte
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -76,24 +77,22 @@ def quoted_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
 
 
-def _is_name_char(char: str) -> bool:
-    return char.isalnum() or char in "_$"
+# A doubled quote stays inside. The repetitions are possessive: what is not closed does not match in part.
+_TEXTS = {q: re.compile(rf"{q}(?:[^{q}\\]++|\\.|{q}{q})*+{q}", re.DOTALL) for q in "'\""}
+_RAW_TEXT = re.compile(r"""[rR](?:'[^']*'|"[^"]*")""")
+_QUOTED = re.compile(r"`(?:[^`]++|``)*+`")
+_NAME = re.compile(r"[\w$]+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)*(?:[eE][+-]?\d+)?[\w$]*")
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)*(?:[eE][+-]?\d+)?(?:[lLsSyYdDfF]|[bB][dD])?")
+_SPACE = re.compile(r"[\s\ufeff]+")
 
 
-def _quoted_end(script: str, start: int, quote: str, escapes: bool) -> int:
-    """The offset behind the closing quote; a doubled quote stays inside."""
-    at = start + 1
-    while at < len(script):
-        if escapes and script[at] == "\\":
-            at += 2
-        elif script[at] != quote:
-            at += 1
-        elif script.startswith(quote, at + 1):
-            at += 2
-        else:
-            return at + 1
-    what = "quoted name" if quote == "`" else "string"
-    raise UnsupportedStatement(point_at(script, start, f"this {what} is not closed, expected {quote}"))
+def _end_of(pattern: re.Pattern[str], script: str, start: int, what: str) -> int:
+    found = pattern.match(script, start)
+    if found is None:
+        closing = script[start] if script[start] not in "rR" else script[start + 1]
+        raise UnsupportedStatement(point_at(script, start, f"this {what} is not closed, expected {closing}"))
+    return found.end()
 
 
 def _comment_end(script: str, start: int) -> int:
@@ -115,46 +114,29 @@ def _hint_end(script: str, start: int) -> int:
     while at < len(script):
         if script.startswith("*/", at):
             return at + 2
-        at = _quoted_end(script, at, script[at], script[at] != "`") if script[at] in "'\"`" else at + 1
+        char = script[at]
+        if char in _TEXTS:
+            at = _end_of(_TEXTS[char], script, at, "string")
+        else:
+            at = _end_of(_QUOTED, script, at, "quoted name") if char == "`" else at + 1
     raise UnsupportedStatement(point_at(script, start, "this hint is not closed, expected */"))
-
-
-def _number_end(script: str, start: int) -> int:
-    """The offset behind a number such as ``1``, ``1.5``, ``1e-3``, ``10L``, ``1.5BD``."""
-    at = start
-    while at < len(script) and (script[at].isdigit() or (script[at] == "." and script[at + 1 : at + 2].isdigit())):
-        at += 1
-    if script[at : at + 1] in ("e", "E"):
-        power = at + 2 if script[at + 1 : at + 2] in ("+", "-") else at + 1
-        if script[power : power + 1].isdigit():
-            at = power
-    while at < len(script) and _is_name_char(script[at]):
-        at += 1
-    return at
 
 
 def _token_at(script: str, at: int) -> Token:
     char = script[at]
+    kind, end = Kind.SYMBOL, at + 1
     if script.startswith("/*+", at):
         kind, end = Kind.HINT, _hint_end(script, at)
-    elif char in "'\"":
-        kind, end = Kind.STRING, _quoted_end(script, at, char, escapes=True)
+    elif char in _TEXTS:
+        kind, end = Kind.STRING, _end_of(_TEXTS[char], script, at, "string")
     elif char in "rR" and script[at + 1 : at + 2] in ("'", '"'):
-        kind, end = Kind.STRING, script.find(script[at + 1], at + 2) + 1
-        if not end:
-            raise UnsupportedStatement(point_at(script, at, f"this string is not closed, expected {script[at + 1]}"))
+        kind, end = Kind.STRING, _end_of(_RAW_TEXT, script, at, "string")
     elif char == "`":
-        kind, end = Kind.QUOTED, _quoted_end(script, at, char, escapes=False)
-    elif char.isdigit():
-        end = _number_end(script, at)
-        plain = script[at:end].lower().replace(".", "")
-        kind = Kind.NUMBER if plain.rstrip("lsydfbe+-0123456789") == "" else Kind.WORD
-    elif _is_name_char(char):
-        kind, end = Kind.WORD, at
-        while end < len(script) and _is_name_char(script[end]):
-            end += 1
-    else:
-        kind, end = Kind.SYMBOL, at + 1
+        kind, end = Kind.QUOTED, _end_of(_QUOTED, script, at, "quoted name")
+    elif (number := _NUMBER.match(script, at)) is not None:
+        kind, end = Kind.NUMBER if _PLAIN_NUMBER.fullmatch(number[0]) else Kind.WORD, number.end()
+    elif (name := _NAME.match(script, at)) is not None:
+        kind, end = Kind.WORD, name.end()
     return Token(kind, script[at:end], at, end)
 
 
@@ -165,8 +147,9 @@ def tokenize(script: str, start: int = 0, end: int | None = None) -> Iterator[To
     """
     at, end = start, len(script) if end is None else end
     while at < end:
-        if script[at].isspace() or script[at] == "\ufeff":
-            at += 1
+        space = _SPACE.match(script, at, end)
+        if space is not None:
+            at = space.end()
         elif script.startswith("--", at):
             newline = script.find("\n", at)
             at = end if newline < 0 else newline + 1

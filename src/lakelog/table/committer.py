@@ -21,8 +21,8 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.lookup import committed_values
 from lakelog.table.log_state import WriterState, state_at
+from lakelog.table.lookup import committed_values
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +83,7 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
         raise InvalidSchema(
             f"'{ROW_KIND_COLUMN}' = {names[row].as_py()!r} in row {row} for table {table}: use one of {', '.join(NAMES)}"
         )
-    out = kinds.to_numpy(zero_copy_only=False).astype(np.int8)
+    out: np.ndarray = kinds.to_numpy(zero_copy_only=False).astype(np.int8)
     if not schema.primary_keys:
         bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
         if len(bad):
@@ -132,7 +132,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-_FAMILIES: Sequence = (
+_FAMILIES: Sequence[Callable[[pa.DataType], bool]] = (
     pa.types.is_integer,
     pa.types.is_floating,
     pa.types.is_decimal,

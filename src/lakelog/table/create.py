@@ -10,7 +10,7 @@ from lakelog.errors import AlreadyExists, LakelogError, NotFound
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
-from lakelog.options.table import BUCKET
+from lakelog.options.table import BUCKET, check_writable
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.schema import TableSchema
 from lakelog.table.dynamic_table import DynamicTable
@@ -27,6 +27,7 @@ def create_table(catalog: Catalog, identifier: Identifier, schema: TableSchema, 
     options = canonical_options(schema.options, "table")
     if schema.primary_keys and BUCKET.key not in options:
         options[BUCKET.key] = "1"
+    check_writable(options)
     schema = replace(schema, options=options)
     arrow_schema(schema.fields)
     with contextlib.suppress(NotFound):

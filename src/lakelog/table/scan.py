@@ -94,7 +94,7 @@ class Scan:
     def where(self, predicates: Sequence[Predicate]) -> Scan:
         """The same scan of the rows for which all predicates hold."""
         every = [*([] if self.filter is None else [self.filter]), *predicates]
-        return self if not predicates else replace(self, filter=every[0] if len(every) == 1 else And(tuple(every)))
+        return self if not predicates else replace(self, filter=every[0] if len(every) == 1 else And(*every))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)

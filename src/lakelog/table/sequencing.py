@@ -60,7 +60,8 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
         if rows is None:
             return below
         out.inline.append(_ranked(rows, below + 1))
-        return below + rows.num_rows
+        count: int = rows.num_rows
+        return below + count
     delta = max(run.delta for run in with_files)
     lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.files)
     if rows is not None:

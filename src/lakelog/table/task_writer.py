@@ -47,8 +47,9 @@ class _LogOrder:
     record_of_row: np.ndarray
 
     def resolve(self) -> np.ndarray:
-        offsets = self.pending.offsets().to_numpy(zero_copy_only=False)
-        return offsets[self.record_of_row]
+        offsets: np.ndarray = self.pending.offsets().to_numpy(zero_copy_only=False)
+        ordered: np.ndarray = offsets[self.record_of_row]
+        return ordered
 
 
 class TaskWriter:

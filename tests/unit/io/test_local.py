@@ -49,6 +49,13 @@ def test_a_link_with_a_lost_answer_is_an_unknown_commit(tmp_path: Path, monkeypa
         LocalFileIO().create(f"{tmp_path}/a", b"1")
 
 
+def test_a_link_that_was_refused_made_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", failing_link(errno.ENOSPC))
+    with pytest.raises(Unavailable, match="No space left"):
+        LocalFileIO().create(f"{tmp_path}/a", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_link_that_was_asked_for_twice_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.link
 

@@ -66,7 +66,7 @@ VALUES = {
     "TIMESTAMP(6)": st.datetimes(),
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": st.datetimes(timezones=st.just(UTC)),
     "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-4)),
-    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -10))),
+    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(f"{n}e-10")),
     "BOOLEAN": st.booleans(),
 }  # fmt: skip
 KINDS = [parse_type(text) for text in VALUES]

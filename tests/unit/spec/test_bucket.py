@@ -99,7 +99,11 @@ def random_column(kind: DataType, rows: int, seed: int, nulls: bool) -> pa.Array
 @pytest.mark.parametrize("nulls", [False, True], ids=["without nulls", "with nulls"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: str(k.to_json()))
 def test_hashes_of_many_rows_are_those_of_each(kind: DataType, nulls: bool) -> None:
-    columns = [random_column(kind, 200, 1, nulls), random_column(STRING, 200, 2, nulls), random_column(kind, 200, 3, nulls)]
+    columns = [
+        random_column(kind, 200, 1, nulls),
+        random_column(STRING, 200, 2, nulls),
+        random_column(kind, 200, 3, nulls),
+    ]
     kinds = [kind, STRING, kind]
     assert row_hashes(columns, kinds).tolist() == one_by_one(columns, kinds)
     sliced = [c.slice(7, 100) for c in columns]

@@ -83,7 +83,7 @@ def test_the_bucket_key_wins_over_the_primary_key() -> None:
         (COLUMNS, ["id"], [], {"primary-key": "id"}, InvalidSchema, "one of the two"),
         (COLUMNS, ["id"], [], {"bucket": "0"}, InvalidOption, "'bucket' = '0'"),
         (COLUMNS, ["id"], [], {"bucket": "four"}, InvalidOption, "'four' is not a whole number"),
-        (COLUMNS, ["id"], [], {"bucket": "2", "bucket-key": "nam"}, InvalidOption, "did you mean 'name'"),
+        (COLUMNS, ["id"], [], {"bucket": "2", "bucket-key": "namex"}, InvalidOption, "did you mean 'name'"),
         (COLUMNS, ["id"], [], {"bucket": "2", "bucket-key": "name"}, InvalidOption, "columns of the primary key"),
         (COLUMNS, [], [], {"bucket": "2"}, InvalidOption, "needs 'bucket-key'"),
         (COLUMNS, [], [], {"bucket-key": "id"}, InvalidOption, "needs 'bucket'"),
@@ -103,7 +103,7 @@ def test_a_schema_that_cannot_work_is_refused_with_the_reason(
 
 def test_an_unknown_column_is_named_with_the_nearest() -> None:
     with pytest.raises(InvalidSchema, match="did you mean 'name'"):
-        new_schema(COLUMNS).field("nane")
+        new_schema(COLUMNS).field("namex")
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"id": 0}', b'{"id": 0, "fields": [{"id": 1}]}'])

@@ -27,6 +27,11 @@ UNBOUNDED = [parse_type(text) for text in ("BINARY(4)", "BYTES", "TIMESTAMP(9)")
 """Types for which Paimon keeps no bounds of a Parquet file, and lakelog does."""
 
 
+def shown(bounds: tuple[Any, Any, int | None]) -> str:
+    """As text, because NaN differs from itself; both zeros are the same bound."""
+    return repr([v + 0.0 if isinstance(v, float) else v for v in bounds])
+
+
 def stats_of(values: list[Any], kind: str, mode: str = "truncate(16)") -> tuple[Any, Any, int | None]:
     field = DataField(0, "c", parse_type(kind))
     table = pa.Table.from_arrays([pa.array(values, arrow_schema([field]).field(0).type)], ["c"])
@@ -50,7 +55,7 @@ def test_statistics_are_those_that_paimon_wrote(name: str) -> None:
                 expected = stats_bounds(entry.file.value_stats, types, i)
                 if expected[:2] == (None, None) and types[i] in UNBOUNDED:
                     low, high = None, None
-                assert repr((low, high, nulls)) == repr(expected), fields[i]
+                assert shown((low, high, nulls)) == shown(expected), fields[i]
             seen += 1
     assert seen > 0
 

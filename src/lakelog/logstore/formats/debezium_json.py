@@ -78,9 +78,8 @@ class DebeziumJson(LogFormat):
         return _image(change["before"]), _image(change["after"])
 
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
-        if after is not None:
-            return b'{"before":null,"after":' + after + b',"op":"c"}'
-        return b'{"before":' + (before or b"null") + b',"after":null,"op":"d"}'
+        op = b"d" if after is None else b"c" if before is None else b"u"
+        return b'{"before":' + (before or b"null") + b',"after":' + (after or b"null") + b',"op":"' + op + b'"}'
 
 
 def _image(image: Any) -> bytes | None:

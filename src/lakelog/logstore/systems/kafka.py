@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, OffsetExpired, Unavailable
 from lakelog.io.clock import monotonic_s
@@ -27,8 +29,17 @@ from lakelog.logstore.header import HEADER_KEY
 
 _TIMEOUT_S = 10.0
 _FLUSH_TIMEOUT_S = 120.0
+_LONG_READ = 50_000
+"""Records of one read for which the reader gives up following other buckets."""
+
+_MANY_HELD = 10_000
+"""Records taken in at once; with as many waiting, the broker is asked where the log ends."""
+
 _POLL_EVERY = 10_000
 """Records between two looks at the delivery reports, so that the client's queue does not fill up."""
+
+
+_Headers = list[tuple[str, str | bytes | None]]
 
 
 def _away(location: LogLocation, why: object) -> Unavailable:
@@ -62,7 +73,7 @@ def _error(location: LogLocation, error: KafkaError) -> LakelogError:
     return _away(location, error.str())
 
 
-def _client(location: LogLocation, **own: object) -> dict[str, object]:
+def _client(location: LogLocation, **own: str | int | float | bool) -> dict[str, str | int | float | bool]:
     return {
         "log_level": 0,
         "socket.connection.setup.timeout.ms": 5_000,
@@ -152,7 +163,7 @@ class _Delivered(PendingAppend):
         if error is not None:
             self.failure = error
         else:
-            self._offsets.append(message.offset())
+            self._offsets.append(_offset(message))
 
     def offsets(self) -> pa.Int64Array:
         if self.failure is not None or len(self._offsets) != self._count:
@@ -165,7 +176,7 @@ class KafkaAppender(LogAppender):
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        own = {
+        own: dict[str, str | int | float | bool] = {
             "enable.idempotence": True,
             "acks": "all",
             "linger.ms": 0,
@@ -183,14 +194,14 @@ class KafkaAppender(LogAppender):
         pending = _Delivered(count, self._location)
         self._waiting.append(pending)
         headers = records.headers
-        same = [(HEADER_KEY, headers)] if isinstance(headers, bytes) else None
+        same: _Headers = [(HEADER_KEY, headers)] if isinstance(headers, bytes) else []
         rows = zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
         produce, topic, report = self._producer.produce, self._location.topic, pending.report
         for number, (key, value) in enumerate(rows):
-            header = same if same is not None else [(HEADER_KEY, headers[number])]
+            header: _Headers = same if isinstance(headers, bytes) else [(HEADER_KEY, headers[number])]
             while True:
                 try:
-                    produce(topic, value, key, bucket, report, 0, header)
+                    produce(topic, value, key, bucket, on_delivery=report, headers=header)
                     break
                 except BufferError:
                     self._producer.poll(0.05)
@@ -220,17 +231,21 @@ class KafkaAppender(LogAppender):
 
 
 class KafkaReader(LogReader):
-    """A consumer without a group: it seeks where it is told to and commits nothing."""
+    """A consumer without a group: it starts where it is told to and commits nothing.
+
+    It *follows* the buckets that it was asked for: records that arrive wait in ``_held`` until they are read, so that a reader that goes on
+    where it stopped pays no seek. A long read of one bucket stops following the others.
+    """
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        own = {
+        own: dict[str, str | int | float | bool] = {
             "group.id": f"lakelog-{new_uuid()}",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": False,
             "auto.offset.reset": "error",
-            # an empty partition must not hold up a seek to another one
+            # an empty partition must not hold up the fetch of another one
             "fetch.wait.max.ms": 5,
             "fetch.queue.backoff.ms": 1,
             "fetch.error.backoff.ms": 5,
@@ -239,28 +254,34 @@ class KafkaReader(LogReader):
         }
         with _mapped(location):
             self._consumer = Consumer(_client(location, **own))
-        self._positions: dict[int, int] = {}
-        self._ahead: list[Message] = []
+        self._held: dict[int, deque[Message]] = {}
+        self._next: dict[int, int] = {}
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         with _mapped(self._location):
-            stop = self._end(bucket) if end is None else end
-            if start >= stop:
-                return RECORDS_SCHEMA.empty_table()
-            self._seek(bucket, start)
-            wanted = min(max_records, stop - start)
-            messages = self._take(bucket, start, wanted)
-        return _table(messages)
+            if end is not None and end - start > _LONG_READ:
+                self._forget([b for b in self._next if b != bucket])
+            self._follow(bucket, start)
+            self._take_in(0)
+            if end is not None:
+                self._wait_for(bucket, min(end, start + max_records))
+            held = self._held[bucket]
+            taken: list[Message] = []
+            while held and len(taken) < max_records and (end is None or _offset(held[0]) < end):
+                taken.append(held.popleft())
+        return _table(taken)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        """Polls for the next record itself, which the client pushes: the latency is the network's."""
         with _mapped(self._location):
-            if any(self._end(b) > o for b, o in positions.items()):
-                return
-            self._assign(dict(positions))
-            message = self._consumer.poll(timeout_s)
-            if message is not None and message.error() is None:
-                self._ahead = [message]
+            for bucket, start in positions.items():
+                self._follow(bucket, start)
+            if not any(self._held[b] for b in positions):
+                self._take_in(timeout_s)
+
+    def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+        self.wait(positions, 0)
+        held = {b: _offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
+        return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         return {b: high for b, (_, high) in self._watermarks(buckets).items()}
@@ -289,60 +310,65 @@ class KafkaReader(LogReader):
                 out[bucket] = found
         return out
 
-    def _end(self, bucket: int) -> int:
-        return self._watermarks([bucket])[bucket][1]
-
-    def _assign(self, positions: dict[int, int]) -> None:
-        if self._positions == positions and not self._ahead:
+    def _follow(self, bucket: int, start: int) -> None:
+        held = self._held.get(bucket)
+        while held and _offset(held[0]) < start:
+            held.popleft()
+        at = None if bucket not in self._next else (_offset(held[0]) if held else self._next[bucket])
+        if at == start:
             return
-        self._consumer.assign([TopicPartition(self._location.topic, b, o) for b, o in positions.items()])
-        self._positions, self._ahead = dict(positions), []
+        self._forget([bucket] if bucket in self._next else [])
+        self._consumer.incremental_assign([TopicPartition(self._location.topic, bucket, start)])
+        self._held[bucket], self._next[bucket] = deque(), start
 
-    def _seek(self, bucket: int, start: int) -> None:
-        ahead = self._ahead
-        if ahead and ahead[0].partition() == bucket and ahead[0].offset() == start and list(self._positions) == [bucket]:
-            return
-        if ahead or self._positions != {bucket: start}:
-            self._ahead = []
-            self._consumer.assign([TopicPartition(self._location.topic, bucket, start)])
-            self._positions = {bucket: start}
+    def _forget(self, buckets: Sequence[int]) -> None:
+        if buckets:
+            self._consumer.incremental_unassign([TopicPartition(self._location.topic, b) for b in buckets])
+        for bucket in buckets:
+            del self._held[bucket], self._next[bucket]
 
-    def _take(self, bucket: int, start: int, wanted: int) -> list[Message]:
-        """Messages [start, start + wanted), which exist; fewer when the last offsets hold no record."""
-        taken, self._ahead = self._ahead, []
+    def _take_in(self, timeout_s: float) -> bool:
+        """Moves what has arrived to ``_held``; waits for the first record only. Whether there was one."""
+        found = self._consumer.consume(_MANY_HELD, 0)
+        if not found and timeout_s > 0:
+            message = self._consumer.poll(timeout_s)
+            if message is not None:
+                found = [message, *self._consumer.consume(_MANY_HELD, 0)]
+        for message in found:
+            bucket = message.partition()
+            error = message.error()
+            if error is not None:
+                self._raise(error, bucket)
+            if bucket in self._held and bucket is not None:
+                self._held[bucket].append(message)
+                self._next[bucket] = _offset(message) + 1
+        return bool(found)
+
+    def _wait_for(self, bucket: int, end: int) -> None:
+        """Takes in records until all of the bucket below ``end`` are here; they exist."""
         deadline = monotonic_s() + _TIMEOUT_S
-        last = start + wanted - 1
-        while len(taken) < wanted and (not taken or taken[-1].offset() < last):
-            found = self._consumer.consume(wanted - len(taken), 0.05) if wanted - len(taken) > 1 else self._one()
-            for message in found:
-                if message.error() is not None:
-                    self._positions = {}
-                    self._raise(message.error(), bucket, start)
-            taken += found
-            if not found and monotonic_s() > deadline:
-                self._positions = {}
-                raise _away(self._location, f"bucket {bucket} should have records from offset {start} on")
-            if found:
+        while self._next[bucket] < end:
+            if self._take_in(0.05):
                 deadline = monotonic_s() + _TIMEOUT_S
-        self._positions = {bucket: taken[-1].offset() + 1}
-        return taken
+            elif monotonic_s() > deadline:
+                at = self._next[bucket]
+                self._forget(list(self._next))
+                raise _away(self._location, f"bucket {bucket} should have records from offset {at} on")
 
-    def _one(self) -> list[Message]:
-        message = self._consumer.poll(0.05)
-        return [] if message is None else [message]
-
-    def _raise(self, error: KafkaError, bucket: int, start: int) -> None:
-        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+    def _raise(self, error: KafkaError, bucket: int | None) -> None:
+        at = -1 if bucket is None else self._next.get(bucket, -1)
+        self._forget(list(self._next))
+        if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             first = self.first_offsets([bucket])[bucket]
             raise OffsetExpired(
-                f"offset {start} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one is {first}: start "
+                f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one is {first}: start "
                 f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
         raise _error(self._location, error)
 
 
 def _table(messages: list[Message]) -> pa.Table:
-    offsets = np.fromiter((m.offset() for m in messages), np.int64, len(messages))
+    offsets = np.fromiter((_offset(m) for m in messages), np.int64, len(messages))
     times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
     keys = pa.array([m.key() for m in messages], pa.large_binary())
     values = pa.array([m.value() for m in messages], pa.large_binary())
@@ -350,10 +376,15 @@ def _table(messages: list[Message]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(offsets), pa.array(times), keys, values, headers], schema=RECORDS_SCHEMA)
 
 
+def _offset(message: Message) -> int:
+    offset: int = message.offset()  # type: ignore[assignment]  # only a message that was never sent has none
+    return offset
+
+
 def _header(message: Message) -> bytes | None:
-    for name, value in message.headers() or ():
-        if name == HEADER_KEY:
-            return bytes(value)
+    for pair in message.headers() or ():
+        if pair[0] == HEADER_KEY and isinstance(pair[1], bytes):
+            return pair[1]
     return None
 
 

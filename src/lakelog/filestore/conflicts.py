@@ -1,0 +1,80 @@
+"""Whether a commit still fits the newest snapshot (format sheet 2.1, step 3). Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lakelog.errors import CommitConflict
+from lakelog.filestore.levels import KeyRange
+from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.snapshot import OVERWRITE
+
+
+def entries_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
+    """The manifest entries of a commit: deletes before adds."""
+    held = list(files)
+    deleted = [
+        ManifestEntry(DELETE, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.deleted_files
+    ]
+    added = [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.new_files]
+    return [*deleted, *added]
+
+
+def check_conflicts(
+    live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], kind: str, schema: TableSchema
+) -> None:
+    """Raises CommitConflict when the changes do not fit the live files of the partitions they touch.
+
+    No file may be added and deleted at once; every deleted file must be live; the number of buckets of a partition
+    stays (unless the commit overwrites); files of one level ≥ 1 of a bucket must not overlap.
+    """
+    alive = {e.identifier: e for e in live}
+    added = {e.identifier for e in changes if e.kind == ADD}
+    for entry in changes:
+        if entry.kind == DELETE and entry.identifier in added:
+            raise CommitConflict(f"data file '{entry.file.file_name}' is both added and deleted")
+        if entry.kind == DELETE and alive.pop(entry.identifier, None) is None:
+            raise CommitConflict(
+                f"data file '{entry.file.file_name}' of bucket {entry.bucket} was replaced by another commit; "
+                f"take the newest snapshot and do it again"
+            )
+    kept = list(alive.values())
+    if kind != OVERWRITE:
+        _check_buckets(kept, changes)
+    if schema.is_keyed:
+        _check_levels(kept, changes, schema)
+
+
+def _check_buckets(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry]) -> None:
+    totals = {e.partition: e.total_buckets for e in live}
+    for entry in changes:
+        total = totals.get(entry.partition, entry.total_buckets)
+        if total != entry.total_buckets:
+            raise CommitConflict(
+                f"the partition has {total} buckets and the commit was made for {entry.total_buckets}: "
+                f"open the table again; if 'bucket' was changed, overwrite the partition first"
+            )
+
+
+def _check_levels(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], schema: TableSchema) -> None:
+    touched = {_level(e) for e in changes if e.kind == ADD and e.file.level > 0}
+    by_level: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in (*live, *(e for e in changes if e.kind == ADD)):
+        if _level(entry) in touched:
+            by_level[_level(entry)].append(entry.file)
+    keys = KeyRange.of(schema)
+    for (_, bucket, level), files in by_level.items():
+        ordered = sorted(files, key=keys.low)
+        for one, other in zip(ordered, ordered[1:], strict=False):
+            if keys.high(one) >= keys.low(other):
+                raise CommitConflict(
+                    f"files '{one.file_name}' and '{other.file_name}' of bucket {bucket} overlap on level {level}: "
+                    f"another compaction was faster; keep one compactor per bucket"
+                )
+
+
+def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
+    return entry.partition, entry.bucket, entry.file.level

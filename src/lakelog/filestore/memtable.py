@@ -1,0 +1,81 @@
+"""The write buffer of one bucket: takes rows in any order, gives them sorted, one row per key."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakelog.io.local import LocalFileIO
+from lakelog.io.names import new_uuid
+from lakelog.merge.base import MergeEngine
+from lakelog.merge.runs import fold_rows, merge_runs
+
+_SPILL_ROWS = 65536
+
+
+@dataclass
+class Memtable:
+    """Rows with sequence numbers, sorted when read.
+
+    Above ``limit`` bytes the rows at hand are sorted, folded and spilled to a file of this machine; reading merges the
+    spilled runs with the rest, so memory stays bounded. Call ``close`` at the end, it deletes the spilled files.
+    """
+
+    keys: tuple[str, ...]
+    engine: MergeEngine
+    limit: int
+    _rows: list[pa.Table] = field(default_factory=list)
+    _bytes: int = 0
+    _spilled: list[str] = field(default_factory=list)
+    _disk: LocalFileIO = field(default_factory=LocalFileIO)
+
+    def add(self, rows: pa.Table) -> None:
+        """Takes rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
+        if rows.num_rows == 0:
+            return
+        self._rows.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > self.limit:
+            self._spill()
+
+    def sorted_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows: sorted by key, one row per key."""
+        rest = self._folded()
+        if not self._spilled:
+            yield from rest.to_batches() if rest is not None else ()
+            return
+        runs = [self._read(path) for path in self._spilled]
+        if rest is not None:
+            runs.append(iter(rest.to_batches(max_chunksize=_SPILL_ROWS)))
+        yield from merge_runs(runs, self.keys, self.engine)
+
+    def close(self) -> None:
+        """Forgets the rows and deletes what was spilled."""
+        self._rows.clear()
+        self._bytes = 0
+        for path in self._spilled:
+            self._disk.delete(path)
+        self._spilled.clear()
+
+    def _folded(self) -> pa.Table | None:
+        if not self._rows:
+            return None
+        return fold_rows(pa.concat_tables(self._rows), self.keys, self.engine)
+
+    def _spill(self) -> None:
+        rows = self._folded()
+        path = f"{tempfile.gettempdir()}/lakelog-spill-{new_uuid()}.arrow"
+        self._spilled.append(path)
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        if rows is not None:
+            with self._disk.open_output(path) as sink, pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+                stream.write_table(rows, max_chunksize=_SPILL_ROWS)
+        self._rows.clear()
+        self._bytes = 0
+
+    def _read(self, path: str) -> Iterator[pa.RecordBatch]:
+        with self._disk.open_input(path) as source, pa.ipc.open_stream(source) as stream:
+            yield from stream

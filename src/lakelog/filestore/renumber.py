@@ -1,0 +1,77 @@
+"""Sequence numbers follow the order of commits: files that lost a race get higher ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InternalError
+from lakelog.filestore.data_file_reader import DataFileReader
+from lakelog.filestore.data_file_writer import DataFileWriter
+from lakelog.filestore.scan import Place
+from lakelog.merge.base import SEQUENCE_COLUMN
+from lakelog.spec.data_file import APPEND_SOURCE, BucketFiles, DataFileMeta
+from lakelog.spec.manifest import ManifestEntry
+
+
+def highest_sequences(live: Iterable[ManifestEntry]) -> dict[Place, int]:
+    """The largest sequence number of each (partition, bucket) with files."""
+    out: dict[Place, int] = {}
+    for entry in live:
+        place = (entry.partition, entry.bucket)
+        out[place] = max(out.get(place, entry.file.max_sequence_number), entry.file.max_sequence_number)
+    return out
+
+
+@dataclass(frozen=True)
+class Renumbering:
+    """Rewrites level-0 files with shifted sequence numbers."""
+
+    files: DataFileReader
+
+    def above(self, change: BucketFiles, highest: int | None) -> BucketFiles:
+        """The change with all new level-0 rows numbered above ``highest``; the same one when they are already."""
+        fresh = [f for f in change.new_files if f.level == 0]
+        lowest = min((f.min_sequence_number for f in fresh), default=0)
+        if not fresh or highest is None or lowest > highest:
+            return change
+        shift = highest + 1 - lowest
+        return replace(
+            change,
+            new_files=tuple(
+                self.shift(change.partition, change.bucket, f, shift) if f.level == 0 else f for f in change.new_files
+            ),
+        )
+
+    def shift(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
+        """Writes a copy of a file with ``shift`` added to every sequence number; the original stays."""
+        writer = DataFileWriter(
+            self.files.io,
+            self.files.paths,
+            partition,
+            bucket,
+            file.level,
+            APPEND_SOURCE if file.file_source is None else file.file_source,
+            one_file=True,
+        )
+        made = writer.write(self._shifted(partition, bucket, file, shift))
+        if len(made) != 1:
+            raise InternalError(f"data file '{file.file_name}' became {len(made)} files while it was renumbered")
+        return made[0]
+
+    def _shifted(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> Iterator[pa.RecordBatch]:
+        columns = self.files.paths.schema.field_names
+        for batch in self.files.read(partition, bucket, file, columns, system_columns=True):
+            at = batch.schema.get_field_index(SEQUENCE_COLUMN)
+            numbers = pc.add(batch.column(at), pa.scalar(shift, pa.int64()))
+            yield batch.set_column(at, batch.schema.field(at), numbers)
+
+    def delete(self, change: BucketFiles, but: Sequence[DataFileMeta]) -> None:
+        """Deletes the new files of a change that nobody will ever name, except ``but``."""
+        kept = {f.file_name for f in but}
+        for file in change.new_files:
+            if file.file_name not in kept:
+                self.files.io.delete(self.files.paths.data_file(change.partition, change.bucket, file))

@@ -1,0 +1,229 @@
+"""The file store of one table: one picklable value that plans, reads, writes, commits and compacts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.bucket_writer import BucketWriter
+from lakelog.filestore.commit import CommitRequest, TableCommit
+from lakelog.filestore.compactor import Compactor, pick_compaction
+from lakelog.filestore.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.filter import Predicate
+from lakelog.filestore.inline_runs import attach_runs
+from lakelog.filestore.lookup import lookup_rows
+from lakelog.filestore.manifests import Manifests
+from lakelog.filestore.paths import TablePaths
+from lakelog.filestore.pruning import Pruning
+from lakelog.filestore.readable import check_readable
+from lakelog.filestore.reader import SplitReader
+from lakelog.filestore.renumber import Renumbering, highest_sequences
+from lakelog.filestore.scan import Place, Split, flat, plan_splits
+from lakelog.filestore.schemas import Schemas
+from lakelog.filestore.snapshots import Snapshots
+from lakelog.io.file_io import FileIO
+from lakelog.io.names import new_uuid
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.manifest import ManifestEntry
+from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
+from lakelog.spec.snapshot import COMPACT, Snapshot
+
+
+@dataclass(frozen=True)
+class FileStore:
+    """A table's files below ``table_path``, seen with one schema. Picklable; caches nothing that can change."""
+
+    io: FileIO
+    table_path: str
+    schema: TableSchema
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"io": self.io, "table_path": self.table_path, "schema": self.schema}
+
+    @cached_property
+    def paths(self) -> TablePaths:
+        """Where the files lie."""
+        return TablePaths(self.table_path, self.schema)
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The snapshots."""
+        return Snapshots(self.io, self.paths)
+
+    @cached_property
+    def manifests(self) -> Manifests:
+        """The manifests."""
+        return Manifests(self.io, self.paths)
+
+    @cached_property
+    def schemas(self) -> Schemas:
+        """The schemas that files were written with."""
+        return Schemas(self.io, self.paths)
+
+    @cached_property
+    def _files(self) -> DataFileReader:
+        return DataFileReader(self.io, self.paths, self.schemas)
+
+    # snapshots
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot; None for a table without."""
+        return self.snapshots.latest()
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One snapshot. Raises NotFound naming those that are there."""
+        return self.snapshots.get(snapshot_id)
+
+    def earliest_snapshot_id(self) -> int | None:
+        """The oldest snapshot that expiry has left; None for a table without."""
+        return self.snapshots.earliest_id()
+
+    # batch read
+
+    def plan(
+        self,
+        snapshot_id: int | None = None,
+        filter: Predicate | None = None,
+        partitions: Iterable[bytes] | None = None,
+        buckets: Iterable[int] | None = None,
+        extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
+    ) -> list[Split]:
+        """The splits of a batch read, pruned by partition, bucket, key range and statistics.
+
+        ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one. ``partitions`` (serialised
+        rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in no snapshot
+        yet (Arrow IPC streams, see ``Split.inline_runs``). Raises NotFound, and UnsupportedFeature for a table with a
+        feature that lakelog does not read.
+        """
+        snapshot = self._snapshot_at(snapshot_id)
+        check_readable(self.schema, snapshot, self.manifests)
+        pruning = Pruning(
+            self.schemas,
+            filter,
+            None if partitions is None else frozenset(partitions),
+            None if buckets is None else frozenset(buckets),
+        )
+        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
+        seen = None if snapshot is None else snapshot.id
+        splits = plan_splits(live, self.schema, pruning, seen)
+        attach_runs(splits, extra_runs or {}, self.schema, pruning, seen)
+        return flat(splits)
+
+    def read_split(
+        self, split: Split, columns: Sequence[str] | None = None, filter: Predicate | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a split that match, in batches of the table columns ``columns`` (None: all), in their order."""
+        return SplitReader(self._files).read(split, columns, filter)
+
+    def read_table(
+        self, splits: Iterable[Split], columns: Sequence[str] | None = None, filter: Predicate | None = None
+    ) -> pa.Table:
+        """All rows of splits as one table."""
+        names = self.schema.field_names if columns is None else columns
+        batches = [batch for split in splits for batch in self.read_split(split, names, filter)]
+        return pa.Table.from_batches(batches, row_schema(self.schema, names, False))
+
+    def lookup(self, keys: pa.Table, extra_runs: Mapping[Place, Sequence[bytes]] | None = None) -> pa.Table:
+        """The newest live rows of primary keys (all key columns by name), all table columns, in no order.
+
+        Called while an upsert log is healed (RFC 2). Keys without a live row give none.
+        """
+        return lookup_rows(self, keys, extra_runs or {})
+
+    def live_entries(
+        self, snapshot: Snapshot | None, partitions: Iterable[bytes] | None = None, buckets: Iterable[int] | None = None
+    ) -> list[ManifestEntry]:
+        """The live files of a snapshot, of all or some partitions and buckets."""
+        pruning = Pruning(
+            self.schemas,
+            None,
+            None if partitions is None else frozenset(partitions),
+            None if buckets is None else frozenset(buckets),
+        )
+        return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
+
+    # write
+
+    def bucket_writer(self, partition: bytes, bucket: int, first_sequence: int = 0) -> BucketWriter:
+        """A writer of level-0 files of one bucket; raises UnsupportedFeature for a table that must not be written."""
+        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence)
+
+    def commit(self, request: CommitRequest) -> Snapshot:
+        """Makes files visible as one snapshot; see ``TableCommit.commit``."""
+        return TableCommit(self.snapshots, self.manifests, Renumbering(self._files)).commit(request)
+
+    def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
+        """The largest sequence number of each of these (partition, bucket) that has files in a snapshot."""
+        if not touched:
+            return {}
+        live = self.live_entries(snapshot, {p for p, _ in touched}, {b for _, b in touched})
+        return {place: number for place, number in highest_sequences(live).items() if place in touched}
+
+    def shift_sequences(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
+        """A copy of a data file with ``shift`` added to its sequence numbers; the original stays."""
+        return Renumbering(self._files).shift(partition, bucket, file, shift)
+
+    def file_rows(
+        self,
+        partition: bytes,
+        bucket: int,
+        file: DataFileMeta,
+        sequence_column: str = SEQUENCE_COLUMN,
+        kind_column: str = KIND_COLUMN,
+        shift: int = 0,
+    ) -> pa.Table:
+        """All rows of one data file: table columns, sequence number plus ``shift`` (int64), row kind (int8)."""
+        names = self.schema.field_names
+        batches = list(self._files.read(partition, bucket, file, names, system_columns=True))
+        rows = pa.Table.from_batches(batches, row_schema(self.schema, names, True))
+        at = len(names)
+        numbers = pc.add(rows.column(at), pa.scalar(shift, pa.int64()))
+        shifted = rows.set_column(at, rows.schema.field(at), numbers)
+        return shifted.rename_columns([*names, sequence_column, kind_column])
+
+    # compaction
+
+    def buckets_to_compact(self, full: bool = False) -> list[Place]:
+        """The (partition, bucket) pairs in which a compaction would do something now."""
+        by_place: dict[Place, list[ManifestEntry]] = {}
+        for entry in self.live_entries(self.latest_snapshot()):
+            if entry.bucket != POSTPONE_BUCKET:
+                by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return [p for p, held in sorted(by_place.items()) if pick_compaction(held, self.schema, full) is not None]
+
+    def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> BucketFiles | None:
+        """Compacts one bucket without committing; None when there is nothing to do."""
+        latest = self.latest_snapshot()
+        check_readable(self.schema, latest, self.manifests)
+        task = pick_compaction(self.live_entries(latest, {partition}, {bucket}), self.schema, full)
+        if task is None:
+            return None
+        changed = Compactor(self._files).run_compaction(task)
+        return changed if changed.new_files or changed.deleted_files else None
+
+    def compact(
+        self, partition: bytes, bucket: int, full: bool = False, properties: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
+        """Compacts one bucket and commits; None when there is nothing to do.
+
+        Raises CommitConflict when another compaction of the bucket was faster: nothing is lost, do it again later.
+        """
+        changed = self.run_compaction(partition, bucket, full)
+        if changed is None:
+            return None
+        return self.commit(
+            CommitRequest(f"compact-{new_uuid()}", 0, COMPACT, (changed,), dict(properties or {}), first_try=True)
+        )
+
+    def _snapshot_at(self, snapshot_id: int | None) -> Snapshot | None:
+        if snapshot_id is None:
+            return self.latest_snapshot()
+        return None if snapshot_id == 0 else self.snapshot(snapshot_id)
+
+

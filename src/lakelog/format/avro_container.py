@@ -1,0 +1,134 @@
+"""The frame of an Avro object container file: header, and compressed blocks of records.
+
+Blocks are compressed here and not by the Avro library, whose codecs come from further packages of changing names.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.errors import Corrupt, UnsupportedFeature
+
+MAGIC: Final = b"Obj\x01"
+SCHEMA_KEY: Final = "avro.schema"
+CODEC_KEY: Final = "avro.codec"
+_SYNC_SIZE: Final = 16
+_ZSTD_LEVEL: Final = 3
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container file in its parts; ``blocks`` are (number of records, plain bytes)."""
+
+    header: Mapping[str, bytes]
+    sync: bytes
+    blocks: tuple[tuple[int, bytes], ...]
+
+    def to_bytes(self, codec: str) -> bytes:
+        """The file, its blocks compressed by ``zstandard`` or not at all (``null``)."""
+        header = {**self.header, CODEC_KEY: codec.encode()}
+        parts = [MAGIC, _long(len(header))]
+        for key, value in header.items():
+            parts += [_long(len(key.encode())), key.encode(), _long(len(value)), value]
+        parts += [_long(0), self.sync]
+        for count, plain in self.blocks:
+            data = plain if codec == "null" else _zstd().compress(plain, asbytes=True)
+            parts += [_long(count), _long(len(data)), data, self.sync]
+        return b"".join(parts)
+
+
+def parse_container(data: bytes) -> Container:
+    """Reads the parts of a file. Raises Corrupt, UnsupportedFeature (a codec that is not known)."""
+    try:
+        header, at = _header(data)
+        sync = data[at : at + _SYNC_SIZE]
+        if len(sync) < _SYNC_SIZE:
+            raise Corrupt("not an Avro file: it ends inside its header")
+        codec = header.get(CODEC_KEY, b"null").decode()
+        blocks = tuple((n, _decompress(block, codec)) for n, block in _blocks(data, at + _SYNC_SIZE, sync))
+    except (IndexError, UnicodeDecodeError, OSError, zlib.error) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return Container(header, sync, blocks)
+
+
+def _header(data: bytes) -> tuple[dict[str, bytes], int]:
+    if data[:4] != MAGIC:
+        raise Corrupt("not an Avro file: it does not begin with 'Obj' 1")
+    header: dict[str, bytes] = {}
+    count, at = _read_long(data, 4)
+    while count:
+        if count < 0:
+            # a negative count says that the size of the block follows
+            count = -count
+            _, at = _read_long(data, at)
+        for _ in range(count):
+            key, at = _read_bytes(data, at)
+            header[key.decode()], at = _read_bytes(data, at)
+        count, at = _read_long(data, at)
+    return header, at
+
+
+def _blocks(data: bytes, at: int, sync: bytes) -> Iterator[tuple[int, bytes]]:
+    while at < len(data):
+        count, at = _read_long(data, at)
+        block, at = _read_bytes(data, at)
+        if data[at : at + _SYNC_SIZE] != sync:
+            raise Corrupt(f"not a sound Avro file: no sync marker at {at} of {len(data)} bytes")
+        at += _SYNC_SIZE
+        yield count, block
+
+
+def _decompress(data: bytes, codec: str) -> bytes:
+    if codec == "null":
+        return data
+    if codec == "zstandard":
+        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read())
+    if codec == "deflate":
+        return zlib.decompress(data, wbits=-15)
+    if codec == "snappy":
+        # the length of the plain bytes comes first, a checksum last
+        length, _ = _read_varint(data, 0)
+        return bytes(pa.Codec("snappy").decompress(data[:-4], decompressed_size=length, asbytes=True))
+    raise UnsupportedFeature(f"an Avro file is compressed by '{codec}': zstandard, snappy, deflate and null are known")
+
+
+def _zstd() -> pa.Codec:
+    return pa.Codec("zstd", compression_level=_ZSTD_LEVEL)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    number, shift = 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number, at
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    number, at = _read_varint(data, at)
+    return number >> 1 ^ -(number & 1), at
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = _read_long(data, at)
+    if length < 0 or at + length > len(data):
+        raise Corrupt(f"not a sound Avro file: {length} bytes at {at} of {len(data)}")
+    return data[at : at + length], at + length
+
+
+def _long(number: int) -> bytes:
+    number = number << 1 if number >= 0 else (-number << 1) - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.options.option import Options
+from lakelog.options.table import (
+    BUCKET,
+    COMMIT_TIMEOUT,
+    COMPACTION_TRIGGER,
+    MERGE_ENGINE,
+    SNAPSHOT_TIME,
+    TABLE_OPTIONS,
+    TARGET_FILE_SIZE,
+    WRITE_BUFFER_SIZE,
+    WRITE_ONLY,
+    check_writable,
+)
+
+
+def test_defaults_are_those_of_paimon() -> None:
+    none = Options()
+    assert none.need(BUCKET) == -1
+    assert none.need(COMPACTION_TRIGGER) == 5
+    assert none.need(MERGE_ENGINE) == "deduplicate"
+    assert none.need(SNAPSHOT_TIME) == timedelta(hours=1)
+    assert none.get_typed(TARGET_FILE_SIZE) is None
+    assert none.get_typed(COMMIT_TIMEOUT) is None
+
+
+def test_every_default_is_a_value_of_its_option() -> None:
+    for option in TABLE_OPTIONS.options:
+        if option.default is not None and not isinstance(option.default, timedelta):
+            assert option.parse(str(option.default)) == option.default, option.key
+
+
+def test_every_option_says_what_it_is_for_and_is_declared_once() -> None:
+    keys = [o.key for o in TABLE_OPTIONS.options]
+    assert len(keys) == len(set(keys))
+    assert all(o.doc.endswith(".") for o in TABLE_OPTIONS.options)
+
+
+def test_options_are_checked_by_name_value_and_place() -> None:
+    given = {"bucket": "4", "fields.v.aggregate-function": "sum"}
+    assert TABLE_OPTIONS.canonical(given, "table") == given
+    with pytest.raises(InvalidOption, match="did you mean 'bucket'"):
+        TABLE_OPTIONS.canonical({"buckett": "4"}, "table")
+    with pytest.raises(InvalidOption, match="'merge-engine' = 'dedup'"):
+        TABLE_OPTIONS.canonical({"merge-engine": "dedup"}, "table")
+    with pytest.raises(InvalidOption, match="belongs to: table"):
+        TABLE_OPTIONS.canonical({"bucket": "4"}, "write")
+    assert TABLE_OPTIONS.canonical({WRITE_ONLY.key: "true", WRITE_BUFFER_SIZE.key: "64 mb"}, "write")
+
+
+def test_ordinary_tables_can_be_written() -> None:
+    check_writable({})
+    check_writable({"bucket": "4", "merge-engine": "deduplicate", "deletion-vectors.enabled": "false"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("merge-engine", "partial-update"),
+        ("changelog-producer", "lookup"),
+        ("deletion-vectors.enabled", "true"),
+        ("file.format", "orc"),
+        ("bucket-function.type", "hive"),
+        ("row-tracking.enabled", "true"),
+        ("rowkind.field", "op"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(key: str, value: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=f"'{key}' = '{value}'"):
+        check_writable({key: value})
