@@ -166,17 +166,26 @@ class TableCommit:
         """Whether the snapshot is ours now; False when another commit has its number."""
         path = self.manifests.paths.snapshot(snapshot.id)
         data = snapshot.to_json()
-        for asked in range(_ASKED_AGAIN):
+        unknown: CommitUnknown | None = None
+        for _ in range(_ASKED_AGAIN):
             try:
-                return self.snapshots.io.create(path, data) or self.snapshots.io.read(path) == data
-            except CommitUnknown:
-                try:
-                    return self.snapshots.io.read(path) == data
-                except NotFound:
-                    # it may still arrive; creating the same bytes again does no harm
-                    if asked + 1 == _ASKED_AGAIN:
-                        raise
-        raise CommitUnknown(f"nobody knows whether '{path}' was created")
+                return self.snapshots.io.create(path, data) or self._content(path) == data
+            except CommitUnknown as why:
+                unknown = why
+            found = self._content(path)
+            if found is not None:
+                return found == data
+            # it may still arrive; creating the same bytes again does no harm
+        raise CommitUnknown(
+            f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
+            f"{snapshot.commit_identifier}, or commit the same again"
+        ) from unknown
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self.snapshots.io.read(path)
+        except NotFound:
+            return None
 
     def _write_hints(self, snapshot: Snapshot) -> None:
         self.snapshots.write_hint(LATEST, snapshot.id)

@@ -131,6 +131,8 @@ class Lake:
         self._tables = CatalogTables(warehouse)
         self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}))
         self._session = Session(self._tables, self._engine, catalog)
+        if spark is not None:  # format("lakelog") of this session knows the warehouse from now on
+            _ = self._engine.started
 
     @property
     def spark(self) -> SparkSession:
@@ -154,7 +156,7 @@ class Lake:
     def table(self, name: str) -> Table:
         """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
         table = self._tables.open(identifier_of(name, self._session.database))
-        return Table(table, lambda of, scan: self._engine.started.scan(of, scan))
+        return Table(table, lambda of, scan, condition: self._engine.started.scan(of, scan, condition))
 
     def write_stream(self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None) -> Any:
         """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.

@@ -22,7 +22,7 @@ from lakelog.table.writer import TableWriter
 class Table:
     """One logical table. Made by ``Lake.table``; cheap, holds nothing open."""
 
-    def __init__(self, table: DynamicTable, to_dataframe: Callable[[DynamicTable, Scan], Any]) -> None:
+    def __init__(self, table: DynamicTable, to_dataframe: Callable[[DynamicTable, Scan, str | None], Any]) -> None:
         self._table, self._to_dataframe = table, to_dataframe
 
     @property
@@ -99,7 +99,8 @@ class Table:
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
         """The scan as a Spark DataFrame; starts Spark if nothing has."""
-        frame = self._to_dataframe(self._table, self.scan(columns))
+        scan = self.scan(columns, filter)
+        frame = self._to_dataframe(self._table, scan, filter)
         return frame if filter is None else frame.where(filter)
 
     def __repr__(self) -> str:

@@ -16,8 +16,8 @@ _ROUNDS = 100
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
     """Makes the bucket from ``since`` on equal to the decision; returns the verified offset, which is its end.
 
-    May be interrupted anywhere and repeated. Raises Unavailable, OffsetExpired (the log was trimmed below ``since``), Fenced when it
-    does not come to rest because two processes heal with different decisions.
+    May be interrupted anywhere and repeated. Raises Unavailable, OffsetExpired (the log was trimmed below ``since``), Fenced when
+    another process has taken over the writer, or when it does not come to rest because two heal with different decisions.
     """
     region = RECORDS_SCHEMA.empty_table()
     position = since

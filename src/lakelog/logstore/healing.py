@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakelog.errors import Fenced
 from lakelog.logstore.format import LogFormat
 from lakelog.logstore.header import CORRECTION, DATA, Header, decode_header
 
@@ -57,15 +58,26 @@ class Healing:
 
         Called again after they were appended, until it returns nothing. First the balance: every record of a refused attempt must count zero, of an
         accepted one one. When the balance is right, the last record of each touched key must leave the key in its decided state.
+        Raises Fenced when the region holds records of an epoch after the newest decided one: another process has taken over.
         """
         entries = _entries(region)
         own = {e.offset: e for e in entries if e.header.writer == self.writer}
+        self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries, own)
         corrections = self._balance(own) + self._balance_assertions(own)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries, own)
+
+    def _check_not_overtaken(self, own: Mapping[int, _Entry]) -> None:
+        """Whoever finds a later epoch of its own writer is a driver of the past: it would take back rows that count by now."""
+        newest, found = max(self.accepted, default=-1), max((e.header.epoch for e in own.values()), default=-1)
+        if found > newest:
+            raise Fenced(
+                f"writer {self.writer} has moved on to epoch {found} in another process while this one heals epoch {newest}: "
+                f"stop this process, the other one does its work"
+            )
 
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())

@@ -127,6 +127,13 @@ STARTUP_OFFSETS: Final = Option(
 MAX_ROWS_PER_TRIGGER: Final = Option(
     "read.max-rows-per-trigger", int, 1_000_000, "Most log records of one micro-batch.", scope=("table", "read")
 )
+SCAN_FILTER: Final = Option(
+    "scan.filter",
+    str,
+    None,
+    "Rows to read, as a condition in SQL: partitions, buckets and files that cannot have such rows are skipped.",
+    scope=("read",),
+)
 COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
@@ -153,6 +160,7 @@ LOG_OPTIONS: Final = Declared(
         STARTUP_TIMESTAMP,
         STARTUP_OFFSETS,
         MAX_ROWS_PER_TRIGGER,
+        SCAN_FILTER,
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],

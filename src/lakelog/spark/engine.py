@@ -15,6 +15,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
@@ -84,9 +85,10 @@ class SparkEngine:
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.path)
 
-    def scan(self, table: DynamicTable, scan: Scan) -> DataFrame:
-        """A batch DataFrame of a scan's columns; Spark hands its filters to the source itself."""
-        reader = self.spark.read.format("lakelog").options(**table.hints).schema(spark_schema(scan.schema))
+    def scan(self, table: DynamicTable, scan: Scan, condition: str | None = None) -> DataFrame:
+        """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it."""
+        given = {**table.hints} if condition is None else {**table.hints, SCAN_FILTER.key: condition}
+        reader = self.spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema))
         return reader.load(table.path)
 
     def stop(self) -> None:
@@ -102,7 +104,7 @@ class SparkEngine:
             columns = None if source.columns is None else tuple(c for c in source.columns if c != ROW_KIND_COLUMN)
             schema = spark_schema(LogScan(table, columns).schema)
             return self.spark.readStream.format("lakelog").options(**table.hints).schema(schema).load(table.path)
-        return self.scan(table, Scan(table).select(source.columns))
+        return self.scan(table, Scan(table).select(source.columns), source.filter)
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:

@@ -18,8 +18,6 @@ STREAM_SETTINGS: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # Spark hands its filters to a Python source only when asked to
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.pyspark.binaryAsBytes": "true",
 }
 """Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
@@ -58,7 +56,6 @@ def register(spark: SparkSession, warehouse: str) -> None:
     # a class made here is pickled by value, so that the workers see the defaults
     named = type("LakelogDataSource", (LakelogDataSource,), {"defaults": defaults, "__module__": "__main__"})
     spark.dataSource.register(named)
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def is_spread(spark: SparkSession) -> bool:

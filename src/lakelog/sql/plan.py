@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import LakelogError, UnsupportedStatement
-from lakelog.filestore.filter import Predicate
 
 
 @dataclass(frozen=True)
@@ -18,13 +17,14 @@ class Source:
 
     ``columns`` are those that the query names, in the table's order; None means all of them, with the extra
     columns that a read of changes has. ``options`` are canonical read options of the reference's hint.
+    ``filter`` is a condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has it.
     """
 
     view: str
     table: Identifier
     columns: tuple[str, ...] | None
     options: dict[str, str]
-    filter: Predicate | None = None
+    filter: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.columns import ColumnUse
+from lakelog.sql.conditions import pushed_condition
 from lakelog.sql.context import DEFAULT_DATABASE, Context
 from lakelog.sql.cursor import Name
 from lakelog.sql.plan import QueryPlan, Source
@@ -53,7 +54,10 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     for read, columns in zip(reads, needed, strict=True):
         options = {key: value for hint in read.hints for key, value in hint.options.items()}
         view = session.new_view()
-        sources.append(Source(view, read.table, columns, session.tables.canonical_options(options, "read")))
+        canonical = session.tables.canonical_options(options, "read")
+        node = read.reference.node
+        condition = None if node is None else pushed_condition(node, read.schema)
+        sources.append(Source(view, read.table, columns, canonical, condition))
         edits += _edits(query, read, view)
     edits += _column_edits(session, query, reads)
     text = _apply(source, edits)

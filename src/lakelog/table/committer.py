@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from lakelog.errors import InvalidRequest
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
@@ -69,14 +68,17 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the decision,
-        None when the epoch is sealed already. Raises InvalidRequest when the checkpoint belongs to another table.
+        None when the epoch is sealed already. Raises Unavailable, CommitUnknown.
         """
         with self.lock:
             # 1 already decided?
-            state = state_at(self.table.store, self.table.store.latest_snapshot()) if self._stale(epoch) else None
-            if state is not None and epoch <= state.sealed_epoch(self.writer):
-                return None
-            record = self.table.staged.read(self.writer, epoch) if state is not None else None
+            record = None
+            if self._stale(epoch):
+                sealed = state_at(self.table.store, self.table.store.latest_snapshot()).writers.get(self.writer)
+                if sealed is not None and epoch <= sealed.epoch:
+                    self._heal_behind(sealed)
+                    return None
+                record = self.table.staged.read(self.writer, epoch)
             # 2 decide
             if record is None:
                 position = self._position(epoch)
@@ -125,17 +127,16 @@ class Committer:
         state = state_at(self.table.store, self.table.store.latest_snapshot())
         sealed = state.writers.get(self.writer)
         records = self.table.staged.records(self.writer, after=-1 if sealed is None else sealed.epoch)
-        if sealed is None and not records and epoch > 0 and not self.once:
-            raise InvalidRequest(
-                f"the checkpoint is at epoch {epoch}, but table {self.table.name} has never been written by this query "
-                f"({self.writer}): it is the checkpoint of another table (or the table was made anew). "
-                f"Use a new checkpointLocation, or write to the table that the checkpoint belongs to."
-            )
         if records:
             return _Position(records[-1].epoch, dict(records[-1].since))
         if sealed is not None:
             return _Position(sealed.epoch, dict(sealed.verified))
         return _Position(-1, register_writer(self.table, self.writer) if self.table.emits_log else {})
+
+    def _heal_behind(self, sealed: WriterState) -> None:
+        """Takes back what a replay of a sealed epoch has appended before it was told so."""
+        if self.table.emits_log and self.table.log is not None:
+            self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None

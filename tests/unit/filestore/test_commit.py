@@ -1,0 +1,363 @@
+"""Commits: once, in order, all or nothing, whoever else commits and wherever it breaks."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.store import FileStore
+from lakelog.io.file_io import FileIO
+from lakelog.io.local import LocalFileIO
+from lakelog.io.memory import MemoryFileIO
+from lakelog.io.names import new_uuid
+from lakelog.spec.data_file import BucketFiles
+from lakelog.spec.manifest import ADD
+from lakelog.spec.snapshot import Snapshot
+
+I, D = 0, 3  # noqa: E741 - row kinds
+PLACE = (b"\x00" * 12, 0)
+
+
+class Crash(Exception):
+    """The process is gone; no code of ours catches this."""
+
+
+class FailingIO(MemoryFileIO):
+    """Files in memory whose changing calls are counted; one of them fails, before or after it took effect."""
+
+    def __init__(self, name: str, fail_at: int = -1, after: bool = False, error: type[Exception] = Crash) -> None:
+        super().__init__(name)
+        self.calls, self.fail_at, self.after, self.error = 0, fail_at, after, error
+
+    def _call(self, name: str, *args: Any) -> Any:
+        self.calls += 1
+        if self.calls - 1 == self.fail_at and not self.after:
+            raise self.error(name)
+        result = getattr(super(), name)(*args)
+        if self.calls - 1 == self.fail_at:
+            raise self.error(name)
+        return result
+
+    def write(self, path: str, data: bytes) -> None:
+        self._call("write", path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        return bool(self._call("create", path, data))
+
+    def delete(self, path: str) -> None:
+        self._call("delete", path)
+
+
+def over(store: FileStore, io: FileIO) -> FileStore:
+    return FileStore(io, store.table_path, store.schema)
+
+
+def test_snapshots_count_from_one_and_carry_what_was_given(make_table) -> None:
+    table = make_table()
+    one = table.insert((I, 1, "a", 1.0), user="me", identifier=4, properties={"a": "b"}, watermark=7)
+    two = table.insert((I, 2, "b", 2.0), (D, 1, "a", 1.0), watermark=3)
+    assert (one.id, one.commit_user, one.commit_identifier, one.commit_kind) == (1, "me", 4, "APPEND")
+    assert (dict(one.properties), one.watermark, one.next_row_id) == ({"a": "b"}, 7, 0)
+    assert (two.id, two.properties, two.watermark) == (2, None, 7)
+    assert (one.total_record_count, two.delta_record_count, two.total_record_count) == (1, 2, 3)
+    assert table.store.snapshots.io.read("/t/snapshot/LATEST") == b"2"
+    assert table.store.snapshots.io.read("/t/snapshot/EARLIEST") == b"1"
+
+
+def test_the_same_commit_again_gives_its_first_snapshot(make_table) -> None:
+    table = make_table()
+    files = table.staged((I, 1, "a", 1.0))
+    request = CommitRequest("me", 1, "APPEND", files)
+    first = table.store.commit(request)
+    table.insert((I, 2, "b", 2.0))
+    assert table.store.commit(request) == first
+    assert table.ids() == [1, 2]
+
+
+def test_an_empty_commit_is_refused_unless_it_is_wanted(make_table) -> None:
+    store = make_table().store
+    with pytest.raises(InvalidRequest, match="commit 1 of user me has no files"):
+        store.commit(CommitRequest("me", 1, "APPEND"))
+    with pytest.raises(InvalidRequest, match="unknown commit kind 'UPSERT'"):
+        store.commit(CommitRequest("me", 1, "UPSERT", allow_empty=True))
+    assert store.commit(CommitRequest("me", 1, "APPEND", allow_empty=True)).total_record_count == 0
+
+
+def test_changelog_files_are_refused(make_table) -> None:
+    table = make_table()
+    (files,) = table.staged((I, 1, "a", 1.0))
+    with pytest.raises(UnsupportedFeature, match="changelog"):
+        table.store.commit(
+            CommitRequest("me", 1, "APPEND", (BucketFiles(*PLACE, 1, changelog_files=files.new_files),))
+        )
+
+
+def test_properties_are_prepared_from_the_snapshot_they_follow(make_table) -> None:
+    table = make_table()
+    rounds: list[int] = []
+
+    def prepare(latest: Snapshot | None) -> dict[str, str]:
+        rounds.append(latest.id if latest else 0)
+        if len(rounds) == 1:
+            table.insert((I, 9, "other", 0.0))  # somebody else is faster
+        return {"follows": str(rounds[-1])}
+
+    made = table.insert((I, 1, "a", 1.0), prepare=prepare, properties={"kept": "yes"})
+    assert rounds == [0, 1]
+    assert dict(made.properties) == {"kept": "yes", "follows": "1"}
+
+
+def test_a_commit_that_is_given_up_in_prepare_leaves_nothing(make_table) -> None:
+    table = make_table()
+
+    def prepare(latest: Snapshot | None) -> dict[str, str]:
+        raise KeyError("sealed elsewhere")
+
+    with pytest.raises(KeyError):
+        table.insert((I, 1, "a", 1.0), prepare=prepare)
+    assert table.store.latest_snapshot() is None
+
+
+def test_rows_of_the_later_commit_win_even_if_they_were_numbered_first(make_table) -> None:
+    table = make_table()
+    first = table.staged((I, 1, "early", 1.0), (I, 2, "early", 1.0))
+    second = table.staged((I, 1, "late", 2.0))
+    assert first[0].new_files[0].min_sequence_number == second[0].new_files[0].min_sequence_number == 0
+    table.store.commit(CommitRequest("b", 1, "APPEND", second))
+    table.store.commit(CommitRequest("a", 1, "APPEND", first))
+    assert [row["name"] for row in table.read()] == ["early", "early"]
+    (split,) = table.store.plan()
+    assert sorted((f.min_sequence_number, f.max_sequence_number) for f in split.files) == [(0, 0), (1, 2)]
+
+
+def test_a_file_that_is_gone_cannot_be_deleted(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0))
+    (live,) = [s.files[0] for s in table.store.plan()]
+    replace = (BucketFiles(*PLACE, 1, deleted_files=(live,)),)
+    table.store.commit(CommitRequest("a", 1, "COMPACT", replace))
+    with pytest.raises(CommitConflict, match="was replaced by another commit"):
+        table.store.commit(CommitRequest("b", 1, "COMPACT", replace))
+    assert table.store.latest_snapshot().id == 2
+
+
+def test_two_compactions_of_one_bucket_cannot_both_commit(make_table) -> None:
+    table = make_table()
+    for name in ("a", "b"):
+        table.insert((I, 1, name, 1.0), (I, 2, name, 1.0))
+    one = table.store.run_compaction(*PLACE, full=True)
+    two = table.store.run_compaction(*PLACE, full=True)
+    table.store.commit(CommitRequest("a", 1, "COMPACT", (one,)))
+    with pytest.raises(CommitConflict):
+        table.store.commit(CommitRequest("b", 1, "COMPACT", (two,)))
+    overlap = BucketFiles(*PLACE, 1, new_files=two.new_files)
+    with pytest.raises(CommitConflict, match="overlap on level 5"):
+        table.store.commit(CommitRequest("c", 1, "COMPACT", (overlap,)))
+    assert table.ids() == [1, 2]
+
+
+def test_another_number_of_buckets_is_a_conflict_but_for_an_overwrite(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0))
+    (files,) = table.staged((I, 2, "b", 1.0))
+    wrong = BucketFiles(*PLACE, 4, new_files=files.new_files)
+    with pytest.raises(CommitConflict, match="1 buckets and the commit was made for 4"):
+        table.store.commit(CommitRequest("a", 1, "APPEND", (wrong,)))
+    live = table.store.plan()[0].files
+    overwrite = (BucketFiles(*PLACE, 1, deleted_files=live), wrong)
+    table.store.commit(CommitRequest("a", 1, "OVERWRITE", overwrite))
+    assert table.ids() == [2]
+
+
+def test_a_commit_gives_up_after_its_retries(make_table) -> None:
+    table = make_table(commit_max_retries="2", commit_min_retry_wait="0 ms", commit_max_retry_wait="0 ms")
+    rounds: list[int] = []
+
+    def prepare(latest: Snapshot | None) -> dict[str, str]:
+        rounds.append(0)
+        table.insert((I, 9, "other", 0.0))
+        return {}
+
+    with pytest.raises(CommitConflict, match="lost against other commits 3 times"):
+        table.insert((I, 1, "a", 1.0), prepare=prepare)
+    assert len(rounds) == 3
+    manifests = {status.path.rpartition("/")[2] for status in table.store.io.list("/t/manifest")}
+    live = {
+        name
+        for snapshot in table.store.snapshots.backwards()
+        for name in (
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            *(m.file_name for m in table.store.manifests.manifests_of(snapshot)),
+        )
+    }
+    assert manifests == live  # lost rounds leave no manifests behind
+
+
+def changing_calls_of_a_commit(make_table) -> int:  # type: ignore[no-untyped-def]
+    name = new_uuid()
+    table = make_table(io=MemoryFileIO(name))
+    table.insert((I, 1, "a", 1.0))
+    files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
+    io = FailingIO(name)
+    over(table.store, io).commit(CommitRequest("me", 1, "APPEND", files))
+    return io.calls
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_crash_at_any_call_leaves_the_table_as_before_or_as_after(make_table, after) -> None:
+    calls = changing_calls_of_a_commit(make_table)
+    assert calls >= 5
+    outcomes = []
+    for fail_at in range(calls):
+        name = new_uuid()
+        table = make_table(io=MemoryFileIO(name))
+        table.insert((I, 1, "a", 1.0))
+        files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
+        request = CommitRequest("me", 1, "APPEND", files)
+        with pytest.raises(Crash):
+            over(table.store, FailingIO(name, fail_at, after)).commit(request)
+        assert table.ids() in ([1], [2])
+        outcomes.append(table.ids())
+        # the next process tries the same commit again: it is there once
+        table.store.commit(request)
+        assert table.ids() == [2]
+        assert table.store.latest_snapshot().id == 2
+    assert [2] in outcomes and [1] in outcomes
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["not created", "created"])
+def test_a_lost_answer_is_asked_again(make_table, after) -> None:
+    calls = changing_calls_of_a_commit(make_table)
+    unknown = 0
+    for fail_at in range(calls):
+        name = new_uuid()
+        table = make_table(io=MemoryFileIO(name))
+        table.insert((I, 1, "a", 1.0))
+        files = table.staged((I, 2, "b", 2.0), (D, 1, "a", 1.0))
+        io = FailingIO(name, fail_at, after, CommitUnknown)
+        try:
+            snapshot = over(table.store, io).commit(CommitRequest("me", 1, "APPEND", files))
+        except CommitUnknown:
+            unknown += 1  # a manifest: nothing was visible yet
+            assert table.ids() == [1]
+        else:
+            assert snapshot.id == table.store.latest_snapshot().id == 2
+            assert table.ids() == [2]
+    assert unknown < calls
+
+
+class NeverSure(MemoryFileIO):
+    def create(self, path: str, data: bytes) -> bool:
+        raise CommitUnknown(path)
+
+
+def test_an_outcome_that_nobody_knows_is_said_and_keeps_its_manifests(make_table) -> None:
+    name = new_uuid()
+    table = make_table(io=MemoryFileIO(name))
+    files = table.staged((I, 1, "a", 1.0))
+    with pytest.raises(CommitUnknown):
+        over(table.store, NeverSure(name)).commit(CommitRequest("me", 1, "APPEND", files))
+    assert len(table.store.io.list("/t/manifest")) == 3
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
+def test_threads_that_commit_at_once_lose_no_row_and_no_number(make_table, tmp_path: Path, keyed: bool) -> None:
+    table = make_table(
+        primary_keys=("id",) if keyed else (),
+        io=LocalFileIO(),
+        path=str(tmp_path / "t"),
+        commit_max_retries="200",
+        commit_min_retry_wait="1 ms",
+        commit_max_retry_wait="4 ms",
+    )
+    threads, commits = 4, 20
+    failures: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            store = FileStore(LocalFileIO(), table.store.table_path, table.store.schema)
+            for n in range(commits):
+                rows = ((I, thread * commits + n, str(thread), 0.0), (I, -1, str(thread), 0.0))
+                files = table.staged(*rows, store=store)
+                store.commit(CommitRequest(f"user-{thread}", n, "APPEND", files))
+        except BaseException as failure:
+            failures.append(failure)
+
+    workers = [threading.Thread(target=work, args=(t,)) for t in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    store = table.store
+    assert sorted(store.snapshots.ids()) == list(range(1, threads * commits + 1))
+    shared = [-1] if keyed else [-1] * threads * commits
+    assert sorted(row["id"] for row in table.read()) == sorted([*range(threads * commits), *shared])
+    if keyed:
+        last = store.latest_snapshot()
+        assert [r["name"] for r in table.read() if r["id"] == -1] == [last.commit_user.removeprefix("user-")]
+        ranges = sorted((e.file.min_sequence_number, e.file.max_sequence_number) for e in store.live_entries(last))
+        assert all(one[1] < other[0] for one, other in zip(ranges, ranges[1:], strict=False))
+
+
+def test_a_hint_that_is_old_or_wrong_hides_no_snapshot(make_table) -> None:
+    table = make_table()
+    for n in range(3):
+        table.insert((I, n, "a", 1.0))
+    io = table.store.io
+    for hint in (b"1", b"77", b"x", b""):
+        io.write("/t/snapshot/LATEST", hint)
+        assert table.store.latest_snapshot().id == 3
+    io.delete("/t/snapshot/LATEST")
+    io.delete("/t/snapshot/EARLIEST")
+    assert (table.store.latest_snapshot().id, table.store.earliest_snapshot_id()) == (3, 1)
+    io.delete("/t/snapshot/snapshot-1")
+    assert table.store.earliest_snapshot_id() == 2
+    assert [s.id for s in table.store.snapshots.backwards()] == [3, 2]
+    with pytest.raises(NotFound):
+        table.store.snapshot(1)
+
+
+def test_commits_are_found_by_user_and_identifier(make_table) -> None:
+    table = make_table()
+    for n in range(4):
+        table.insert((I, n, "a", 1.0), user="ab"[n % 2], identifier=n)
+    find = table.store.snapshots.find
+    assert find("a", 2).id == 3
+    assert find("b", 1, "APPEND").id == 2
+    assert find("b", 1, "COMPACT") is None
+    assert find("b", 2) is None
+    assert find("a", 0, after=1) is None
+
+
+def test_small_manifests_are_joined_and_deleted_files_forgotten(make_table) -> None:
+    table = make_table(manifest_merge_min_count="5")
+    for n in range(23):
+        table.insert((I, n % 3, str(n), float(n)))
+        if n % 6 == 5:
+            assert table.store.compact(*PLACE, full=True) is not None
+    latest = table.store.latest_snapshot()
+    manifests = table.store.manifests.manifests_of(latest)
+    assert len(manifests) <= 6
+    entries = [e for m in manifests for e in table.store.manifests.read(m.file_name)]
+    assert sum(e.kind == ADD for e in entries) < 15
+    assert [row["name"] for row in table.read()] == ["21", "22", "20"]
+    assert table.store.snapshots.get(10).total_record_count is not None
+
+
+def test_changed_manifests_above_the_threshold_are_rewritten_to_what_is_alive(make_table) -> None:
+    table = make_table(manifest_full_compaction_threshold_size="1 b")
+    for n in range(6):
+        table.insert((I, n, str(n), float(n)))
+    table.store.compact(*PLACE, full=True)
+    latest = table.insert((I, 9, "9", 9.0))
+    base = table.store.manifests.read_list(latest.base_manifest_list)
+    assert sum(m.num_added_files for m in base) == 1
+    assert sum(m.num_deleted_files for m in base) == 0
+    assert table.ids() == [*range(6), 9]

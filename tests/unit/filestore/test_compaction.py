@@ -1,0 +1,163 @@
+"""Compaction: what is picked, what comes out, that no row changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lakelog.errors import CommitConflict
+from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.compaction import pick_runs, pick_small_files
+from lakelog.filestore.compactor import pick_compaction
+from lakelog.filestore.levels import SortedRun, has_deletes
+from lakelog.options.option import Options
+from lakelog.spec.data_file import BucketFiles, DataFileMeta
+
+I, U, D = 0, 2, 3  # noqa: E741 - row kinds
+PLACE = (b"\x00" * 12, 0)
+
+
+def runs(*sizes: tuple[int, int]) -> list[SortedRun]:
+    return [SortedRun(level, (DataFileMeta(f"f{at}", size, 1),)) for at, (level, size) in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], None),
+        ([(0, 1)] * 4, None),
+        # the newer runs are more than twice the oldest: all to the top
+        ([(0, 10), (0, 10), (0, 10), (0, 10), (5, 10)], (5, 5)),
+        ([(0, 10)] * 5, (5, 5)),
+        # runs of like size, the large ones stay
+        ([(0, 10), (0, 10), (0, 10), (4, 500), (5, 9000)], (3, 3)),
+        # nothing of like size: the newest two, and on to the first run above level 0
+        ([(0, 1), (0, 10), (0, 100), (4, 1000), (5, 90000)], (4, 4)),
+        ([(0, 1), (3, 10), (4, 200), (4, 1000), (5, 90000)], (2, 3)),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_universal_compaction_picks(given, expected) -> None:
+    assert pick_runs(runs(*given), Options()) == expected
+
+
+def test_a_full_compaction_takes_all_until_one_clean_run_is_left() -> None:
+    assert pick_runs(runs((0, 1), (5, 100)), Options(), full=True) == (2, 5)
+    clean = SortedRun(5, (DataFileMeta("f", 1, 1, delete_row_count=0),))
+    assert pick_runs([clean], Options(), full=True) is None
+    assert pick_runs([SortedRun(5, (DataFileMeta("f", 1, 1, delete_row_count=2),))], Options(), full=True) == (1, 5)
+    assert pick_runs(runs((0, 1)), Options({"num-levels": "3"}), full=True) == (1, 2)
+
+
+def test_small_neighbours_of_an_append_table_are_picked() -> None:
+    def files(*sizes: int) -> list[DataFileMeta]:
+        return [DataFileMeta(f"f{at}", size, 1) for at, size in enumerate(sizes)]
+
+    def names(picked: tuple[DataFileMeta, ...]) -> str:
+        return "".join(f.file_name[1:] for f in picked)
+
+    assert names(pick_small_files(files(1, 1, 1, 1), 100, 5)) == ""
+    assert names(pick_small_files(files(90, 1, 1, 1, 1, 1, 90, 1), 100, 5)) == "12345"
+    assert names(pick_small_files(files(1, 1, 90, 1, 1, 1, 1, 1), 100, 5)) == "34567"
+    assert names(pick_small_files(files(1, 1), 100, 5, full=True)) == "01"
+    assert names(pick_small_files(files(1), 100, 5, full=True)) == ""
+    assert names(pick_small_files(files(*[50] * 6), 100, 2)) == "01"
+
+
+def test_a_full_compaction_changes_no_row_and_drops_deletes(make_table) -> None:
+    table = make_table()
+    table.insert(*((I, i, "a", float(i)) for i in range(20)))
+    table.insert(*((U, i, "b", float(i)) for i in range(5, 10)), *((D, i, "a", 0.0) for i in range(10, 15)))
+    before = table.read()
+    snapshot = table.store.compact(*PLACE, full=True, properties={"kept": "yes"})
+    assert (snapshot.commit_kind, snapshot.total_record_count) == ("COMPACT", 15)
+    assert dict(snapshot.properties) == {"kept": "yes"}
+    (split,) = table.store.plan()
+    assert (split.needs_merge, [f.level for f in split.files]) == (False, [5])
+    assert not has_deletes(split.files[0])
+    assert split.files[0].file_source == 1
+    assert table.read() == before
+    assert table.store.compact(*PLACE, full=True) is None
+    assert table.store.max_sequence_numbers(snapshot, {PLACE}) == {PLACE: 24}
+
+
+def test_deletes_stay_as_long_as_older_rows_are_below(make_table) -> None:
+    table = make_table(num_sorted_run_compaction_trigger="2")
+    table.insert(*((I, i, "a" * 50, float(i)) for i in range(2000)))
+    table.store.compact(*PLACE, full=True)
+    table.insert((D, 1, "", 0.0), (I, 5000, "", 0.0))
+    table.insert((D, 2, "", 0.0), (I, 5001, "", 0.0))
+    changed = table.store.run_compaction(*PLACE)
+    assert {f.level for f in changed.new_files} == {1}
+    assert sum(f.delete_row_count for f in changed.new_files) == 2
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    assert table.ids() == [0, *range(3, 2000), 5000, 5001]
+
+
+def test_compactions_keep_the_number_of_runs_below_the_trigger(make_table) -> None:
+    table = make_table()
+    for n in range(30):
+        table.insert((I, n, str(n), 0.0), (U, n // 2, f"u{n}", 0.0))
+        for partition, bucket in table.store.buckets_to_compact():
+            table.store.compact(partition, bucket)
+        files = [f for s in table.store.plan() for f in s.files]
+        assert sum(f.level == 0 for f in files) <= 5
+    assert table.ids() == list(range(30))
+    assert table.store.buckets_to_compact() == []
+
+
+def test_a_large_file_that_needs_no_change_only_changes_its_level(make_table) -> None:
+    table = make_table(target_file_size="1 kb")
+    table.insert(*((I, i, f"name {i}", float(i)) for i in range(200)))
+    table.insert(*((I, i, f"name {i}", float(i)) for i in range(300, 310)))
+    names = {f.file_name for s in table.store.plan() for f in s.files}
+    changed = table.store.run_compaction(*PLACE, full=True)
+    assert {f.file_name for f in changed.new_files} == names
+    assert {f.level for f in changed.new_files} == {5}
+    assert {f.level for f in changed.deleted_files} == {0}
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    assert len(table.ids()) == 210
+    assert table.store.compact(*PLACE, full=True) is None
+
+
+def test_small_files_of_an_append_table_become_one_in_order(make_table) -> None:
+    table = make_table(primary_keys=())
+    for n in range(6):
+        table.insert((I, n, str(n), 0.0), (I, n, str(n), 1.0))
+    assert table.store.buckets_to_compact() == [PLACE]
+    snapshot = table.store.compact(*PLACE)
+    (split,) = table.store.plan()
+    (file,) = split.files
+    assert (file.level, file.min_sequence_number, file.max_sequence_number, file.row_count) == (0, 0, 11, 12)
+    assert snapshot.delta_record_count == 0
+    assert [r["id"] for r in table.store.read_table([split]).to_pylist()] == [n for n in range(6) for _ in range(2)]
+    assert table.store.compact(*PLACE, full=True) is None
+
+
+def test_rows_committed_during_a_compaction_stay_the_newest(make_table) -> None:
+    table = make_table()
+    for n in range(3):
+        table.insert((I, 1, f"old {n}", 0.0))
+    changed = table.store.run_compaction(*PLACE, full=True)
+    table.insert((U, 1, "new", 0.0))
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    assert [r["name"] for r in table.read()] == ["new"]
+
+
+def test_a_bucket_without_files_has_nothing_to_compact(make_table) -> None:
+    store = make_table().store
+    assert pick_compaction([], store.schema) is None
+    assert store.compact(*PLACE) is None
+    assert store.buckets_to_compact() == []
+
+
+def test_a_compaction_of_a_dropped_file_is_a_conflict(make_table) -> None:
+    table = make_table()
+    for n in range(2):
+        table.insert((I, 1, str(n), 0.0))
+    changed = table.store.run_compaction(*PLACE, full=True)
+    gone = replace(changed.deleted_files[0], file_name="data-0.parquet")
+    with pytest.raises(CommitConflict):
+        wrong = BucketFiles(*PLACE, 1, changed.new_files, (gone,))
+        table.store.commit(CommitRequest("c", 1, "COMPACT", (wrong,)))

@@ -1,0 +1,138 @@
+"""Data files: what their metas say, and how they read after the schema has changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.filter import Compare, IsNull
+from lakelog.filestore.store import FileStore
+from lakelog.spec.binary_row import decode_row
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.stats import stats_bounds
+from lakelog.spec.types import BIGINT, STRING, AtomicType, DataField
+
+I, U, D = 0, 2, 3  # noqa: E741 - row kinds
+
+
+def test_a_meta_says_counts_numbers_keys_and_bounds(make_table) -> None:
+    table = make_table()
+    rows = ((I, 5, None, 2.5), (D, 2, "x" * 40, -1.0), (I, 9, "b", float("nan")))
+    (file,) = table.staged(*rows)[0].new_files
+    assert (file.row_count, file.delete_row_count, file.level, file.schema_id, file.file_source) == (3, 1, 0, 0, 0)
+    assert (file.min_sequence_number, file.max_sequence_number) == (0, 2)
+    types = tuple(f.type for f in table.store.schema.fields)
+    assert (decode_row(file.min_key, types[:1]), decode_row(file.max_key, types[:1])) == ((2,), (9,))
+    assert stats_bounds(file.key_stats, types[:1], 0) == (2, 9, 0)
+    assert stats_bounds(file.value_stats, types, 0) == (2, 9, 0)
+    low, high, nulls = stats_bounds(file.value_stats, types, 1)
+    assert (low, high, nulls) == ("b", "x" * 15 + "y", 1)
+    low, high, nulls = stats_bounds(file.value_stats, types, 2)
+    assert (low, str(high), nulls) == (-1.0, "nan", 0)
+    assert file.value_stats_cols is None
+
+
+def test_statistics_of_many_batches_are_those_of_all_rows(make_table) -> None:
+    table = make_table(target_file_size="100 kb")
+    rows = 5000
+    writer = table.store.bucket_writer(b"\x00" * 12, 0)
+    names = pa.array([None if i % 5 == 0 else f"{i:05d}" for i in range(rows)])
+    writer.write(pa.table({"id": pa.array(range(rows), pa.int32()), "name": names, "amount": [1.0] * rows}))
+    files = writer.finish()
+    types = tuple(f.type for f in table.store.schema.fields)
+    assert sum(f.row_count for f in files) == rows
+    assert sum(stats_bounds(f.value_stats, types, 1)[2] for f in files) == rows // 5
+    assert stats_bounds(files[0].value_stats, types, 1)[0] == "00001"
+    assert stats_bounds(files[-1].value_stats, types, 1)[1] == "04999"
+
+
+def test_no_statistics_when_the_table_wants_none(make_table) -> None:
+    table = make_table(metadata_stats_mode="none")
+    (file,) = table.staged((I, 1, "a", 1.0))[0].new_files
+    assert file.value_stats.null_counts == ()
+    table.insert((I, 1, "a", 1.0))
+    assert table.ids(Compare("name", "=", "a")) == [1]
+
+
+def test_a_keyed_file_has_key_sequence_kind_and_values_in_this_order(make_table) -> None:
+    table = make_table()
+    (files,) = table.staged((I, 1, "a", 1.0))
+    path = table.store.paths.data_file(files.partition, files.bucket, files.new_files[0])
+    names = pq.read_schema(table.store.io.open_input(path)).names
+    assert names == ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "id", "name", "amount"]
+    appended = make_table(primary_keys=())
+    (files,) = appended.staged((I, 1, "a", 1.0))
+    path = appended.store.paths.data_file(files.partition, files.bucket, files.new_files[0])
+    assert pq.read_schema(appended.store.io.open_input(path)).names == ["id", "name", "amount"]
+
+
+def evolved(store: FileStore, *fields: DataField) -> FileStore:
+    schema = TableSchema(1, fields, 9, store.schema.partition_keys, store.schema.primary_keys, store.schema.options)
+    store.io.write(f"{store.table_path}/schema/schema-1", schema.to_json())
+    return FileStore(store.io, store.table_path, schema)
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
+def test_old_files_read_with_renamed_moved_added_dropped_and_widened_columns(make_table, keyed) -> None:
+    table = make_table(primary_keys=("id",) if keyed else ())
+    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0))
+    id_, name, _ = table.store.schema.fields
+    table.store = evolved(
+        table.store,
+        DataField(7, "amount", BIGINT),  # a new column with the name of a dropped one
+        DataField(name.id, "title", STRING),
+        DataField(id_.id, "id", BIGINT if not keyed else id_.type),
+    )
+    table.insert((I, 30, "new", 3))
+    rows = sorted(table.store.read_table(table.store.plan()).to_pylist(), key=str)
+    # written in the column order of the new schema
+    assert rows == sorted(
+        [
+            {"amount": None, "title": "a", "id": 1},
+            {"amount": None, "title": "b", "id": 2},
+            {"amount": 30, "title": "new", "id": 3},
+        ],
+        key=str,
+    )
+    assert table.ids(Compare("title", "=", "b")) == [2]
+    assert table.ids(IsNull("amount")) == [1, 2]
+    assert table.ids(Compare("amount", ">", 5)) == [3]
+    assert sum(len(s.files) for s in table.store.plan(filter=Compare("amount", ">", 5))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new", "expected"),
+    [
+        ("INT", 7, "BIGINT", 7),
+        ("INT", 7, "DOUBLE", 7.0),
+        ("INT", -7, "STRING", "-7"),
+        ("INT", 7, "DECIMAL(10, 2)", Decimal("7.00")),
+        ("FLOAT", 1.5, "DOUBLE", 1.5),
+        ("DECIMAL(5, 2)", Decimal("1.25"), "DECIMAL(10, 4)", Decimal("1.2500")),
+        ("VARCHAR(5)", "abc", "STRING", "abc"),
+        ("DATE", dt.date(2024, 2, 29), "TIMESTAMP(3)", dt.datetime(2024, 2, 29)),
+        ("TIMESTAMP(3)", dt.datetime(2024, 1, 1, 1), "TIMESTAMP(6)", dt.datetime(2024, 1, 1, 1)),
+    ],
+)
+def test_old_values_take_the_new_type(make_table, old, value, new, expected) -> None:
+    columns = (("id", "INT"), ("v", old))
+    table = make_table(columns=columns)
+    table.insert((I, 1, value), (I, 2, None))
+    wanted = make_table(columns=(("id", "INT"), ("v", new))).store.schema.field("v")
+    store = evolved(table.store, table.store.schema.field("id"), wanted)
+    rows = sorted(store.read_table(store.plan()).to_pylist(), key=str)
+    assert rows == [{"id": 1, "v": expected}, {"id": 2, "v": None}]
+
+
+def test_a_change_of_type_that_is_not_followed_is_named(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0))
+    id_, name, amount = table.store.schema.fields
+    store = evolved(table.store, id_, DataField(name.id, "name", AtomicType("INT")), amount)
+    with pytest.raises(UnsupportedFeature, match="column 'name' was STRING and is INT now"):
+        store.read_table(store.plan())
