@@ -29,7 +29,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
 test-all: test test-more ## test, then everything else: real Kafka, docs, oldest PySpark, other engines

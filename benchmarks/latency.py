@@ -15,7 +15,9 @@ from lakelog import connect
 from lakelog.spark.replay_source import ReplaySource
 
 
-def spark_to_spark(log: str, buckets: int, seconds: float, rate: int = 1_000, warm_up_s: float = 25.0) -> dict[str, Any]:
+def spark_to_spark(
+    log: str, buckets: int, seconds: float, rate: int = 1_000, warm_up_s: float = 25.0
+) -> dict[str, Any]:
     """Rows of ``rate`` a second are written by one streaming query and read by another; ms from due to seen."""
     samples: list[tuple[float, np.ndarray]] = []
 

@@ -28,7 +28,11 @@ def main() -> None:
     parser.add_argument("--json")
     given = parser.parse_args()
     chosen = given.only.split(",")
-    figures: dict[str, Any] = {"cores": os.cpu_count(), "python": platform.python_version(), "pyspark": pyspark.__version__}
+    figures: dict[str, Any] = {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "pyspark": pyspark.__version__,
+    }
     for log in given.log.split(","):
         if "tail" in chosen:
             figures[f"tail {log}"] = writer_to_tail(log)

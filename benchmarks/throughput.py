@@ -33,10 +33,19 @@ def double_write(log: str, rows: int, buckets: int = 4, step: int = 200_000) -> 
         memory = tree_rss_mb()
         writing.stop()
         counted: list[int] = []
-        reader = lake.sql("select id, amount from bench.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */")
+        reader = lake.sql(
+            "select id, amount from bench.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */"
+        )
         started = time.perf_counter()
-        reading = reader.writeStream.foreachBatch(lambda b, _: counted.append(b.count())).trigger(availableNow=True).start()
+        reading = (
+            reader.writeStream.foreachBatch(lambda b, _: counted.append(b.count())).trigger(availableNow=True).start()
+        )
         reading.awaitTermination()
         read_s = time.perf_counter() - started
         assert sum(counted) >= rows
-    return {"write_rows_s": round(write_rate), "read_rows_s": round(sum(counted) / read_s), "rss_mb": memory, "rows": rows}
+    return {
+        "write_rows_s": round(write_rate),
+        "read_rows_s": round(sum(counted) / read_s),
+        "rss_mb": memory,
+        "rows": rows,
+    }

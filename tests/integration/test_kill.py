@@ -40,7 +40,9 @@ def make_changes(path: Path, seed: int) -> dict[int, dict]:
             out.append((key, f"n{value}", value, "+U"))
         state[key] = {"id": key, "name": f"n{value}", "v": value}
     ids, names, values, kinds = zip(*out, strict=True)
-    table = pa.table({"id": pa.array(ids, pa.int64()), "name": names, "v": pa.array(values, pa.int64()), "_row_kind": kinds})
+    table = pa.table(
+        {"id": pa.array(ids, pa.int64()), "name": names, "v": pa.array(values, pa.int64()), "_row_kind": kinds}
+    )
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)
     return state

@@ -73,7 +73,9 @@ def test_select_with_the_log_hint_is_a_consistent_stream(lake, kafka) -> None:
 def test_insert_with_emit_mode_log_fills_the_log_only(lake, kafka) -> None:
     texts = statements(kafka)
     lake.sql(texts["create spark en"])
-    lake.spark.sql("select 1 as id, 'a' as name, timestamp'2024-01-01 00:00:00' as ts").createOrReplaceTempView("sourceTable")
+    lake.spark.sql("select 1 as id, 'a' as name, timestamp'2024-01-01 00:00:00' as ts").createOrReplaceTempView(
+        "sourceTable"
+    )
     lake.sql(texts["insert log"])
     assert lake.table("db.log_table").scan().to_arrow().num_rows == 0, "'log' alone writes no files"
     rows = pa.Table.from_batches(lake.table("db.log_table").tail("earliest", stop="latest"))

@@ -76,7 +76,8 @@ class PaimonJava:
 
     def _values(self, iterator: Any, fields: list[Any]) -> Iterator[tuple]:
         getters = [
-            self._gateway.jvm.org.apache.paimon.data.InternalRow.createFieldGetter(f.type(), i) for i, f in enumerate(fields)
+            self._gateway.jvm.org.apache.paimon.data.InternalRow.createFieldGetter(f.type(), i)
+            for i, f in enumerate(fields)
         ]
         roots = [f.type().getTypeRoot().name() for f in fields]
         while iterator.hasNext():

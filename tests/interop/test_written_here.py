@@ -41,7 +41,9 @@ def batch(first: int, count: int) -> pa.Table:
             "f": pa.array([None if i is None else i / 4 for i in nullable], pa.float32()),
             "d": pa.array([None if i is None else -i / 8 for i in nullable], pa.float64()),
             "c": [None if i is None else f"é-{i}-日本" * (i % 3) for i in nullable],
-            "dec": pa.array([None if i is None else Decimal(f"{i}123456789.1234") for i in nullable], pa.decimal128(20, 4)),
+            "dec": pa.array(
+                [None if i is None else Decimal(f"{i}123456789.1234") for i in nullable], pa.decimal128(20, 4)
+            ),
             "small": pa.array([None if i is None else Decimal(f"-{i}.25") for i in nullable], pa.decimal128(9, 2)),
             "day": [dt.date(2024, 2, 27) + dt.timedelta(days=i % 4) for i in ids],
             "at": pa.array([dt.datetime(2024, 2, 29, 23, 59, 59, i % 1000) for i in ids], pa.timestamp("us")),
@@ -85,7 +87,11 @@ def test_paimon_java_reads_the_same_rows(written, java) -> None:
 def test_pypaimon_reads_the_same_rows(written) -> None:
     script = Path(__file__).with_name("read_with_pypaimon.py")
     done = subprocess.run(
-        [str(PYPAIMON), str(script), written.warehouse, "db.t"], capture_output=True, text=True, check=False, timeout=120
+        [str(PYPAIMON), str(script), written.warehouse, "db.t"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     theirs = sorted(json.loads(line) for line in done.stdout.splitlines())

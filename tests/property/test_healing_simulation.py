@@ -105,7 +105,9 @@ def driver_heals(model: Model, since: int, plan: Planner, zombie: bool = False) 
 
     def lookup(keys: list[bytes]) -> dict[bytes, bytes | None]:
         found = {k: json.loads(k)["id"] for k in keys}
-        return {k: value_of("upsert", (i, None, model.state[i])) if i in model.state else None for k, i in found.items()}
+        return {
+            k: value_of("upsert", (i, None, model.state[i])) if i in model.state else None for k, i in found.items()
+        }
 
     healing = Healing("w", accepted, model.mode, model.keyed, FORM, lookup)
     for _ in range(60):

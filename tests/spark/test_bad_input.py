@@ -30,7 +30,9 @@ def db(lake):
 
 
 def nothing_made(lake) -> bool:
-    return lake.list_tables() == [] and not list(Path(lake.warehouse).rglob("schema-*")) + list(Path(lake.warehouse).rglob("*.sqlite"))
+    return lake.list_tables() == [] and not list(Path(lake.warehouse).rglob("schema-*")) + list(
+        Path(lake.warehouse).rglob("*.sqlite")
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,9 @@ def test_malformed_sql_points_at_its_place(db) -> None:
 def test_a_log_read_of_a_table_without_log_says_what_to_do(db) -> None:
     db.sql("create table db.t (id int) using lakelog")
     with pytest.raises((InvalidRequest, PySparkException), match="log-store.enabled"):
-        db.sql("select * from db.t /*+ OPTIONS('read.mode'='log') */").writeStream.format("noop").start().processAllAvailable()
+        db.sql("select * from db.t /*+ OPTIONS('read.mode'='log') */").writeStream.format(
+            "noop"
+        ).start().processAllAvailable()
 
 
 def test_an_embedded_log_is_refused_on_another_machine(db, monkeypatch) -> None:

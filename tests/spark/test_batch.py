@@ -19,7 +19,10 @@ def test_a_keyed_table_keeps_the_newest_row_of_a_key(lake) -> None:
     lake.sql(LOG_TABLE)
     lake.sql("insert into db.log_table values (1, 'a', timestamp'2024-01-01'), (2, 'b', null)")
     lake.sql("insert into db.log_table values (1, 'c', timestamp'2024-01-02')")
-    assert rows(lake.sql("select id, name, ts from db.log_table")) == [(1, "c", dt.datetime(2024, 1, 2)), (2, "b", None)]
+    assert rows(lake.sql("select id, name, ts from db.log_table")) == [
+        (1, "c", dt.datetime(2024, 1, 2)),
+        (2, "b", None),
+    ]
 
 
 def test_a_join_of_two_tables_and_a_view_reads_right(lake, spark) -> None:
@@ -58,7 +61,9 @@ def test_only_the_needed_columns_are_read(lake) -> None:
 
 def test_a_dataframe_is_written_and_read_by_format(lake, spark) -> None:
     lake.sql("create database db")
-    lake.sql("create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
+    lake.sql(
+        "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '3')"
+    )
     frame = spark.range(100).selectExpr("id", "concat('n', id) as name")
     frame.write.format("lakelog").mode("append").save("db.t")
     back = spark.read.format("lakelog").load("db.t")

@@ -117,7 +117,12 @@ def test_large_micro_batches_of_the_log_are_read_by_tasks(lake, spark, tmp_path)
     with lake.table("db.t").writer() as writer:
         writer.write(pl.DataFrame({"id": range(60_000), "name": ["x"] * 60_000}))
     counted: list[int] = []
-    reader = spark.readStream.format("lakelog").option("read.mode", "log").option("scan.startup.mode", "earliest").load("db.t")
+    reader = (
+        spark.readStream.format("lakelog")
+        .option("read.mode", "log")
+        .option("scan.startup.mode", "earliest")
+        .load("db.t")
+    )
     reading = reader.writeStream.foreachBatch(lambda b, _: counted.append(b.count())).trigger(availableNow=True).start()
     reading.awaitTermination()
     assert sum(counted) == 60_000

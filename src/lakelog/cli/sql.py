@@ -85,6 +85,9 @@ def _print(printer: RowPrinter, result: Any, format_name: str, limit: int | None
     if not isinstance(result, pa.Table):
         # One row more than is shown tells whether there are more.
         result = (result if shown is None else result.limit(shown + 1)).toArrow()
+    if not result.column_names:
+        # What Spark answers to a statement that has nothing to show.
+        return
     printer.print_result([result], shown)
     if limit is None and shown is not None and result.num_rows > shown:
         click.echo(f"the first {shown} rows; --limit shows more", err=True)

@@ -122,5 +122,3 @@ class BucketWriter:
             return pa.Table.from_arrays(arrays, schema=self._target)
         except pa.ArrowInvalid as why:
             raise InvalidSchema(f"rows do not fit the columns of the table: {why}") from None
-
-

@@ -82,7 +82,11 @@ class TableCommit:
                     return done
             seen = 0 if latest is None else latest.id
             # 3
-            changes = self._fit(request, changes, latest)
+            try:
+                changes = self._fit(request, changes, latest)
+            except CommitConflict:
+                self._delete_copies(request, changes)
+                raise
             # 4
             writer = ManifestWriter(self.manifests.io, self.manifests.paths)
             snapshot = self._write_manifests(request, entries_of(changes), latest, writer)
@@ -95,6 +99,7 @@ class TableCommit:
             if timeout is not None and clock.monotonic_s() - started > timeout.total_seconds():
                 break
             self._wait(options, round_)
+        self._delete_copies(request, changes)
         raise CommitConflict(
             f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
             f"other commits {rounds} times: try again, or raise '{COMMIT_MAX_RETRIES.key}'"
@@ -123,12 +128,14 @@ class TableCommit:
         replaced = {e.identifier for e in entries_of(changes)}
         highest = highest_sequences(e for e in live if e.identifier not in replaced)
         fitted = tuple(self.renumbering.above(b, highest.get((b.partition, b.bucket))) for b in changes)
-        given = [f for b in request.files for f in b.new_files]
-        for old, new in zip(changes, fitted, strict=True):
-            if old is not new:
-                # a copy of an earlier round; the files of the request belong to the caller, who may come again
-                self.renumbering.delete(old, but=given)
+        self._delete_copies(request, [old for old, new in zip(changes, fitted, strict=True) if old is not new])
         return fitted
+
+    def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
+        """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""
+        given = [f for b in request.files for f in b.new_files]
+        for change in changes:
+            self.renumbering.delete(change, but=given)
 
     def _write_manifests(
         self, request: CommitRequest, entries: Sequence[ManifestEntry], latest: Snapshot | None, writer: ManifestWriter

@@ -23,9 +23,7 @@ from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
 from lakelog.spec.schema import TableSchema
 
 
-def pick_compaction(
-    entries: Sequence[ManifestEntry], schema: TableSchema, full: bool = False
-) -> CompactionTask | None:
+def pick_compaction(entries: Sequence[ManifestEntry], schema: TableSchema, full: bool = False) -> CompactionTask | None:
     """What to compact in one bucket, given its live files; None when there is nothing to do. Pure."""
     if not entries:
         return None

@@ -16,9 +16,7 @@ from lakelog.spec.snapshot import OVERWRITE
 def entries_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
     """The manifest entries of a commit: deletes before adds."""
     held = list(files)
-    deleted = [
-        ManifestEntry(DELETE, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.deleted_files
-    ]
+    deleted = [ManifestEntry(DELETE, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.deleted_files]
     added = [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.new_files]
     return [*deleted, *added]
 

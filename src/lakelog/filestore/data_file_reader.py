@@ -106,9 +106,7 @@ def same_type(one: DataType, other: DataType) -> bool:
     return one.with_nullable(True) == other.with_nullable(True)
 
 
-def _pushed(
-    filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]
-) -> Predicate | None:
+def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]) -> Predicate | None:
     """The part of a filter that a Parquet reader decides right, with the file's column names."""
     names = {
         field.name: source.name

@@ -39,9 +39,7 @@ def merge_manifests(
     return out + _join(group, manifests, writer)
 
 
-def _join(
-    group: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
-) -> list[ManifestFileMeta]:
+def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter) -> list[ManifestFileMeta]:
     if len(group) < 2:
         return list(group)
     entries = without_pairs(entry for meta in group for entry in manifests.read(meta.file_name))

@@ -225,5 +225,3 @@ class FileStore:
         if snapshot_id is None:
             return self.latest_snapshot()
         return None if snapshot_id == 0 else self.snapshot(snapshot_id)
-
-

@@ -81,7 +81,9 @@ class CatalogTables:
 class LazyEngine:
     """The engine as the SQL session sees it: Spark is started by the first call."""
 
-    def __init__(self, tables: CatalogTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, tables: CatalogTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]
+    ) -> None:
         self._arguments = (tables, warehouse, spark, settings)
         self._owned = spark is None
         self._engine: Any = None
@@ -104,7 +106,9 @@ class LazyEngine:
         result: object = self.started.run_query(plan)
         return result
 
-    def insert(self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]) -> object:
+    def insert(
+        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+    ) -> object:
         """Writes a query's rows on Spark."""
         result: object = self.started.insert(table, plan, columns, options)
         return result
@@ -125,7 +129,11 @@ class Lake:
     """A warehouse with its tables, its SQL, and (when first needed) its Spark session."""
 
     def __init__(
-        self, warehouse: str, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None, catalog: str = "lakelog"
+        self,
+        warehouse: str,
+        spark: SparkSession | None = None,
+        settings: Mapping[str, str] | None = None,
+        catalog: str = "lakelog",
     ) -> None:
         self.warehouse = warehouse
         self._tables = CatalogTables(warehouse)
@@ -158,12 +166,16 @@ class Lake:
         table = self._tables.open(identifier_of(name, self._session.database))
         return Table(table, lambda of, scan, condition: self._engine.started.scan(of, scan, condition))
 
-    def write_stream(self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None) -> Any:
+    def write_stream(
+        self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None
+    ) -> Any:
         """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.
 
         The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it again goes on where it stopped.
         """
-        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "write"))
+        table = self._tables.open(
+            identifier_of(name, self._session.database), canonical_options(options or {}, "write")
+        )
         return self._engine.started.start_stream(table, frame, checkpoint)
 
     def list_tables(self, database: str | None = None) -> list[str]:
@@ -199,4 +211,3 @@ def connect(
     ``settings`` on top of lakelog's. ``warehouse`` is a directory; it is made when the first table is. ``catalog`` names it in SQL.
     """
     return Lake(warehouse, spark, settings, catalog)
-

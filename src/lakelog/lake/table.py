@@ -55,7 +55,10 @@ class Table:
         return dict(self._table.schema.options)
 
     def scan(
-        self, columns: Sequence[str] | None = None, filter: str | Predicate | None = None, snapshot_id: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | Predicate | None = None,
+        snapshot_id: int | None = None,
     ) -> Scan:
         """A batch read of the newest state, or of one snapshot.
 

@@ -160,7 +160,12 @@ class Healing:
 
     def _restore_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
         return [
-            self._about(newest, key, 0, self.format.asserting(wanted, None if wanted is not None else self.format.images(newest.value)[1]))
+            self._about(
+                newest,
+                key,
+                0,
+                self.format.asserting(wanted, None if wanted is not None else self.format.images(newest.value)[1]),
+            )
             for key, newest, wanted in self._wrong_keys(entries, own)
         ]
 

@@ -37,7 +37,11 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 def _has_odd_floats(rows: pa.RecordBatch) -> bool:
     for column, field in zip(rows.columns, rows.schema, strict=True):
-        if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column)).as_py() and column.null_count < len(column):
+        if (
+            pa.types.is_floating(field.type)
+            and not pc.all(pc.is_finite(column)).as_py()
+            and column.null_count < len(column)
+        ):
             return True
     return False
 
@@ -105,10 +109,16 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_date(kind):
         return pc.cast(pc.strptime(column, "%Y-%m-%d", "s"), kind)
     if pa.types.is_time(kind):
-        return pc.cast(column, kind)
+        return _times(column, kind)
     if pa.types.is_nested(kind):
         return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
     return pc.cast(column, kind)
+
+
+def _times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
+    """Times of day from text, by way of a day: Arrow reads no bare times."""
+    whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, " ")
+    return pc.cast(pc.cast(whole, pa.timestamp(kind.unit)), kind)
 
 
 def restored(value: Any, kind: pa.DataType) -> Any:
@@ -131,7 +141,7 @@ def restored(value: Any, kind: pa.DataType) -> Any:
         scalar = pa.scalar(text)
         if pa.types.is_timestamp(kind) and kind.tz is not None:
             return pc.cast(pc.cast(scalar, pa.timestamp(kind.unit)), pa.int64()).as_py()
-        return pc.cast(scalar, kind).as_py()
+        return (_times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
     return value
 
 

@@ -141,4 +141,3 @@ def _packed(parts: Sequence[Part]) -> Numbers | None:
         out *= span
         out += part - low
     return out
-

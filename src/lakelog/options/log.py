@@ -12,7 +12,12 @@ PROPERTIES_PREFIX: Final = "properties."
 """Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
 
 LOG_ENABLED: Final = Option(
-    "log-store.enabled", bool, False, "Whether the table has a log store.", aliases=("log-store.enable",), immutable=True
+    "log-store.enabled",
+    bool,
+    False,
+    "Whether the table has a log store.",
+    aliases=("log-store.enable",),
+    immutable=True,
 )
 LOG_TYPE: Final = Option(
     "log-store.type",

@@ -80,9 +80,7 @@ class Option(Generic[T]):
         try:
             value = _parse(self.kind, str(text).strip())
         except ValueError as why:
-            raise InvalidOption(
-                f"option '{self.key}' = '{text}' is not a valid {self.kind.__name__}: {why}"
-            ) from None
+            raise InvalidOption(f"option '{self.key}' = '{text}' is not a valid {self.kind.__name__}: {why}") from None
         if self.choices and value not in self.choices:
             raise InvalidOption(f"option '{self.key}' = '{text}' must be one of: {', '.join(self.choices)}")
         return value  # type: ignore[no-any-return]

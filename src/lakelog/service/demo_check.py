@@ -55,7 +55,9 @@ def fold_log(table: Table) -> tuple[pl.DataFrame, int]:
     for chunk in table.log_records():
         with_value = chunk.filter(pc.is_valid(chunk.column("value")))
         records += with_value.num_rows
-        text = pa.table({"key": with_value["key"].cast(pa.large_string()), "value": with_value["value"].cast(pa.large_string())})
+        text = pa.table(
+            {"key": with_value["key"].cast(pa.large_string()), "value": with_value["value"].cast(pa.large_string())}
+        )
         new = pl.from_arrow(text)
         assert isinstance(new, pl.DataFrame)
         state = pl.concat([state, new]).unique("key", keep="last", maintain_order=True)
@@ -65,7 +67,9 @@ def fold_log(table: Table) -> tuple[pl.DataFrame, int]:
 
 def _decode(state: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     texts = pl.Struct({name: _json_type(kind) for name, kind in schema.items()})
-    rows = state.select(pl.col("value").str.json_decode(pl.Struct({"after": texts})).struct.field("after")).unnest("after")
+    rows = state.select(pl.col("value").str.json_decode(pl.Struct({"after": texts})).struct.field("after")).unnest(
+        "after"
+    )
     return rows.select(_parsed(name, kind) for name, kind in schema.items())
 
 

@@ -70,7 +70,9 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path) -> None:
         settings = utils.buildIvySettings(none, some(home), True, quiet)
         convert = getattr(getattr(jvm.scala.jdk, "CollectionConverters$"), "MODULE$")
         nothing = convert.ListHasAsScala(jvm.java.util.ArrayList()).asScala().toSeq()
-        found = utils.resolveMavenCoordinates(",".join(coordinates), settings, none, True, nothing, False, quiet).iterator()
+        found = utils.resolveMavenCoordinates(
+            ",".join(coordinates), settings, none, True, nothing, False, quiet
+        ).iterator()
         paths = []
         while found.hasNext():
             paths.append(Path(found.next()))

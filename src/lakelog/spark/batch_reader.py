@@ -50,4 +50,3 @@ class LakelogReader(DataSourceReader):
         if isinstance(partition, SplitPartition):
             for batch in self._scan.read(partition.split):
                 yield fit(batch, self._target)
-

@@ -70,4 +70,3 @@ class LakelogDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
         return LakelogStreamWriter(self._table("write"), arrow_for_spark(schema), overwrite)
-

@@ -73,7 +73,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         if all(end[b] <= begin[b] for b in begin):
             return start
         if sum(end[b] - begin[b] for b in begin) <= _PREFETCH_RECORDS:
-            batches = [fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, begin[bucket], end[bucket])]
+            batches = [
+                fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, begin[bucket], end[bucket])
+            ]
             batches = [b for b in batches if b.num_rows]
             if not batches and self._stop_at is None:
                 self._idle = (begin, end)  # control records only: not worth a micro-batch
@@ -123,7 +125,10 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         total = sum(new[b] - begin[b] for b in begin)
         if total <= self._limit:
             return new
-        return {b: begin[b] + max(1, (new[b] - begin[b]) * self._limit // total) if new[b] > begin[b] else begin[b] for b in begin}
+        return {
+            b: begin[b] + max(1, (new[b] - begin[b]) * self._limit // total) if new[b] > begin[b] else begin[b]
+            for b in begin
+        }
 
     def _to_json(self, offsets: Offsets) -> dict[str, object]:
         return {"log": self._scan.location.log_id, "offsets": {str(b): o for b, o in sorted(offsets.items())}}

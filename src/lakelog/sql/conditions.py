@@ -15,7 +15,18 @@ from lakelog.spec.types import AtomicType, DataType
 from lakelog.sql.filter_text import parse_filter
 
 _SIMPLE = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
-_PARTS = (exp.And, exp.Or, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Cast, exp.DataType, exp.Boolean)
+_PARTS = (
+    exp.And,
+    exp.Or,
+    exp.Paren,
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Neg,
+    exp.Cast,
+    exp.DataType,
+    exp.Boolean,
+)
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
 _TEXTS = frozenset({"VARCHAR", "CHAR"})
 

@@ -17,7 +17,9 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options, kept_log_options, planned_log
 
 
-def create_table(catalog: Catalog, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+def create_table(
+    catalog: Catalog, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False
+) -> TableLocation:
     """Makes a table, its log first: a table without its log is never seen.
 
     1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if absent; lost → drop the log
@@ -47,7 +49,9 @@ def create_table(catalog: Catalog, identifier: Identifier, schema: TableSchema, 
     log = system.create(wanted)
     # 3
     try:
-        return catalog.create_table(identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False)
+        return catalog.create_table(
+            identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
+        )
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours

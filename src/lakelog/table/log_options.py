@@ -67,7 +67,9 @@ def _location(options: Options, system: str, address: str, topic: str, buckets: 
         retention_ms=None if retention is None else round(retention.total_seconds() * 1000),
         log_id=options.get(_LOG_ID, ""),
         machine=options.get(_LOG_MACHINE, ""),
-        properties={k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)},
+        properties={
+            k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)
+        },
     )
 
 

@@ -30,7 +30,9 @@ def compact_where_needed(table: DynamicTable, full: bool = False) -> Snapshot | 
         return None
     user = f"compact-{new_uuid()}"
     try:
-        return store.commit(CommitRequest(user, 0, "COMPACT", tuple(made), prepare=lambda s: carried_state(table, s)))
+        return store.commit(
+            CommitRequest(user, 0, "COMPACT", tuple(made), prepare=lambda s: carried_state(table, s), first_try=True)
+        )
     except CommitConflict as lost:
         _LOG.info("compaction of %s lost against another commit: %s", table.name, lost)
         return None

@@ -64,7 +64,7 @@ class Scan:
             for place, runs in sequence_runs(records, highest).items()
         }
         return list(
-            store.plan(snapshot_id=None if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra)
+            store.plan(snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra)
         )
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:

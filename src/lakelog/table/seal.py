@@ -75,13 +75,11 @@ def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sea
         return state.with_writer(writer, sealed).without_old(table.staged).to_properties()
 
     return table.store.commit(
-        CommitRequest(writer, sealed.epoch, "APPEND", files, prepare=properties, allow_empty=True)
+        CommitRequest(writer, sealed.epoch, "APPEND", files, prepare=properties, allow_empty=True, first_try=True)
     )
 
 
-def _level0_files(
-    table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None
-) -> tuple[BucketFiles, ...]:
+def _level0_files(table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None) -> tuple[BucketFiles, ...]:
     highest = table.store.max_sequence_numbers(latest, places_of(records))
     out = []
     for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):

@@ -101,9 +101,7 @@ class TaskWriter:
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._records[bucket])
             for bucket in sorted(self._firsts)
         )
-        return AttemptResult(
-            self._writer, self._epoch, self._attempt, appends, tuple(self._runs), self._row_count
-        )
+        return AttemptResult(self._writer, self._epoch, self._attempt, appends, tuple(self._runs), self._row_count)
 
     def close(self) -> None:
         """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it."""
@@ -112,9 +110,7 @@ class TaskWriter:
             with contextlib.suppress(LakelogError):
                 self._log.flush()
 
-    def _by_bucket(
-        self, rows: pa.RecordBatch, kinds: np.ndarray
-    ) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray]]:
+    def _by_bucket(self, rows: pa.RecordBatch, kinds: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray]]:
         if self._table.schema.num_buckets <= 1:
             yield 0, rows, kinds
             return

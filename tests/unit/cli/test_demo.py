@@ -86,11 +86,15 @@ def test_a_demo_without_a_report_is_an_error_and_not_a_success(terminal: bool) -
         demo_module.show(iter([PROGRESS]), console)
 
 
-def test_the_report_says_where_the_table_lies_and_what_to_type_next() -> None:
+def test_the_report_says_where_the_table_lies() -> None:
     text = text_of(demo_module.draw_report(REPORT))
     assert "equal: 21,000 rows compared" in text
     assert "/w/demo.db/flights" in text
-    assert 'lakelog sql --warehouse /w "select carrier, count(*), avg(arr_delay) from demo.flights' in text
+
+
+def test_the_next_command_queries_the_table_that_the_demo_left() -> None:
+    text = demo_module.next_command(replace(REPORT, warehouse="/my w"))
+    assert """lakelog sql --warehouse '/my w' "select carrier, count(*), avg(arr_delay) from demo.flights""" in text
 
 
 def test_json_holds_the_figures_and_the_options_reach_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -92,9 +92,7 @@ def test_changelog_files_are_refused(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
     with pytest.raises(UnsupportedFeature, match="changelog"):
-        table.store.commit(
-            CommitRequest("me", 1, "APPEND", (BucketFiles(*PLACE, 1, changelog_files=files.new_files),))
-        )
+        table.store.commit(CommitRequest("me", 1, "APPEND", (BucketFiles(*PLACE, 1, changelog_files=files.new_files),)))
 
 
 def test_properties_are_prepared_from_the_snapshot_they_follow(make_table) -> None:
@@ -197,6 +195,9 @@ def test_a_commit_gives_up_after_its_retries(make_table) -> None:
         )
     }
     assert manifests == live  # lost rounds leave no manifests behind
+    data_files = {status.path.rpartition("/")[2] for status in table.store.io.list("/t/bucket-0")}
+    named = {e.file.file_name for e in table.store.live_entries(table.store.latest_snapshot())}
+    assert len(data_files - named) == 1  # the caller's file, and no renumbered copy of it
 
 
 def changing_calls_of_a_commit(make_table) -> int:  # type: ignore[no-untyped-def]

@@ -12,16 +12,24 @@ PLACE = (b"p", 0)
 
 
 def inline(orders: list[int], ids: list[int]) -> StagedRun:
-    rows = pa.table({"id": ids, ORDER_COLUMN: pa.array(orders, pa.int64()), KIND_COLUMN: pa.array([0] * len(ids), pa.int8())})
+    rows = pa.table(
+        {"id": ids, ORDER_COLUMN: pa.array(orders, pa.int64()), KIND_COLUMN: pa.array([0] * len(ids), pa.int8())}
+    )
     return StagedRun(*PLACE, len(ids), run_to_ipc(rows))
 
 
 def record(epoch: int, *runs: StagedRun) -> EpochRecord:
-    return EpochRecord("w", epoch, epoch, tuple(AttemptResult("w", epoch, str(i), (), (r,), 1) for i, r in enumerate(runs)))
+    return EpochRecord(
+        "w", epoch, epoch, tuple(AttemptResult("w", epoch, str(i), (), (r,), 1) for i, r in enumerate(runs))
+    )
 
 
 def numbered(result) -> list[tuple[int, int]]:
-    return [(s, i) for t in result[PLACE].inline for s, i in zip(t[ORDER_COLUMN].to_pylist(), t["id"].to_pylist(), strict=True)]
+    return [
+        (s, i)
+        for t in result[PLACE].inline
+        for s, i in zip(t[ORDER_COLUMN].to_pylist(), t["id"].to_pylist(), strict=True)
+    ]
 
 
 def test_rows_of_two_tasks_keep_the_order_of_the_log() -> None:

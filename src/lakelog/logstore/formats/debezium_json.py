@@ -143,7 +143,9 @@ def _read(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
             joined = pc.binary_join(lines, pa.scalar(b"\n", pa.large_binary()))[0].as_buffer()
             found = arrow_json.read_json(
                 pa.BufferReader(joined),
-                read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(1 << 20, min(joined.size, 1 << 26))),
+                read_options=arrow_json.ReadOptions(
+                    use_threads=False, block_size=max(1 << 20, min(joined.size, 1 << 26))
+                ),
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
             )
         except pa.ArrowInvalid:

@@ -158,7 +158,9 @@ class EmbeddedAppender(LogAppender):
                 if found is None:
                     raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
                 first = found[0]
-                rows = zip([bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True)
+                rows = zip(
+                    [bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True
+                )
                 self._database.executemany("insert into records values (?, ?, ?, ?, ?, ?)", rows)
                 self._database.execute("update ends set next = ? where bucket = ?", (first + count, bucket))
                 self._trim(now)
@@ -241,7 +243,8 @@ class EmbeddedReader(LogReader):
         with _mapped(self._location):
             for bucket in found:
                 row = self._database.execute(
-                    'select "offset" from records where bucket = ? and ts >= ? order by "offset" limit 1', (bucket, timestamp_ms)
+                    'select "offset" from records where bucket = ? and ts >= ? order by "offset" limit 1',
+                    (bucket, timestamp_ms),
                 ).fetchone()
                 if row is not None:
                     found[bucket] = row[0]

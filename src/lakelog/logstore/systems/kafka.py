@@ -66,7 +66,11 @@ def _error(location: LogLocation, error: KafkaError) -> LakelogError:
             f"topic '{location.topic}' (or one of its {location.buckets} partitions) does not exist on {location.address}: "
             f"it was deleted behind the table's back. The rows are in the files; make the table anew to log again"
         )
-    if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION):
+    if code in (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+    ):
         return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")
     if code == KafkaError._INVALID_ARG:
         return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
@@ -386,5 +390,3 @@ def _header(message: Message) -> bytes | None:
         if pair[0] == HEADER_KEY and isinstance(pair[1], bytes):
             return pair[1]
     return None
-
-
