@@ -1,4 +1,6 @@
-"""Latency of a row from Spark through the log to Spark: both queries in one session, files staged and sealed beside it."""
+"""Latency of a row from Spark through the log to Spark: both queries in one session, files staged and sealed beside
+it.
+"""
 
 from __future__ import annotations
 

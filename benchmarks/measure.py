@@ -14,7 +14,8 @@ import pyarrow as pa
 from lakelog.service.kafka_broker import KafkaBroker
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp{key}) using lakelog
-tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}'commit.interval' = '2 s', 'log.changelog-mode' = '{mode}')"""
+tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}
+'commit.interval' = '2 s', 'log.changelog-mode' = '{mode}')"""
 
 
 def make_input(rows: int) -> str:

@@ -1,4 +1,5 @@
-"""Latency of ``tail()`` without Spark: from the moment an append is acknowledged until the tail has the decoded rows."""
+"""Latency of ``tail()`` without Spark: from the moment an append is acknowledged until the tail has the decoded
+rows."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ with table.writer() as writer:
 
 
 def writer_to_tail(log: str, appends: int = 1_500) -> dict[str, Any]:
-    """One process appends 10 rows each 10 ms, another tails; ms from before the append, and from its acknowledgement."""
+    """One process appends 10 rows each 10 ms, another tails; ms from before the append, and from its
+    acknowledgement."""
     with log_options(log) as options:
         warehouse = tempfile.mkdtemp()
         lake = connect(warehouse=warehouse)

@@ -14,7 +14,9 @@ from lakelog.spark.replay_source import ReplaySource
 
 
 def double_write(log: str, rows: int, buckets: int = 4, step: int = 200_000) -> dict[str, Any]:
-    """Micro-batches of ``step`` rows as fast as they are taken; the first two are warm-up. The second figure reads the log."""
+    """Micro-batches of ``step`` rows as fast as they are taken; the first two are warm-up. The second figure reads the
+    log.
+    """
     path = make_input(rows)
     with log_options(log) as options, connect(warehouse=tempfile.mkdtemp()) as lake:
         lake.sql("create database bench")

@@ -16,15 +16,19 @@ from lakelog import Lake, connect
 PYPAIMON = Path(__file__).parents[2] / ".venv-pypaimon" / "bin" / "python"
 
 TYPES = (
-    "id bigint, b boolean, t tinyint, s smallint, i int, f float, d double, c string, dec decimal(20, 4), small decimal(9, 2), "
+    "id bigint, b boolean, t tinyint, s smallint, i int, f float, d double, c string, dec decimal(20, 4), "
+    "small decimal(9, 2), "
     "day date, at timestamp_ntz, bin binary"
 )
 KINDS = {
     "keyed": f"create table db.t ({TYPES}, primary key (id)) using lakelog tblproperties ('bucket' = '3')",
-    "keyed with a log": f"create table db.t ({TYPES}, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true')",
-    "partitioned": f"create table db.t ({TYPES}, primary key (day, id)) using lakelog partitioned by (day) tblproperties ('bucket' = '2')",
+    "keyed with a log": f"create table db.t ({TYPES}, primary key (id)) using lakelog tblproperties "
+    "('log-store.enabled' = 'true')",
+    "partitioned": f"create table db.t ({TYPES}, primary key (day, id)) using lakelog partitioned by (day) "
+    "tblproperties ('bucket' = '2')",
     "append": f"create table db.t ({TYPES}) using lakelog",
-    "append with buckets": f"create table db.t ({TYPES}) using lakelog tblproperties ('bucket' = '2', 'bucket-key' = 'id,c')",
+    "append with buckets": f"create table db.t ({TYPES}) using lakelog tblproperties ('bucket' = '2', "
+    "'bucket-key' = 'id,c')",
 }
 
 

@@ -1,7 +1,8 @@
 """One writer, crashes, zombies and double healers in a seeded model: the log must end equal to what was decided.
 
-The real header, format and healing code runs on a plain list as the log. Each generator is a process; each ``yield`` is a point at which the
-scheduler may kill it, pause it, or let others run. Replay one schedule with ``simulate(seed, mode, keyed)``.
+The real header, format and healing code runs on a plain list as the log. Each generator is a process; each ``yield``
+is a point at which the scheduler may kill it, pause it, or let others run. Replay one schedule with ``simulate(seed,
+mode, keyed)``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ from lakelog.errors import (
     UnsupportedStatement,
 )
 
-GOOD = "create table db.t (id int, name string, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true')"
+GOOD = (
+    "create table db.t (id int, name string, primary key (id)) using lakelog "
+    "tblproperties ('log-store.enabled' = 'true')"
+)
 
 
 @pytest.fixture
@@ -59,7 +62,8 @@ def test_a_broker_that_is_away_makes_no_table(db) -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(Unavailable) as raised:
         db.sql(
-            f"create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true', 'log-store.address' = '{address}')"
+            f"create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true', "
+            f"'log-store.address' = '{address}')"
         )
     assert address in str(raised.value) and "check that the broker runs" in str(raised.value)
     assert nothing_made(db)

@@ -11,7 +11,8 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
-tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '200 ms', 'log.changelog-mode' = '{mode}')"""
+tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '200 ms',
+'log.changelog-mode' = '{mode}')"""
 
 
 def source(spark, directory, name: str, rows: list[tuple[int, str, str]]) -> None:

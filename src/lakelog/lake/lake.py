@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import NotFound
@@ -18,9 +18,6 @@ from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.open import identifier_of, open_catalog
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
 
@@ -81,9 +78,7 @@ class CatalogTables:
 class LazyEngine:
     """The engine as the SQL session sees it: Spark is started by the first call."""
 
-    def __init__(
-        self, tables: CatalogTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]
-    ) -> None:
+    def __init__(self, tables: CatalogTables, warehouse: str, spark: Any | None, settings: Mapping[str, str]) -> None:
         self._arguments = (tables, warehouse, spark, settings)
         self._owned = spark is None
         self._engine: Any = None
@@ -131,7 +126,7 @@ class Lake:
     def __init__(
         self,
         warehouse: str,
-        spark: SparkSession | None = None,
+        spark: Any | None = None,
         settings: Mapping[str, str] | None = None,
         catalog: str = "lakelog",
     ) -> None:
@@ -143,16 +138,16 @@ class Lake:
             _ = self._engine.started
 
     @property
-    def spark(self) -> SparkSession:
+    def spark(self) -> Any:
         """The Spark session; started when first asked for."""
-        session: SparkSession = self._engine.started.spark
-        return session
+        return self._engine.started.spark
 
     def run(self, text: str) -> list[Any]:
         """Runs a script; one result per statement.
 
-        A result is a DataFrame (queries; a streaming one when a log hint is given), a pyarrow Table (SHOW, DESCRIBE), a StreamingQuery (INSERT
-        from a stream) or None. Raises UnsupportedStatement with the place in the text, and the errors of each statement.
+        A result is a DataFrame (queries; a streaming one when a log hint is given), a pyarrow Table (SHOW, DESCRIBE),
+        a StreamingQuery (INSERT from a stream) or None. Raises UnsupportedStatement with the place in the text, and
+        the errors of each statement.
         """
         return self._session.run(text)
 
@@ -171,7 +166,8 @@ class Lake:
     ) -> Any:
         """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.
 
-        The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it again goes on where it stopped.
+        The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it
+        again goes on where it stopped.
         """
         table = self._tables.open(
             identifier_of(name, self._session.database), canonical_options(options or {}, "write")
@@ -207,7 +203,9 @@ def connect(
 ) -> Lake:
     """Opens a warehouse.
 
-    ``spark`` is a session to use (classic or Connect); without one a local session is started when something needs it, with
-    ``settings`` on top of lakelog's. ``warehouse`` is a directory; it is made when the first table is. ``catalog`` names it in SQL.
+    ``spark`` is a session to use (classic or Connect); without one a local session is started when something needs it,
+    with
+    ``settings`` on top of lakelog's. ``warehouse`` is a directory; it is made when the first table is. ``catalog``
+    names it in SQL.
     """
     return Lake(warehouse, spark, settings, catalog)

@@ -62,8 +62,9 @@ class Table:
     ) -> Scan:
         """A batch read of the newest state, or of one snapshot.
 
-        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``, ``to_batches()``, ``plan()`` and the
-        Arrow stream interface, so polars, pandas and DuckDB take it as it is. Raises InvalidRequest for a bad column or filter.
+        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``,
+        ``to_batches()``, ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB take it as it is.
+        Raises InvalidRequest for a bad column or filter.
         """
         predicate = parse_filter(filter, self._table.schema) if isinstance(filter, str) else filter
         return Scan(self._table, None, predicate, snapshot_id).select(columns)

@@ -99,15 +99,20 @@ class LogReader(ABC):
         """Records with start ≤ offset < end that are there now, in order (RECORDS_SCHEMA).
 
         Returns at once what is there (possibly nothing); with ``end`` given it waits until all records below ``end``
-        (which must exist) or ``max_records`` have been read. Raises OffsetExpired when ``start`` lies before the first offset still held.
+        (which must exist) or ``max_records`` have been read. Raises OffsetExpired when ``start`` lies before the first
+        offset still held.
         """
 
     @abstractmethod
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        """Returns as soon as a record at or after one of the positions (bucket → offset) may be there, or after the timeout."""
+        """Returns as soon as a record at or after one of the positions (bucket → offset) may be there, or after the
+        timeout.
+        """
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """Bucket → an offset up to which a reader at these positions can read without waiting; perhaps not yet the end."""
+        """Bucket → an offset up to which a reader at these positions can read without waiting; perhaps not yet the
+        end.
+        """
         return self.end_offsets(list(positions))
 
     @abstractmethod

@@ -1,4 +1,6 @@
-"""Heals one bucket of a log: reads the region, appends what the plan asks for, until it asks for nothing (RFC 2, step 3)."""
+"""Heals one bucket of a log: reads the region, appends what the plan asks for, until it asks for nothing (RFC 2, step
+3).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ _ROUNDS = 100
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
     """Makes the bucket from ``since`` on equal to the decision; returns the verified offset, which is its end.
 
-    May be interrupted anywhere and repeated. Raises Unavailable, OffsetExpired (the log was trimmed below ``since``), Fenced when
-    another process has taken over the writer, or when it does not come to rest because two heal with different decisions.
+    May be interrupted anywhere and repeated. Raises Unavailable, OffsetExpired (the log was trimmed below ``since``),
+    Fenced when another process has taken over the writer, or when it does not come to rest because two heal with
+    different decisions.
     """
     region = RECORDS_SCHEMA.empty_table()
     position = since
@@ -29,7 +32,8 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         appender.append(bucket, _records(healing.writer, corrections))
         appender.flush()
     raise Fenced(
-        f"bucket {bucket} of the log does not come to rest after {_ROUNDS} rounds of healing for writer {healing.writer}: "
+        f"bucket {bucket} of the log does not come to rest after {_ROUNDS} rounds of healing for writer "
+        f"{healing.writer}: "
         f"stop other processes that write with the same checkpoint"
     )
 

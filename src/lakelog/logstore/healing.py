@@ -18,7 +18,9 @@ CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
 
 @dataclass(frozen=True)
 class Correction:
-    """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state (0)."""
+    """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state
+    (0).
+    """
 
     ref: int
     sign: int
@@ -56,9 +58,10 @@ class Healing:
     def plan(self, region: pa.Table) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
 
-        Called again after they were appended, until it returns nothing. First the balance: every record of a refused attempt must count zero, of an
-        accepted one one. When the balance is right, the last record of each touched key must leave the key in its decided state.
-        Raises Fenced when the region holds records of an epoch after the newest decided one: another process has taken over.
+        Called again after they were appended, until it returns nothing. First the balance: every record of a refused
+        attempt must count zero, of an accepted one one. When the balance is right, the last record of each touched key
+        must leave the key in its decided state. Raises Fenced when the region holds records of an epoch after the
+        newest decided one: another process has taken over.
         """
         entries = _entries(region)
         own = {e.offset: e for e in entries if e.header.writer == self.writer}
@@ -71,11 +74,14 @@ class Healing:
         return self._assert_keys(entries, own)
 
     def _check_not_overtaken(self, own: Mapping[int, _Entry]) -> None:
-        """Whoever finds a later epoch of its own writer is a driver of the past: it would take back rows that count by now."""
+        """Whoever finds a later epoch of its own writer is a driver of the past: it would take back rows that count by
+        now.
+        """
         newest, found = max(self.accepted, default=-1), max((e.header.epoch for e in own.values()), default=-1)
         if found > newest:
             raise Fenced(
-                f"writer {self.writer} has moved on to epoch {found} in another process while this one heals epoch {newest}: "
+                f"writer {self.writer} has moved on to epoch {found} in another process while this one heals "
+                f"epoch {newest}: "
                 f"stop this process, the other one does its work"
             )
 
@@ -147,7 +153,8 @@ class Healing:
     def _wrong_keys(
         self, entries: Sequence[_Entry], own: Mapping[int, _Entry]
     ) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
-        """Touched keys whose last record does not leave them as decided: (key, that record, the image that is right)."""
+        """Touched keys whose last record does not leave them as decided: (key, that record, the image that is
+        right)."""
         last = {e.key: e for e in entries}
         touched = {k: r for k, r in sorted(self._touched(own).items()) if last[k].header.writer == self.writer}
         right = {k: accepted[-1].value for k, r in touched.items() if (accepted := [e for e in r if self._accepts(e)])}

@@ -126,7 +126,8 @@ STARTUP_OFFSETS: Final = Option(
     "scan.startup.specific-offsets",
     str,
     None,
-    "Begin at these offsets, with scan.startup.mode = specific-offsets: 'partition:0,offset:42;partition:1,offset:300'.",
+    "Begin at these offsets, with scan.startup.mode = specific-offsets: "
+    "'partition:0,offset:42;partition:1,offset:300'.",
     scope=("table", "read"),
 )
 MAX_ROWS_PER_TRIGGER: Final = Option(
@@ -143,7 +144,8 @@ COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
     timedelta(seconds=1),
-    "How often a streaming write seals its finished micro-batches into a snapshot. lakelog's own batch reads see them at once.",
+    "How often a streaming write seals its finished micro-batches into a snapshot. lakelog's own batch reads "
+    "see them at once.",
     scope=("table", "write"),
 )
 

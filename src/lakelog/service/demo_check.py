@@ -49,7 +49,9 @@ def check_equal(table: Table) -> CheckResult:
 
 
 def fold_log(table: Table) -> tuple[pl.DataFrame, int]:
-    """The newest value (column ``value``, JSON text of ``after``) per key (column ``key``), and the number of records with a value."""
+    """The newest value (column ``value``, JSON text of ``after``) per key (column ``key``), and the number of records
+    with a value.
+    """
     state = pl.DataFrame(schema={"key": pl.String, "value": pl.String})
     records = 0
     for chunk in table.log_records():

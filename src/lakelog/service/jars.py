@@ -30,8 +30,8 @@ def jar_cache() -> Path:
 def resolve_jars(coordinates: Sequence[str]) -> list[Path]:
     """The jars of ``group:artifact:version`` coordinates with all that they need at run time.
 
-    The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises Unavailable with the
-    resolver's own words.
+    The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises
+    Unavailable with the resolver's own words.
     """
     key = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
     kept = jar_cache() / key

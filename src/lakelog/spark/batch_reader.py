@@ -35,7 +35,8 @@ class LakelogReader(DataSourceReader):
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
         if table.reads_log:
             raise InvalidRequest(
-                f"'read.mode'='log' of table {table.name} is a stream: use spark.readStream, or lake.sql, not spark.read"
+                f"'read.mode'='log' of table {table.name} is a stream: use spark.readStream, or lake.sql, not "
+                f"spark.read"
             )
         text = table.options.get_typed(SCAN_FILTER)
         predicate = None if text is None else parse_filter(text, table.schema)

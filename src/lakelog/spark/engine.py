@@ -66,8 +66,8 @@ class SparkEngine:
     ) -> Any:
         """Writes a query's rows by position, with casts to the table's types.
 
-        Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed beside
-        the table, one for each statement text, so that the same statement goes on where it stopped.
+        Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed
+        beside the table, one for each statement text, so that the same statement goes on where it stopped.
         """
         target = self._tables.open(table, options)
         frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)

@@ -1,4 +1,5 @@
-"""A streaming source that replays an Arrow file at a given rate: how the demo and the benchmarks make real input flow."""
+"""A streaming source that replays an Arrow file at a given rate: how the demo and the benchmarks make real input
+flow."""
 
 from __future__ import annotations
 
@@ -22,8 +23,11 @@ _POLL_S = 0.002
 
 
 class ReplaySource(DataSource):
-    """``format("lakelog-replay")``: options ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (after so many rows the rest
-    comes as fast as it is taken), ``burst`` (at most so many rows a micro-batch), ``start_ms`` (when the first row is due)."""
+    """``format("lakelog-replay")``.
+
+    Options: ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (after so many rows the rest comes as fast
+    as it is taken), ``burst`` (at most so many rows a micro-batch), ``start_ms`` (when the first row is due).
+    """
 
     @classmethod
     def name(cls) -> str:

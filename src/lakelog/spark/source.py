@@ -26,8 +26,10 @@ _OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname")
 class LakelogDataSource(DataSource):
     """``spark.read/readStream/write/writeStream.format("lakelog")``.
 
-    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table`` or a table's directory; ``warehouse`` says where
-    ``db.table`` is looked up; every read and write option of the table (``read.mode``, ``emit.mode``, …) may be given too.
+    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table`` or a table's directory;
+    ``warehouse`` says where
+    ``db.table`` is looked up; every read and write option of the table (``read.mode``, ``emit.mode``, …) may be given
+    too.
     ``defaults`` are set by ``lakelog.connect`` on a subclass.
     """
 

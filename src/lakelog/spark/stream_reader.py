@@ -1,9 +1,10 @@
 """Streaming read of the log in Spark: small batches travel with the plan, large ones are read by executors.
 
-A Python source has two ways into Spark. A *simple* reader hands the rows over while planning: no task of its own, lowest
-latency, one core. A *partitioned* reader gives ranges to tasks: full throughput, one more hop. This reader decides per micro-batch. It builds on
-``_SimpleStreamReaderWrapper``, the class by which Spark's runner recognises prefetched rows (the same in 4.2 and 4.3; a test
-holds it).
+A Python source has two ways into Spark. A *simple* reader hands the rows over while planning: no task of its own,
+lowest latency, one core. A *partitioned* reader gives ranges to tasks: full throughput, one more hop. This reader
+decides per micro-batch. It builds on
+``_SimpleStreamReaderWrapper``, the class by which Spark's runner recognises prefetched rows (the same in 4.2 and 4.3;
+a test holds it).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class LogRange(InputPartition):
 
 
 class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
-    """The source of a streaming query on a table's log. Its offsets are ``{"log": id, "offsets": {bucket: offset}}``."""
+    """The source of a streaming query on a table's log. Its offsets are ``{"log": id, "offsets": {bucket:
+    offset}}``."""
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
         super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
@@ -136,7 +138,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def _from_json(self, value: dict[str, object]) -> Offsets:
         if value.get("log") != self._scan.location.log_id:
             raise InvalidRequest(
-                f"the checkpoint belongs to another log ({value.get('log')}) than that of table {self._scan.table.name} "
+                f"the checkpoint belongs to another log ({value.get('log')}) than that of table "
+                f"{self._scan.table.name} "
                 f"({self._scan.location.log_id}): the table was made anew, or it is the checkpoint of another table. "
                 f"Use a new checkpointLocation."
             )

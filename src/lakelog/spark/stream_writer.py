@@ -25,7 +25,8 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         if overwrite:
             raise InvalidRequest(
-                f"outputMode('complete') into table {table.name} is not supported: use append, or update with a primary key"
+                f"outputMode('complete') into table {table.name} is not supported: use append, or update with a "
+                f"primary key"
             )
         check_columns(schema, table.schema, table.name)
         self._table = table

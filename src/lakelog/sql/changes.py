@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
-from sqlglot import TokenType
 
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.plan import QueryPlan, Source
@@ -16,8 +15,9 @@ from lakelog.sql.plan import QueryPlan, Source
 def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
     """The plan with ``_row_kind`` as last column, when each row of the query stands for one row of the log.
 
-    Called for an INSERT from a read of a log, so that an update or delete of the source updates or deletes in the target. None when
-    the query is more than columns and filters of one table (it aggregates, joins, …), or has the column already.
+    Called for an INSERT from a read of a log, so that an update or delete of the source updates or deletes in the
+    target. None when the query is more than columns and filters of one table (it aggregates, joins, …), or has the
+    column already.
     """
     try:
         tree = sqlglot.parse_one(plan.text, dialect="spark")

@@ -1,8 +1,8 @@
 """Which conditions of a query a table read may apply itself, to skip partitions, buckets and files.
 
-Spark can hand filters to a Python source, but the rows that one action has filtered stay filtered for the next action on
-the same DataFrame (seen with 4.2 and 4.3: the pruned read is kept with the relation), so lakelog takes the conditions from the text. Spark still
-applies all of them: a condition that is left out costs time, never rows.
+Spark can hand filters to a Python source, but the rows that one action has filtered stay filtered for the next action
+on the same DataFrame (seen with 4.2 and 4.3: the pruned read is kept with the relation), so lakelog takes the
+conditions from the text. Spark still applies all of them: a condition that is left out costs time, never rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _TEXTS = frozenset({"VARCHAR", "CHAR"})
 
 
 def pushed_condition(relation: exp.Table, schema: TableSchema) -> str | None:
-    """The AND-ed conditions of the WHERE next to the relation that only look at its columns, as text for ``parse_filter``.
+    """The AND-ed conditions of the WHERE next to the relation that only look at its columns, as text for
+    ``parse_filter``.
 
     Only conditions that no NULL satisfies: so they may go below an outer join, too. None when there are none.
     """

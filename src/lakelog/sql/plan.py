@@ -17,7 +17,8 @@ class Source:
 
     ``columns`` are those that the query names, in the table's order; None means all of them, with the extra
     columns that a read of changes has. ``options`` are canonical read options of the reference's hint.
-    ``filter`` is a condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has it.
+    ``filter`` is a condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has
+    it.
     """
 
     view: str

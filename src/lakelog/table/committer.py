@@ -26,7 +26,8 @@ from lakelog.table.lookup import committed_values
 
 @dataclass
 class _Position:
-    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came after."""
+    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came
+    after."""
 
     epoch: int
     verified: dict[int, int]
@@ -67,8 +68,8 @@ class Committer:
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
 
-        1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the decision,
-        None when the epoch is sealed already. Raises Unavailable, CommitUnknown.
+        1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown.
         """
         with self.lock:
             # 1 already decided?
@@ -99,7 +100,9 @@ class Committer:
             return WriterState(self._known.epoch, dict(self._known.verified), now_ms())
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
-        """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of correctness)."""
+        """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of
+        correctness).
+        """
         log = self.table.log
         if log is None or not self.table.emits_log:
             return

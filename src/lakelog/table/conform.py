@@ -81,7 +81,8 @@ def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray
     if kinds.null_count:
         row = pc.index(pc.is_null(kinds), pa.scalar(True)).as_py()
         raise InvalidSchema(
-            f"'{ROW_KIND_COLUMN}' = {names[row].as_py()!r} in row {row} for table {table}: use one of {', '.join(NAMES)}"
+            f"'{ROW_KIND_COLUMN}' = {names[row].as_py()!r} in row {row} for table {table}: use one of "
+            f"{', '.join(NAMES)}"
         )
     out: np.ndarray = kinds.to_numpy(zero_copy_only=False).astype(np.int8)
     if not schema.primary_keys:

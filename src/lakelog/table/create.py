@@ -22,8 +22,9 @@ def create_table(
 ) -> TableLocation:
     """Makes a table, its log first: a table without its log is never seen.
 
-    1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if absent; lost → drop the log
-    again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is away); nothing is left behind.
+    1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if
+    absent; lost → drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is
+    away); nothing is left behind.
     """
     # 1
     options = canonical_options(schema.options, "table")

@@ -35,7 +35,8 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     system = options.get_typed(LOG_TYPE) or ("embedded" if address is None else "kafka")
     if address is None and system != "embedded":
         raise InvalidOption(
-            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give the bootstrap servers, like 'localhost:9092'"
+            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give the bootstrap servers, like "
+            f"'localhost:9092'"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
     return _location(options, system, address or _embedded_path(path), topic, max(1, schema.num_buckets))

@@ -36,8 +36,8 @@ _TAIL_WAIT_S = 0.5
 class LogScan:
     """A read of a table's log, of some columns; picklable, so that executors read with it too.
 
-    With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back; without it they are
-    left out. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts.
+    With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back;
+    without it they are left out. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts.
     """
 
     table: DynamicTable
@@ -129,7 +129,8 @@ class LogScan:
     def tail(
         self, start: str | Mapping[int, int] | None = "latest", stop: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Follows the log: yields each batch of changes as soon as it is there, for ever or (``stop='latest'``) up to its end now.
+        """Follows the log: yields each batch of changes as soon as it is there, for ever or (``stop='latest'``) up to
+        its end now.
 
         Raises OffsetExpired when a start offset is gone, Unavailable when the log is away.
         """

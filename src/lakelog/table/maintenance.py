@@ -18,7 +18,8 @@ _LOG = logging.getLogger("lakelog.compact")
 def compact_where_needed(table: DynamicTable, full: bool = False) -> Snapshot | None:
     """Compacts every bucket that has too many sorted runs (all buckets with ``full``); None when none has.
 
-    Called after a seal. Losing against another commit is no error: the files stay as they are and the next seal tries again.
+    Called after a seal. Losing against another commit is no error: the files stay as they are and the next seal tries
+    again.
     """
     store = table.store
     made: list[BucketFiles] = []

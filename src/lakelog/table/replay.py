@@ -16,8 +16,8 @@ _SEEN: dict[tuple[int, str, str], int] = {}
 def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
-    A process that wrote the epoch before looks for the epoch record only; any other looks into the snapshot too, and remembers the end of the
-    log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
+    A process that wrote the epoch before looks for the epoch record only; any other looks into the snapshot too, and
+    remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
     """
     key = (os.getpid(), table.path, writer)
     if _SEEN.get(key) != epoch - 1:
@@ -37,7 +37,9 @@ def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) 
     """Raises InvalidRequest when a query that is past its first epoch has never written to this table."""
     if epoch > 0 and not known and not table.staged.epochs(writer):
         raise InvalidRequest(
-            f"the checkpoint is at epoch {epoch}, but table {table.name} has never been written by this query ({writer}): "
-            f"it is the checkpoint of another table (or the table was made anew). Use a new checkpointLocation, or write to the "
+            f"the checkpoint is at epoch {epoch}, but table {table.name} has never been written by this query "
+            f"({writer}): "
+            f"it is the checkpoint of another table (or the table was made anew). Use a new checkpointLocation, "
+            f"or write to the "
             f"table that the checkpoint belongs to."
         )

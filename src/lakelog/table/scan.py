@@ -23,8 +23,8 @@ from lakelog.table.staging import run_to_ipc
 class Scan:
     """A batch read: nothing is read before one of the methods is called.
 
-    Without ``snapshot_id`` it reads the newest state: the newest snapshot and all epochs that are decided but not yet sealed
-    (RFC 2), so a row is there as soon as its micro-batch is done.
+    Without ``snapshot_id`` it reads the newest state: the newest snapshot and all epochs that are decided but not yet
+    sealed (RFC 2), so a row is there as soon as its micro-batch is done.
     """
 
     table: DynamicTable

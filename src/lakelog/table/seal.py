@@ -29,9 +29,9 @@ _ATTEMPTS = 8
 def seal(committer: Committer) -> Snapshot | None:
     """Makes one snapshot of all epochs that are decided, healed and not sealed; None when there is nothing to do.
 
-    1 read the epochs after the last sealed one · 2 write their rows as level-0 files · 3 commit, if the writer's last sealed epoch is
-    still the one of step 1 · 4 forget the epoch records · 5 append the ``commit`` control records. A crash anywhere is
-    repaired by the next seal: the snapshot says which epochs it holds.
+    1 read the epochs after the last sealed one · 2 write their rows as level-0 files · 3 commit, if the writer's last
+    sealed epoch is still the one of step 1 · 4 forget the epoch records · 5 append the ``commit`` control records. A
+    crash anywhere is repaired by the next seal: the snapshot says which epochs it holds.
     """
     state = committer.verified()
     if state is None:

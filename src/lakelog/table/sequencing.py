@@ -23,7 +23,9 @@ Place = tuple[bytes, int]
 
 @dataclass
 class SequencedRuns:
-    """Rows of one place: ``inline`` tables whose ``_order`` is the final sequence number, and files with the shift they need."""
+    """Rows of one place: ``inline`` tables whose ``_order`` is the final sequence number, and files with the shift
+    they need.
+    """
 
     inline: list[pa.Table] = field(default_factory=list)
     files: list[tuple[DataFileMeta, int]] = field(default_factory=list)

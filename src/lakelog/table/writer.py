@@ -19,8 +19,8 @@ from lakelog.table.task_writer import TaskWriter
 class TableWriter:
     """Takes Arrow rows and commits them; use it as a context manager.
 
-    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in the block
-    commits nothing: the rows that the log has already are taken back.
+    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
+    the block commits nothing: the rows that the log has already are taken back.
     """
 
     def __init__(self, table: DynamicTable) -> None:
@@ -34,8 +34,8 @@ class TableWriter:
     def write(self, rows: Any) -> None:
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
 
-        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an error the
-        writer takes no more rows.
+        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an
+        error the writer takes no more rows.
         """
         if self._failed:
             raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")

@@ -1,12 +1,14 @@
 """``debezium-json``: value ``{"before":…,"after":…,"op":"c|u|d"}``, key the JSON object of the primary key.
 
-Read by Flink's debezium-json, Debezium's and Spark's own JSON readers. How types are written (Flink's defaults, lossless): timestamps
-``2024-01-31 23:59:59.123456`` (with a zone: UTC with a trailing ``Z``), dates ``2024-01-31``, times ``23:59:59.123``, decimals as text
-(``"12.50"``: JSON readers that make doubles of numbers would lose digits), binary as base64, NaN and infinities as text, maps with text keys as
-objects and others as arrays of ``{"key":…,"value":…}``.
+Read by Flink's debezium-json, Debezium's and Spark's own JSON readers. How types are written (Flink's defaults,
+lossless): timestamps
+``2024-01-31 23:59:59.123456`` (with a zone: UTC with a trailing ``Z``), dates ``2024-01-31``, times ``23:59:59.123``,
+decimals as text (``"12.50"``: JSON readers that make doubles of numbers would lose digits), binary as base64, NaN and
+infinities as text, maps with text keys as objects and others as arrays of ``{"key":…,"value":…}``.
 
-Operations: mode all: +I → c; -U followed by the +U of the same key → one u with both images; a lone -U → d, a lone +U → c; -D → d. Mode upsert: +I and +U → c
-without a before-image (Flink's reader refuses a u without one), -D → d, -U is left out.
+Operations: mode all: +I → c; -U followed by the +U of the same key → one u with both images; a lone -U → d, a lone +U
+→ c; -D → d. Mode upsert: +I and +U → c without a before-image (Flink's reader refuses a u without one), -D → d, -U is
+left out.
 """
 
 from __future__ import annotations

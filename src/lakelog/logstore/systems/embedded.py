@@ -1,9 +1,9 @@
 """The embedded log: one SQLite file in WAL mode, for all processes of one machine, with nothing else running.
 
 File layout (SQLite): ``meta(key, value)`` holds log id, machine, buckets; ``records(bucket, offset, ts, key, value,
-header)`` with primary key (bucket, offset), stored in that order; ``ends(bucket, next, trimmed)`` the next offset and the
-first one still held. ``synchronous=FULL``: an acknowledged row survives a power loss; measured, it costs next to nothing here
-because a micro-batch is one transaction.
+header)`` with primary key (bucket, offset), stored in that order; ``ends(bucket, next, trimmed)`` the next offset and
+the first one still held. ``synchronous=FULL``: an acknowledged row survives a power loss; measured, it costs next to
+nothing here because a micro-batch is one transaction.
 """
 
 from __future__ import annotations
@@ -114,8 +114,10 @@ def _open(location: LogLocation) -> sqlite3.Connection:
         theirs, ours = location.machine.partition("/")[0], machine_identity().partition("/")[0]
         if theirs != ours:
             raise InvalidRequest(
-                f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an embedded log works "
-                f"on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on several machines"
+                f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an "
+                f"embedded log works "
+                f"on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
+                f"several machines"
             )
     if not os.path.exists(location.address):
         raise NotFound(
@@ -209,7 +211,8 @@ class EmbeddedReader(LogReader):
                 trimmed = self._database.execute("select trimmed from ends where bucket = ?", (bucket,)).fetchone()
                 if trimmed is not None and start < trimmed[0]:
                     raise OffsetExpired(
-                        f"offset {start} of bucket {bucket} is no longer in the log, the first one is {trimmed[0]}: start at "
+                        f"offset {start} of bucket {bucket} is no longer in the log, the first one is "
+                        f"{trimmed[0]}: start at "
                         f"'earliest', or read the files ('read.mode'='file'), which have all rows"
                     )
         if not rows:

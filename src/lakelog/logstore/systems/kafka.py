@@ -63,7 +63,8 @@ def _error(location: LogLocation, error: KafkaError) -> LakelogError:
     code = error.code()
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
         return NotFound(
-            f"topic '{location.topic}' (or one of its {location.buckets} partitions) does not exist on {location.address}: "
+            f"topic '{location.topic}' (or one of its {location.buckets} partitions) does not exist on "
+            f"{location.address}: "
             f"it was deleted behind the table's back. The rows are in the files; make the table anew to log again"
         )
     if code in (
@@ -122,7 +123,8 @@ class KafkaLogSystem(LogSystem):
             raise _error(location, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         if found != location.buckets:
             raise InvalidOption(
-                f"topic '{location.topic}' has {found} partitions, but the table has {location.buckets} buckets; one partition "
+                f"topic '{location.topic}' has {found} partitions, but the table has {location.buckets} "
+                f"buckets; one partition "
                 f"belongs to one bucket: somebody changed the topic"
             )
 
@@ -141,14 +143,16 @@ class KafkaLogSystem(LogSystem):
         found = self._partitions(location)
         if found != location.buckets:
             raise AlreadyExists(
-                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} buckets: choose "
+                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
+                f"buckets: choose "
                 f"another 'log-store.topic', or set 'bucket' = '{found}'"
             )
         reader = KafkaReader(location)
         try:
             if reader.end_offsets() != reader.first_offsets():
                 raise AlreadyExists(
-                    f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: choose another "
+                    f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
+                    f"choose another "
                     f"'log-store.topic', or delete the topic"
                 )
         finally:
@@ -237,8 +241,8 @@ class KafkaAppender(LogAppender):
 class KafkaReader(LogReader):
     """A consumer without a group: it starts where it is told to and commits nothing.
 
-    It *follows* the buckets that it was asked for: records that arrive wait in ``_held`` until they are read, so that a reader that goes on
-    where it stopped pays no seek. A long read of one bucket stops following the others.
+    It *follows* the buckets that it was asked for: records that arrive wait in ``_held`` until they are read, so that
+    a reader that goes on where it stopped pays no seek. A long read of one bucket stops following the others.
     """
 
     def __init__(self, location: LogLocation) -> None:
@@ -365,7 +369,8 @@ class KafkaReader(LogReader):
         if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             first = self.first_offsets([bucket])[bucket]
             raise OffsetExpired(
-                f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one is {first}: start "
+                f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one "
+                f"is {first}: start "
                 f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
         raise _error(self._location, error)
