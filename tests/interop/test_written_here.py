@@ -108,7 +108,7 @@ def _text(value: object) -> object:
 
 
 def test_paimon_goes_on_writing_to_our_table_and_we_go_on_after_it(lake, java) -> None:
-    lake.sql("create table db.t (id bigint, c string, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
+    lake.sql("create table db.t (id int, c string, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
     table = lake.table("db.t")
     want: dict[int, str] = {}
     for turn in range(8):
@@ -118,6 +118,6 @@ def test_paimon_goes_on_writing_to_our_table_and_we_go_on_after_it(lake, java) -
             java.write(lake.warehouse, "db", "t", list(rows.items()))
         else:
             with table.writer() as writer:
-                writer.write(pa.table({"id": pa.array(rows, pa.int64()), "c": list(rows.values())}))
+                writer.write(pa.table({"id": pa.array(rows, pa.int32()), "c": list(rows.values())}))
         assert dict(map(tuple, ours(lake))) == want
     assert dict(java.rows(lake.warehouse, "db", "t")) == want

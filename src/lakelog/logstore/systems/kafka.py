@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -17,7 +16,6 @@ from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound,
 from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import (
-    RECORDS_SCHEMA,
     LogAppender,
     LogLocation,
     LogReader,
@@ -26,9 +24,14 @@ from lakelog.logstore.base import (
     Records,
 )
 from lakelog.logstore.header import HEADER_KEY
+from lakelog.logstore.messages import record_offset, records_table
 
 _TIMEOUT_S = 10.0
-_FLUSH_TIMEOUT_S = 120.0
+"""How long the broker may be silent before it is taken to be away."""
+
+_TROUBLE_S = 3.0
+"""How long after a lost connection a waiting reader asks the broker whether it is there."""
+
 _LONG_READ = 50_000
 """Records of one read for which the reader gives up following other buckets."""
 
@@ -171,7 +174,7 @@ class _Delivered(PendingAppend):
         if error is not None:
             self.failure = error
         else:
-            self._offsets.append(_offset(message))
+            self._offsets.append(record_offset(message))
 
     def offsets(self) -> pa.Int64Array:
         if self.failure is not None or len(self._offsets) != self._count:
@@ -184,17 +187,7 @@ class KafkaAppender(LogAppender):
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        own: dict[str, str | int | float | bool] = {
-            "enable.idempotence": True,
-            "acks": "all",
-            "linger.ms": 0,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 2_000_000,
-            "queue.buffering.max.kbytes": 256 * 1024,
-            "message.timeout.ms": 60_000,
-        }
-        with _mapped(location):
-            self._producer = Producer(_client(location, **own))
+        self._producer = self._new_producer()
         self._waiting: list[_Delivered] = []
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
@@ -212,7 +205,7 @@ class KafkaAppender(LogAppender):
                     produce(topic, value, key, bucket, on_delivery=report, headers=header)
                     break
                 except BufferError:
-                    self._producer.poll(0.05)
+                    self._make_room()
                 except KafkaException as failed:
                     raise _error(self._location, failed.args[0]) from failed
             if number % _POLL_EVERY == _POLL_EVERY - 1:
@@ -221,21 +214,54 @@ class KafkaAppender(LogAppender):
         return pending
 
     def flush(self) -> None:
-        end = monotonic_s() + _FLUSH_TIMEOUT_S
-        left = 1
-        while left and monotonic_s() < end:
-            left = self._producer.flush(1.0)
+        left = self._drain(0)
         waiting, self._waiting = self._waiting, []
         failed = next((p.failure for p in waiting if p.failure is not None), None)
+        if left or failed is not None:
+            self._start_anew()
         if failed is not None:
             raise _error(self._location, failed)
         if left:
-            self._producer.purge()
-            raise _away(self._location, f"{left} records were not acknowledged within {_FLUSH_TIMEOUT_S:.0f} s")
+            raise _away(self._location, f"{left} records were not acknowledged, none for {_TIMEOUT_S:.0f} s")
 
     def close(self) -> None:
         self._producer.purge()
         self._producer.poll(0)
+
+    def _make_room(self) -> None:
+        """Waits until the client's queue is half empty."""
+        full = len(self._producer)
+        if self._drain(full // 2) >= full:
+            self._start_anew()
+            raise _away(self._location, f"{full} records wait, none was acknowledged for {_TIMEOUT_S:.0f} s")
+
+    def _drain(self, most: int) -> int:
+        """Waits, as long as there is progress, until at most so many records are unacknowledged; returns how many."""
+        left, deadline = len(self._producer), monotonic_s() + _TIMEOUT_S
+        while left > most and monotonic_s() < deadline:
+            now = self._producer.flush(0.2)
+            if now < left:
+                left, deadline = now, monotonic_s() + _TIMEOUT_S
+        return left
+
+    def _start_anew(self) -> None:
+        """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        old, self._producer = self._producer, self._new_producer()
+        old.purge()
+        old.poll(0)
+
+    def _new_producer(self) -> Producer:
+        own: dict[str, str | int | float | bool] = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 0,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 2_000_000,
+            "queue.buffering.max.kbytes": 256 * 1024,
+            "message.timeout.ms": 60_000,
+        }
+        with _mapped(self._location):
+            return Producer(_client(self._location, **own))
 
 
 class KafkaReader(LogReader):
@@ -250,7 +276,6 @@ class KafkaReader(LogReader):
         own: dict[str, str | int | float | bool] = {
             "group.id": f"lakelog-{new_uuid()}",
             "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
             "enable.partition.eof": False,
             "auto.offset.reset": "error",
             # an empty partition must not hold up the fetch of another one
@@ -261,7 +286,8 @@ class KafkaReader(LogReader):
             "queued.max.messages.kbytes": 131_072,
         }
         with _mapped(location):
-            self._consumer = Consumer(_client(location, **own))
+            self._consumer = Consumer({**_client(location, **own), "error_cb": self._notice})
+        self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
 
@@ -275,20 +301,20 @@ class KafkaReader(LogReader):
                 self._wait_for(bucket, min(end, start + max_records))
             held = self._held[bucket]
             taken: list[Message] = []
-            while held and len(taken) < max_records and (end is None or _offset(held[0]) < end):
+            while held and len(taken) < max_records and (end is None or record_offset(held[0]) < end):
                 taken.append(held.popleft())
-        return _table(taken)
+        return records_table(taken)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         with _mapped(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
-            if not any(self._held[b] for b in positions):
-                self._take_in(timeout_s)
+            if not any(self._held[b] for b in positions) and not self._take_in(timeout_s):
+                self._check_trouble()
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         self.wait(positions, 0)
-        held = {b: _offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
+        held = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
         return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
@@ -318,11 +344,22 @@ class KafkaReader(LogReader):
                 out[bucket] = found
         return out
 
+    def _notice(self, error: KafkaError) -> None:
+        """The client calls this, while it polls, when a broker does not answer."""
+        if self._trouble_s is None:
+            self._trouble_s = monotonic_s()
+
+    def _check_trouble(self) -> None:
+        """A reader that only waits would not learn that the broker is away: asks it. Raises Unavailable."""
+        if self._trouble_s is not None and monotonic_s() - self._trouble_s > _TROUBLE_S:
+            self._trouble_s = None
+            self.end_offsets([0])
+
     def _follow(self, bucket: int, start: int) -> None:
         held = self._held.get(bucket)
-        while held and _offset(held[0]) < start:
+        while held and record_offset(held[0]) < start:
             held.popleft()
-        at = None if bucket not in self._next else (_offset(held[0]) if held else self._next[bucket])
+        at = None if bucket not in self._next else (record_offset(held[0]) if held else self._next[bucket])
         if at == start:
             return
         self._forget([bucket] if bucket in self._next else [])
@@ -349,7 +386,7 @@ class KafkaReader(LogReader):
                 self._raise(error, bucket)
             if bucket in self._held and bucket is not None:
                 self._held[bucket].append(message)
-                self._next[bucket] = _offset(message) + 1
+                self._next[bucket] = record_offset(message) + 1
         return bool(found)
 
     def _wait_for(self, bucket: int, end: int) -> None:
@@ -374,24 +411,3 @@ class KafkaReader(LogReader):
                 f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
         raise _error(self._location, error)
-
-
-def _table(messages: list[Message]) -> pa.Table:
-    offsets = np.fromiter((_offset(m) for m in messages), np.int64, len(messages))
-    times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
-    keys = pa.array([m.key() for m in messages], pa.large_binary())
-    values = pa.array([m.value() for m in messages], pa.large_binary())
-    headers = pa.array([_header(m) for m in messages], pa.binary())
-    return pa.Table.from_arrays([pa.array(offsets), pa.array(times), keys, values, headers], schema=RECORDS_SCHEMA)
-
-
-def _offset(message: Message) -> int:
-    offset: int = message.offset()  # type: ignore[assignment]  # only a message that was never sent has none
-    return offset
-
-
-def _header(message: Message) -> bytes | None:
-    for pair in message.headers() or ():
-        if pair[0] == HEADER_KEY and isinstance(pair[1], bytes):
-            return pair[1]
-    return None

@@ -1,0 +1,111 @@
+"""The Kafka log on a real broker: what happens when it goes away, comes back, or does not like the client."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from lakelog.errors import InvalidOption, LakelogError, Unavailable
+from lakelog.logstore.base import LogLocation, Records
+from lakelog.logstore.systems.kafka import KafkaLogSystem
+from lakelog.service.kafka_broker import KafkaBroker
+
+SYSTEM = KafkaLogSystem()
+
+
+def new_location(broker: KafkaBroker, **more: object) -> LogLocation:
+    return replace(LogLocation("kafka", broker.bootstrap, f"t-{uuid.uuid4()}", 2), **more)
+
+
+def records(values: list[bytes]) -> Records:
+    return Records(pa.nulls(len(values), pa.large_binary()), pa.array(values, pa.large_binary()), b"1|d|w|0|a")
+
+
+@pytest.fixture
+def own_broker(tmp_path) -> Iterator[KafkaBroker]:
+    with KafkaBroker(tmp_path / "kafka") as broker:
+        yield broker
+
+
+def test_a_topic_is_made_as_the_table_says(kafka) -> None:
+    location = SYSTEM.create(new_location(kafka, retention_ms=7_200_000))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    resource = ConfigResource("topic", location.topic)
+    settings = admin.describe_configs([resource])[resource].result(10)
+    assert settings["retention.ms"].value == "7200000"
+    assert settings["cleanup.policy"].value == "delete"
+    assert len(admin.list_topics(location.topic, timeout=10).topics[location.topic].partitions) == 2
+
+
+def test_what_was_acknowledged_survives_a_killed_broker(own_broker) -> None:
+    location = SYSTEM.create(new_location(own_broker))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    for n in range(20):
+        appender.append(0, records([b"%d" % n] * 50))
+        appender.flush()
+    own_broker.kill()
+    own_broker.start()
+    assert reader.read(0, 0, 1000).column("value").to_pylist() == [b"%d" % (n // 50) for n in range(1000)]
+    appender.append(0, records([b"more"]))
+    appender.flush()
+    assert reader.read(0, 1000, 1001).column("value").to_pylist() == [b"more"]
+
+
+def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own_broker) -> None:
+    location = SYSTEM.create(new_location(own_broker))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    appender.append(0, records([b"before"]))
+    appender.flush()
+    reader.wait({0: 1}, 0.1)
+    own_broker.kill()
+    pending = appender.append(0, records([b"lost"]))
+    with soon(), pytest.raises(Unavailable, match=own_broker.bootstrap):
+        appender.flush()
+    with pytest.raises(Unavailable):
+        pending.offsets()
+    with soon(), pytest.raises(Unavailable, match=r"log-store\.address"):
+        reader.end_offsets()
+    with soon(), pytest.raises(Unavailable):
+        while True:
+            reader.wait({0: 1}, 0.5)
+    with soon(), pytest.raises(Unavailable):
+        SYSTEM.check(location)
+    own_broker.start()
+    appender.append(0, records([b"after"]))
+    appender.flush()
+    end = reader.end_offsets()[0]
+    assert reader.read(0, 0, end).column("value").to_pylist() == [b"before", b"after"]
+
+
+class soon:
+    """The body ends within 25 seconds (the promise is about 10; the machine may be busy)."""
+
+    def __enter__(self) -> None:
+        self.start = time.monotonic()
+
+    def __exit__(self, *exc: object) -> None:
+        assert time.monotonic() - self.start < 25
+
+
+def test_properties_go_to_the_client_and_secrets_stay_out_of_errors(kafka) -> None:
+    refused = new_location(kafka, properties={"security.protocol": "no-such", "sasl.password": "hush"})
+    with pytest.raises(InvalidOption) as error:
+        SYSTEM.create(refused)
+    assert "hush" not in str(error.value)
+    mute = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    wrong = new_location(kafka, properties={**mute, "sasl.username": "me", "sasl.password": "hush"})
+    with soon(), pytest.raises(LakelogError) as error:
+        SYSTEM.check(wrong)
+    assert "hush" not in str(error.value)
+
+
+def test_an_address_where_nobody_listens_is_unavailable(kafka) -> None:
+    nobody = replace(new_location(kafka), address="127.0.0.1:1")
+    with soon(), pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        SYSTEM.create(nobody)
