@@ -7,10 +7,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from protocol_world import FORM, Decision, ListLog, Process, Row, Steps, World, differences, record_of
 
+from lakelog.logstore import healer
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.header import DATA, encode_header
 from lakelog.logstore.healer import heal
@@ -33,7 +35,7 @@ class Planted(Healing):
 
     planner: Plan = Healing.plan
 
-    def plan(self, region: pa.Table) -> list[Correction]:
+    def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         return self.planner(self, region)
 
 
@@ -134,8 +136,8 @@ class Simulation:
             accepted |= {e: world.decisions[w, e].attempts for w, e in world.staged if w == writer}
         sealed = world.sealed.get(writer, (-1, 0))
         since = max(decision.since, known or 0, sealed[1] if sealed[0] < epoch else 0) + self.since_error
-        if known is not None and log.end_offsets()[0] == since + decision.appended:
-            return since + decision.appended
+        if decision.since == known and log.end_offsets()[0] == known + decision.appended:
+            return known + decision.appended
         healing = Planted(writer, accepted, world.mode, world.keyed, FORM, self.committed, self.plan)
         return heal(log, log, 0, since, healing)
 
@@ -239,8 +241,13 @@ class Simulation:
 def simulate(seed: int, mode: str, keyed: bool, plan: Plan = Healing.plan, since_error: int = 0) -> list[str]:
     """Runs a schedule; returns what is wrong at its end."""
     simulation = Simulation(seed, mode, keyed, plan, since_error)
+    time_and_chance = (
+        patch.object(healer, "sleep", Process.sleep),
+        patch.object(healer, "random_fraction", simulation.dice.random),
+    )
     try:
-        return differences(simulation.run())
+        with time_and_chance[0], time_and_chance[1]:
+            return differences(simulation.run())
     except DoesNotRest:
         return [f"still at work after {MOST_STEPS} steps"]
     finally:

@@ -31,6 +31,8 @@ class Killed(BaseException):
 class Process:
     """A thread that runs one step at a time."""
 
+    here = threading.local()
+
     def __init__(self, body: Callable[[Process], None]) -> None:
         self._go, self._back = threading.Lock(), threading.Lock()
         self._go.acquire()
@@ -40,6 +42,7 @@ class Process:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
+        Process.here.process = self
         self._go.acquire()
         try:
             if not self.killed:
@@ -62,6 +65,12 @@ class Process:
         """Gives way until something holds."""
         self._ready = ready
         self.pause()
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        """Stands for the clock's: one millisecond is one time that the scheduler wants to run this process."""
+        left = iter(range(int(seconds * 1000)))
+        Process.here.process.wait_until(lambda: next(left, None) is None)
 
     def step(self) -> None:
         if self.done or not (self.killed or self._ready()):

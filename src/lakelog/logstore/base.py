@@ -70,6 +70,10 @@ class LogAppender(ABC):
     def append(self, bucket: int, records: Records) -> PendingAppend:
         """Starts appending in order. Called many times, from one thread. May raise Unavailable."""
 
+    def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
+        """Appends to several buckets, in the order given; where the system can, as one step."""
+        return [self.append(bucket, records) for bucket, records in parts]
+
     @abstractmethod
     def flush(self) -> None:
         """Waits until all that was appended is acknowledged. Raises Unavailable when something was not.

@@ -7,6 +7,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.errors import Fenced
+from lakelog.io.clock import sleep
+from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
 from lakelog.logstore.header import CORRECTION, encode_header
 from lakelog.logstore.healing import Correction, Healing
@@ -14,19 +16,26 @@ from lakelog.logstore.healing import Correction, Healing
 _ROUNDS = 100
 """Rounds after which somebody else must be healing against us."""
 
+_PATIENT_ROUNDS = 3
+_LONGEST_PAUSE_S = 0.1
+"""From the third round on a healer pauses at random, longer each time, so that of several one gets through."""
+
 
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
     """Makes the bucket from ``since`` on equal to the decision; returns the verified offset, which is its end.
 
-    May be interrupted anywhere and repeated. Raises Unavailable, OffsetExpired (the log was trimmed below ``since``),
-    Fenced when another process has taken over the writer, or when it does not come to rest because two heal with
-    different decisions.
+    May be interrupted anywhere and repeated. What the log no longer holds is left as it is. Raises Unavailable, Fenced
+    when another process has taken over the writer, or when it does not come to rest because two heal with different
+    decisions.
     """
     region = RECORDS_SCHEMA.empty_table()
-    position = since
-    for _ in range(_ROUNDS):
+    position = max(since, reader.first_offsets([bucket])[bucket])
+    gone = range(since, position)
+    for number in range(_ROUNDS):
+        if number >= _PATIENT_ROUNDS:
+            sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**number) * random_fraction())
         region, position = _read_on(reader, bucket, region, position)
-        corrections = healing.plan(region)
+        corrections = healing.plan(region, gone)
         if not corrections:
             return position
         appender.append(bucket, _records(healing.writer, corrections))

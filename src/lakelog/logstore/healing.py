@@ -55,20 +55,21 @@ class Healing:
     format: LogFormat
     lookup: CommittedLookup
 
-    def plan(self, region: pa.Table) -> list[Correction]:
+    def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
 
         Called again after they were appended, until it returns nothing. First the balance: every record of a refused
         attempt must count zero, of an accepted one one. When the balance is right, the last record of each touched key
-        must leave the key in its decided state. Raises Fenced when the region holds records of an epoch after the
-        newest decided one: another process has taken over.
+        must leave the key in its decided state. ``gone`` are offsets that the log no longer holds: corrections that
+        name them are not judged. Raises Fenced when the region holds records of an epoch after the newest decided
+        one: another process has taken over.
         """
         entries = _entries(region)
         own = {e.offset: e for e in entries if e.header.writer == self.writer}
         self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries, own)
-        corrections = self._balance(own) + self._balance_assertions(own)
+        corrections = self._balance(own, gone) + self._balance_assertions(own)
         if corrections or not self.keyed:
             return corrections
         return self._assert_keys(entries, own)
@@ -88,7 +89,7 @@ class Healing:
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())
 
-    def _balance(self, own: Mapping[int, _Entry]) -> list[Correction]:
+    def _balance(self, own: Mapping[int, _Entry], gone: range) -> list[Correction]:
         counts: dict[int, int] = defaultdict(int)
         named: dict[int, _Entry] = {}
         for entry in own.values():
@@ -102,7 +103,8 @@ class Healing:
         return [
             self._correct(named[offset], -1 if count > 0 else 1)
             for offset, count in sorted(counts.items(), reverse=True)
-            for _ in range(abs(count))
+            # one a round: three healers that each made up for the whole difference would make it larger each time
+            if count and offset not in gone
         ]
 
     def _named_by(self, correction: _Entry) -> _Entry:
@@ -135,7 +137,7 @@ class Healing:
         for image, count in net.items():
             value = self.format.asserting(None, image) if count > 0 else self.format.asserting(image, None)
             entry = about[image]
-            out += [self._about(entry, entry.key or b"", 0, value)] * abs(count)
+            out += [self._about(entry, entry.key or b"", 0, value)] if count else []
         return out
 
     def _assert_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:

@@ -13,7 +13,10 @@ from lakelog.logstore.header import HEADER_KEY
 
 
 def records_table(messages: Sequence[Any]) -> pa.Table:
-    """Messages of one bucket, in order (each with offset(), timestamp(), key(), value(), headers()) as RECORDS_SCHEMA."""
+    """Messages of one bucket as RECORDS_SCHEMA, in order.
+
+    Called with what a client's ``consume`` gave: each message has offset(), timestamp(), key(), value(), headers().
+    """
     offsets = np.fromiter((record_offset(m) for m in messages), np.int64, len(messages))
     times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
     keys = pa.array([m.key() for m in messages], pa.large_binary())

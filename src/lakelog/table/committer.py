@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
@@ -137,9 +139,13 @@ class Committer:
         return _Position(-1, register_writer(self.table, self.writer) if self.table.emits_log else {})
 
     def _heal_behind(self, sealed: WriterState) -> None:
-        """Takes back what a replay of a sealed epoch has appended before it was told so."""
+        """Takes back what a replay of a sealed epoch has appended before it was told so.
+
+        Rows of a later epoch in the log mean that somebody is further; its own healing sees these rows, too.
+        """
         if self.table.emits_log and self.table.log is not None:
-            self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
+            with contextlib.suppress(Fenced):
+                self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from lakelog.errors import LakelogError
 from lakelog.io.names import new_attempt
-from lakelog.logstore.base import LogAppender, PendingAppend
+from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
@@ -81,8 +80,12 @@ class TaskWriter:
             return
         rows, kinds = conform(batch, self._table.schema, self._table.name)
         self._row_count += rows.num_rows
-        for bucket, part, part_kinds in self._by_bucket(rows, kinds):
-            self._write_bucket(bucket, part, part_kinds)
+        buckets = bucket_of_rows(rows, self._table.schema)
+        places = _places(buckets)
+        orders = self._append_log(self._log, rows, kinds, buckets, places) if self._log else self._count_on(places)
+        if self._table.emits_files:
+            for bucket, indices in places.items():
+                self._hold(bucket, rows, kinds, indices, orders[bucket])
         if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
             self._spill()
 
@@ -110,43 +113,58 @@ class TaskWriter:
             with contextlib.suppress(LakelogError):
                 self._log.flush()
 
-    def _by_bucket(self, rows: pa.RecordBatch, kinds: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray]]:
-        if self._table.schema.num_buckets <= 1:
-            yield 0, rows, kinds
-            return
-        buckets = bucket_of_rows(rows, self._table.schema)
-        order = np.argsort(buckets, kind="stable")
-        found, starts = np.unique(buckets[order], return_index=True)
-        for bucket, indices in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-            yield bucket, rows.take(pa.array(indices)), kinds[indices]
+    def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
+        """Without a log the order of rows is that in which they come."""
+        first = self._next_order
+        self._next_order += sum(len(indices) for indices in places.values())
+        return {bucket: indices + first for bucket, indices in places.items()}
 
-    def _write_bucket(self, bucket: int, rows: pa.RecordBatch, kinds: np.ndarray) -> None:
-        order: np.ndarray | _LogOrder
-        if self._log is not None:
-            order = self._append_log(self._log, bucket, rows, kinds)
-        else:
-            order = np.arange(self._next_order, self._next_order + rows.num_rows, dtype=np.int64)
-            self._next_order += rows.num_rows
-        if self._table.emits_files:
-            held = self._rows.setdefault(bucket, _BucketRows())
-            held.batches.append(rows)
-            held.kinds.append(kinds)
-            held.orders.append(order)
-            held.bytes += rows.nbytes
-
-    def _append_log(self, log: LogAppender, bucket: int, rows: pa.RecordBatch, kinds: np.ndarray) -> _LogOrder:
-        if bucket not in self._firsts:
-            self._firsts[bucket] = log.append(bucket, begin_record(self._writer, self._epoch, self._attempt))
-            self._records[bucket] = 1
+    def _append_log(
+        self,
+        log: LogAppender,
+        rows: pa.RecordBatch,
+        kinds: np.ndarray,
+        buckets: np.ndarray,
+        places: dict[int, np.ndarray],
+    ) -> dict[int, np.ndarray | _LogOrder]:
+        """Encodes all rows at once, appends each bucket's records; the order of a row is the offset of its record."""
         keys = self._table.schema.primary_keys
         records, row_of_record = self._format.encode(rows, kinds, self._table.changelog_mode, keys, self._header)
-        if len(records) == 0:
-            return _LogOrder(self._firsts[bucket], np.zeros(rows.num_rows, dtype=np.int64))
-        pending = log.append(bucket, records)
-        self._records[bucket] += len(records)
-        # a row without a record of its own (a -U) goes with the next record
-        record_of_row = np.searchsorted(row_of_record, np.arange(rows.num_rows)).clip(max=len(records) - 1)
-        return _LogOrder(pending, record_of_row)
+        begins = [b for b in places if b not in self._firsts]
+        begin = begin_record(self._writer, self._epoch, self._attempt)
+        parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
+        local = {bucket: np.flatnonzero(buckets[row_of_record] == bucket) for bucket in places}
+        parts += [(bucket, _taken(records, chosen)) for bucket, chosen in local.items() if len(chosen)]
+        pending = log.append_all(parts)
+        self._firsts.update(zip(begins, pending, strict=False))
+        of_bucket = dict(zip([b for b, _ in parts[len(begins) :]], pending[len(begins) :], strict=True))
+        out: dict[int, np.ndarray | _LogOrder] = {}
+        for bucket, indices in places.items():
+            chosen = local[bucket]
+            self._records[bucket] = self._records.get(bucket, 0) + len(chosen) + (bucket in begins)
+            if bucket not in of_bucket:  # only rows without a record of their own, each a lone -U
+                out[bucket] = _LogOrder(self._firsts[bucket], np.zeros(len(indices), dtype=np.int64))
+                continue
+            # a row without a record of its own (a -U) goes with the next record
+            at = np.searchsorted(row_of_record[chosen], indices).clip(max=len(chosen) - 1)
+            out[bucket] = _LogOrder(of_bucket[bucket], at)
+        return out
+
+    def _hold(
+        self,
+        bucket: int,
+        rows: pa.RecordBatch,
+        kinds: np.ndarray,
+        indices: np.ndarray,
+        order: np.ndarray | _LogOrder,
+    ) -> None:
+        held = self._rows.setdefault(bucket, _BucketRows())
+        whole = len(indices) == rows.num_rows
+        part = rows if whole else rows.take(pa.array(indices))
+        held.batches.append(part)
+        held.kinds.append(kinds if whole else kinds[indices])
+        held.orders.append(order)
+        held.bytes += part.nbytes
 
     def _spill(self) -> None:
         self.flush_log()
@@ -175,3 +193,20 @@ def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     same_record = np.zeros(len(orders), dtype=bool)
     same_record[:-1] = orders[:-1] == orders[1:]
     return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
+
+
+def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:
+    """Bucket → indices of its rows, ascending."""
+    if len(buckets) and (buckets == buckets[0]).all():
+        return {int(buckets[0]): np.arange(len(buckets))}
+    order = np.argsort(buckets, kind="stable")
+    found, starts = np.unique(buckets[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def _taken(records: Records, indices: np.ndarray) -> Records:
+    if len(indices) == len(records):
+        return records
+    chosen = pa.array(indices)
+    headers = records.headers if isinstance(records.headers, bytes) else [records.headers[i] for i in indices]
+    return Records(records.keys.take(chosen), records.values.take(chosen), headers)

@@ -14,9 +14,10 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, OffsetExpired, Unavailable
+from lakelog.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
@@ -51,7 +52,7 @@ def _mapped(location: LogLocation) -> Iterator[None]:
     except sqlite3.OperationalError as failed:
         raise Unavailable(f"the embedded log {location.address} cannot be used now: {failed}") from failed
     except sqlite3.DatabaseError as failed:
-        raise Unavailable(f"the embedded log {location.address} is damaged or not a log: {failed}") from failed
+        raise Corrupt(f"the embedded log {location.address} is damaged or not a log: {failed}") from failed
 
 
 class EmbeddedLogSystem(LogSystem):
@@ -65,6 +66,8 @@ class EmbeddedLogSystem(LogSystem):
         part = f"{location.address}.{new_uuid()}.tmp"
         with _mapped(location):
             with contextlib.closing(sqlite3.connect(part)) as database:
+                # in the file for good, so that no first opener needs the lock that the change takes
+                database.execute("pragma journal_mode = wal")
                 database.executescript(_TABLES)
                 meta = {"log_id": made.log_id, "machine": made.machine, "buckets": str(made.buckets)}
                 database.executemany("insert into meta values (?, ?)", meta.items())
@@ -110,15 +113,14 @@ class EmbeddedLogSystem(LogSystem):
 
 
 def _open(location: LogLocation) -> sqlite3.Connection:
-    if location.machine and location.machine != machine_identity():
-        theirs, ours = location.machine.partition("/")[0], machine_identity().partition("/")[0]
-        if theirs != ours:
-            raise InvalidRequest(
-                f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an "
-                f"embedded log works "
-                f"on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
-                f"several machines"
-            )
+    (theirs, their_boot), (ours, our_boot) = (m.rpartition("/")[::2] for m in (location.machine, machine_identity()))
+    # one of the two changes with a restart, or with a container that has a name of its own
+    if location.machine and theirs != ours and their_boot != our_boot:
+        raise InvalidRequest(
+            f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an embedded "
+            f"log works on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
+            f"several machines"
+        )
     if not os.path.exists(location.address):
         raise NotFound(
             f"the embedded log {location.address} is missing: it was deleted, or this is another machine than the "
@@ -136,7 +138,7 @@ def _open(location: LogLocation) -> sqlite3.Connection:
 
 class _Known(PendingAppend):
     def __init__(self, first: int, count: int) -> None:
-        self._offsets = pa.array(range(first, first + count), pa.int64())
+        self._offsets = pa.array(np.arange(first, first + count, dtype=np.int64))
 
     def offsets(self) -> pa.Int64Array:
         return self._offsets
@@ -150,26 +152,33 @@ class EmbeddedAppender(LogAppender):
         self._appends = 0
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
-        count, now = len(records), now_ms()
-        headers = [records.headers] * count if isinstance(records.headers, bytes) else records.headers
-        keys, values = records.keys.to_pylist(), records.values.to_pylist()
+        return self.append_all([(bucket, records)])[0]
+
+    def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
+        now = now_ms()
         with _mapped(self._location):
             self._database.execute("begin immediate")
             try:
-                found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
-                if found is None:
-                    raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
-                first = found[0]
-                rows = zip(
-                    [bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True
-                )
-                self._database.executemany("insert into records values (?, ?, ?, ?, ?, ?)", rows)
-                self._database.execute("update ends set next = ? where bucket = ?", (first + count, bucket))
+                made: list[PendingAppend] = [self._insert(bucket, records, now) for bucket, records in parts]
                 self._trim(now)
                 self._database.execute("commit")
             except BaseException:
-                self._database.execute("rollback")
+                if self._database.in_transaction:
+                    self._database.execute("rollback")
                 raise
+        return made
+
+    def _insert(self, bucket: int, records: Records, now: int) -> _Known:
+        count = len(records)
+        found = self._database.execute("select next from ends where bucket = ?", (bucket,)).fetchone()
+        if found is None:
+            raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
+        first: int = found[0]
+        headers = [records.headers] * count if isinstance(records.headers, bytes) else records.headers
+        keys, values = records.keys.to_pylist(), records.values.to_pylist()
+        rows = zip([bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True)
+        self._database.executemany("insert into records values (?, ?, ?, ?, ?, ?)", rows)
+        self._database.execute("update ends set next = ? where bucket = ?", (first + count, bucket))
         return _Known(first, count)
 
     def flush(self) -> None:
@@ -200,7 +209,7 @@ class EmbeddedReader(LogReader):
         self._location, self._database = location, _open(location)
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        limit = max_records if end is None else min(max_records, end - start)
+        limit = max_records if end is None else max(0, min(max_records, end - start))
         with _mapped(self._location):
             rows = self._database.execute(
                 'select "offset", ts, key, value, header from records where bucket = ? and "offset" >= ? '

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -41,6 +42,13 @@ _MANY_HELD = 10_000
 _POLL_EVERY = 10_000
 """Records between two looks at the delivery reports, so that the client's queue does not fill up."""
 
+
+_PRODUCER = """enable.idempotence=true acks=all linger.ms=0 compression.type=lz4 message.timeout.ms=60000
+    queue.buffering.max.messages=2000000 queue.buffering.max.kbytes=262144"""
+_CONSUMER = """group.id=lakelog enable.auto.commit=false enable.partition.eof=false auto.offset.reset=error
+    fetch.wait.max.ms=5 fetch.queue.backoff.ms=1 fetch.error.backoff.ms=5
+    queued.min.messages=200000 queued.max.messages.kbytes=131072"""
+"""What is ours in the clients; the short waits keep an empty partition from holding up the fetch of another one."""
 
 _Headers = list[tuple[str, str | bytes | None]]
 
@@ -81,14 +89,10 @@ def _error(location: LogLocation, error: KafkaError) -> LakelogError:
     return _away(location, error.str())
 
 
-def _client(location: LogLocation, **own: str | int | float | bool) -> dict[str, str | int | float | bool]:
-    return {
-        "log_level": 0,
-        "socket.connection.setup.timeout.ms": 5_000,
-        **location.properties,
-        "bootstrap.servers": location.address,
-        **own,
-    }
+def _client(location: LogLocation, own: str = "") -> dict[str, Any]:
+    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **location.properties}
+    settings = dict(setting.split("=", 1) for setting in own.split())
+    return {**given, "bootstrap.servers": location.address, **settings}
 
 
 class KafkaLogSystem(LogSystem):
@@ -251,17 +255,8 @@ class KafkaAppender(LogAppender):
         old.poll(0)
 
     def _new_producer(self) -> Producer:
-        own: dict[str, str | int | float | bool] = {
-            "enable.idempotence": True,
-            "acks": "all",
-            "linger.ms": 0,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 2_000_000,
-            "queue.buffering.max.kbytes": 256 * 1024,
-            "message.timeout.ms": 60_000,
-        }
         with _mapped(self._location):
-            return Producer(_client(self._location, **own))
+            return Producer(_client(self._location, _PRODUCER))
 
 
 class KafkaReader(LogReader):
@@ -273,20 +268,8 @@ class KafkaReader(LogReader):
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        own: dict[str, str | int | float | bool] = {
-            "group.id": f"lakelog-{new_uuid()}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": False,
-            "auto.offset.reset": "error",
-            # an empty partition must not hold up the fetch of another one
-            "fetch.wait.max.ms": 5,
-            "fetch.queue.backoff.ms": 1,
-            "fetch.error.backoff.ms": 5,
-            "queued.min.messages": 200_000,
-            "queued.max.messages.kbytes": 131_072,
-        }
         with _mapped(location):
-            self._consumer = Consumer({**_client(location, **own), "error_cb": self._notice})
+            self._consumer = Consumer({**_client(location, _CONSUMER), "error_cb": self._notice})
         self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
