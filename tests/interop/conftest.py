@@ -54,7 +54,8 @@ class PaimonJava:
             iterator.close()
 
     def write(self, warehouse: str, database: str, name: str, rows: list[tuple]) -> None:
-        """Writes rows of INT and STRING columns with Paimon's batch writer (which compacts as it likes) and commits them."""
+        """Writes rows of INT and STRING columns with Paimon's batch writer (which compacts as it likes) and
+        commits them."""
         p = self._gateway.jvm.org.apache.paimon
         table = self.table(warehouse, database, name)
         builder = self._call("table.Table", table, "newBatchWriteBuilder")
@@ -71,7 +72,8 @@ class PaimonJava:
         commit.close()
 
     def _call(self, interface: str, on: Any, method: str, **arguments: Any) -> Any:
-        """Calls a method through its interface (argument types by name): the gateway sees no method of a hidden class."""
+        """Calls a method through its interface (argument types by name): the gateway sees no method of a hidden
+        class."""
         java = self._gateway.jvm.java.lang
         types = self._gateway.new_array(java.Class, len(arguments))
         values = self._gateway.new_array(java.Object, len(arguments))

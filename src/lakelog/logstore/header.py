@@ -66,7 +66,7 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     """The kind of each record (text of one letter). Raises Corrupt for a missing header or an unknown version."""
     text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
     known = pc.fill_null(pc.equal(text, f"{_VERSION}|"), False)
-    if not pc.all(known).as_py():
+    if not pc.all(known, min_count=0).as_py():
         bad = pc.index(known, pa.scalar(False)).as_py()
         raise Corrupt(
             f"log record {bad} of this read has header {headers[bad].as_py()!r}; lakelog knows version {_VERSION}: "

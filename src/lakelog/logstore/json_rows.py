@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.errors import Corrupt
+
 _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
@@ -147,5 +149,12 @@ def restored(value: Any, kind: pa.DataType) -> Any:
 
 def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Parsed JSON objects as a table; the slow way, for what pyarrow's reader does not know."""
-    columns = [pa.array([restored(o.get(f.name), f.type) for o in objects], f.type) for f in schema]
+    columns = [_column([o.get(f.name) for o in objects], f) for f in schema]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array([restored(value, field.type) for value in values], field.type)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError, LookupError) as wrong:
+        raise Corrupt(f"a log value does not fit '{field.name}', which is {field.type}: {wrong}") from wrong

@@ -77,7 +77,7 @@ class Committer:
             # 1 already decided?
             record = None
             if self._stale(epoch):
-                sealed = state_at(self.table.store, self.table.store.latest_snapshot()).writers.get(self.writer)
+                sealed = self._sealed()
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
                     return None
@@ -87,6 +87,12 @@ class Committer:
                 position = self._position(epoch)
                 made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
                 record = self.table.staged.decide(made)
+                sealed = self._sealed()
+                if sealed is not None and epoch <= sealed.epoch:
+                    # another driver had decided, sealed and forgotten it: what was created now decides nothing
+                    self.table.staged.forget(self.writer, [epoch])
+                    self._heal_behind(sealed)
+                    return None
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
                 self._heal(record, self.table.log)
@@ -125,6 +131,9 @@ class Committer:
     def _stale(self, epoch: int) -> bool:
         return self._known is None or self._known.epoch != epoch - 1
 
+    def _sealed(self) -> WriterState | None:
+        return state_at(self.table.store, self.table.store.latest_snapshot()).writers.get(self.writer)
+
     def _position(self, epoch: int) -> _Position:
         """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
@@ -149,7 +158,6 @@ class Committer:
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
-        since = dict(record.since)
         healing = Healing(
             writer=self.writer,
             accepted=self._accepted(record, known is None),
@@ -158,17 +166,34 @@ class Committer:
             format=log_format(self.table.options.need(DATA_FORMAT)),
             lookup=lambda keys: committed_values(self.table, keys),
         )
+        starts = self._starts(record, known)
         reader, appender = reader_for(log), appender_for(log)
-        ends = reader.end_offsets()
         verified: dict[int, int] = {}
-        for bucket, end in ends.items():
-            start = since.get(bucket, 0)
-            extra = known.extra.get(bucket, 0) if known is not None else 0
-            if known is not None and start + record.records_appended(bucket) + extra == end:
-                verified[bucket] = end
-                continue
+        for bucket, end in reader.end_offsets().items():
+            start = starts.get(bucket, 0)
+            # nothing to read when the log grew by just what this process knows of, since a point that it verified
+            if known is not None and record.since.get(bucket, 0) == known.verified.get(bucket, 0):
+                extra = known.extra.get(bucket, 0)
+                if start + record.records_appended(bucket) + extra == end:
+                    verified[bucket] = end
+                    continue
             verified[bucket] = heal(reader, appender, bucket, start, healing)
         self._known = _Position(record.epoch, verified)
+
+    def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
+        """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.
+
+        A decision that another driver made may have an older ``since``; rows of earlier epochs behind it count.
+        """
+        starts = dict(record.since)
+        later: list[Mapping[int, int]] = [] if known is None else [known.verified]
+        if known is None:
+            sealed = self._sealed()
+            later += [sealed.verified] if sealed is not None and sealed.epoch < record.epoch else []
+        for verified in later:
+            for bucket, offset in verified.items():
+                starts[bucket] = max(starts.get(bucket, 0), offset)
+        return starts
 
     def _accepted(self, record: EpochRecord, look_back: bool) -> Mapping[int, frozenset[str]]:
         accepted = {record.epoch: record.accepted}

@@ -154,11 +154,17 @@ def _read(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
             found = None
         if found is not None and found.num_rows == len(values):
             return found
+    return plain_rows([_object(v) for v in values.to_pylist()], schema)
+
+
+def _object(value: bytes) -> dict[str, Any]:
     try:
-        objects = [orjson.loads(v) for v in values.to_pylist()]
+        found = orjson.loads(value)
     except orjson.JSONDecodeError as wrong:
-        raise Corrupt(f"a log value is not JSON: {wrong}") from None
-    return plain_rows(objects, schema)
+        raise Corrupt(f"log value {value[:200]!r} is not JSON: {wrong}") from None
+    if not isinstance(found, dict):
+        raise Corrupt(f"log value {value[:200]!r} is not a JSON object")
+    return found
 
 
 def _fast(kind: pa.DataType) -> bool:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import Corrupt
+from lakelog.logstore.control import abort_record, begin_record, commit_record
+from lakelog.logstore.header import (
+    ABORT,
+    BEGIN,
+    COMMIT,
+    CORRECTION,
+    DATA,
+    Header,
+    decode_header,
+    encode_header,
+    parse_kinds,
+)
+
+WRITER = "0b5c7a1e-4c1c-4b0e-9d57-5a3a64b1d3f0"
+
+
+def test_the_layout_never_changes() -> None:
+    assert encode_header(DATA, "w", 7, "00ff") == b"1|d|w|7|00ff"
+    assert encode_header(CORRECTION, "w", 7, "00ff", 42, -1) == b"1|x|w|7|00ff|42|-1"
+    assert encode_header(CORRECTION, "w", 7, "00ff", 0, 0) == b"1|x|w|7|00ff|0|0"
+    assert begin_record("w", 7, "00ff").headers == b"1|b|w|7|00ff"
+    assert commit_record("w", 7, ["a", "b"], 42).headers == b'1|c|w|7||||{"accepted":["a","b"],"first":42}'
+    assert abort_record("w", 7).headers == b"1|a|w|7|"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        Header(DATA, WRITER, 0, "0123456789abcdef"),
+        Header(DATA, WRITER, 2**62, "0123456789abcdef"),
+        Header(CORRECTION, WRITER, 3, "0123456789abcdef", 2**62, 1),
+        Header(CORRECTION, WRITER, 3, "0123456789abcdef", 0, -1),
+        Header(CORRECTION, WRITER, 3, "0123456789abcdef", 0, 0),
+        Header(BEGIN, WRITER, 3, "0123456789abcdef"),
+        Header(ABORT, WRITER, 3, ""),
+    ],
+)
+def test_what_is_encoded_is_decoded(header: Header) -> None:
+    is_correction = header.kind == CORRECTION
+    reference = (header.ref, header.sign) if is_correction else (None, None)
+    data = encode_header(header.kind, header.writer, header.epoch, header.attempt, *reference)
+    assert decode_header(data, 0) == header
+
+
+def test_the_extra_part_of_a_commit_may_hold_anything() -> None:
+    data = encode_header(COMMIT, "w", 1, "", extra='{"note":"a|b"}')
+    assert decode_header(data, 0).extra == '{"note":"a|b"}'
+    extra = decode_header(bytes(commit_record("w", 1, ["a"], 5).headers), 0).extra
+    assert orjson.loads(extra) == {"accepted": ["a"], "first": 5}
+
+
+def test_control_records_have_neither_key_nor_value() -> None:
+    for record in (begin_record("w", 1, "a"), commit_record("w", 1, ["a"], 0), abort_record("w", 1)):
+        assert len(record) == 1
+        assert record.keys.to_pylist() == record.values.to_pylist() == [None]
+
+
+def test_kinds_of_many_headers_are_read_at_once() -> None:
+    headers = pa.chunked_array([[b"1|d|w|0|a"] * 3, [b"1|x|w|0|a|0|-1", b"1|b|w|0|a"]], pa.binary())
+    assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]
+    assert parse_kinds(pa.array([], pa.binary())).to_pylist() == []
+
+
+@pytest.mark.parametrize("strange", [b"2|d|w|0|a", b"", b"hello", b"10|d|w|0|a"])
+def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) -> None:
+    with pytest.raises(Corrupt, match=r"offset 17 .*version"):
+        decode_header(strange, 17)
+    with pytest.raises(Corrupt, match="version"):
+        parse_kinds(pa.array([b"1|d|w|0|a", strange], pa.binary()))
+
+
+def test_a_record_without_a_header_is_an_error_that_names_a_foreign_producer() -> None:
+    with pytest.raises(Corrupt, match="lakelog's alone"):
+        parse_kinds(pa.array([None], pa.binary()))
