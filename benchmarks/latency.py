@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from measure import CREATE, log_options, make_input, percentiles, tree_rss_mb
 
-from lakelog import connect
+from lakelog import LOW_LATENCY, connect
 from lakelog.spark.replay_source import ReplaySource
 
 
@@ -29,7 +29,7 @@ def spark_to_spark(
         samples.append((now, now - pc.cast(sent, pa.int64()).to_numpy() / 1000))
 
     path = make_input(round(rate * (seconds + warm_up_s)) + 1)
-    with log_options(log) as options, connect(warehouse=tempfile.mkdtemp()) as lake:
+    with log_options(log) as options, connect(warehouse=tempfile.mkdtemp(), settings=LOW_LATENCY) as lake:
         lake.sql("create database bench")
         lake.sql(CREATE.format(buckets=buckets, log=options, mode="upsert", key=", primary key (id)"))
         lake.spark.dataSource.register(ReplaySource)

@@ -11,15 +11,20 @@ from lakelog.errors import LakelogError
 from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
-    from lakelog.lake import Lake, Table, connect
+    from lakelog.lake import LOW_LATENCY, Lake, Table, connect
 
-__all__ = ["Lake", "LakelogError", "Table", "__version__", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "connect"]
 
 __version__: Final = "0.1.0"
 
 _LATE: Final[Registry[Any]] = Registry(
     "name in lakelog",
-    {"connect": "lakelog.lake:connect", "Lake": "lakelog.lake:Lake", "Table": "lakelog.lake:Table"},
+    {
+        "LOW_LATENCY": "lakelog.lake:LOW_LATENCY",
+        "connect": "lakelog.lake:connect",
+        "Lake": "lakelog.lake:Lake",
+        "Table": "lakelog.lake:Table",
+    },
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelog.lake.lake import Lake, connect
+from lakelog.lake.lake import LOW_LATENCY, Lake, connect
 from lakelog.lake.table import Table
 
-__all__ = ["Lake", "Table", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "Table", "connect"]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms, sleep
-from lakelog.lake import Lake, connect
+from lakelog.lake import LOW_LATENCY, Lake, connect
 from lakelog.options.registry import Registry
 from lakelog.service.demo_check import check_equal
 from lakelog.service.demo_report import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
@@ -86,7 +86,7 @@ def run_demo(settings: DemoSettings) -> Iterator[DemoProgress | DemoReport]:
                 address = broker.bootstrap
             log = f"'log-store.address' = '{address}', "
         yield DemoProgress("starting Spark", 0.0, settings.seconds)
-        lake = cleanup.enter_context(connect(warehouse=warehouse))
+        lake = cleanup.enter_context(connect(warehouse=warehouse, settings=LOW_LATENCY))
         lake.sql("create database if not exists demo")
         lake.sql(f"drop table if exists {TABLE}")
         lake.sql(_CREATE.format(table=TABLE, log=log))
