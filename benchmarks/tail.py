@@ -39,7 +39,8 @@ def writer_to_tail(log: str, appends: int = 1_500) -> dict[str, Any]:
         warehouse = tempfile.mkdtemp()
         lake = connect(warehouse=warehouse)
         lake.sql("create database bench")
-        lake.sql(CREATE.format(buckets=1, log=options, mode="all", key=""))
+        one_bucket = "'bucket' = '1', 'bucket-key' = 'id'"
+        lake.sql(CREATE.format(buckets=1, log=options, mode="all", key="").replace("'bucket' = '1'", one_bucket))
         changes = lake.table("bench.t").tail(columns=["id", "amount"])
         command = [sys.executable, "-c", _WRITE, warehouse, str(appends)]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
