@@ -20,8 +20,8 @@ from lakelog.table.log_options import canonical_options
 from lakelog.table.open import identifier_of, open_catalog
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""Settings for a local session that runs streams only: the JVM's optimising compiler does not compete with micro-batches
-for the cores (a quarter less latency in the first minutes); long batch queries lose speed."""
+"""Settings for a local session that runs streams only: the JVM's optimising compiler does not compete with
+micro-batches for the cores (a quarter less latency in the first minutes); long batch queries lose speed."""
 
 ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, OffsetExpired, Unavailable
-from lakelog.io.clock import monotonic_s
+from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import (
     LogAppender,
@@ -33,6 +33,9 @@ _TIMEOUT_S = 10.0
 _TROUBLE_S = 3.0
 """How long after a lost connection a waiting reader asks the broker whether it is there."""
 
+_EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+
 _LONG_READ = 50_000
 """Records of one read for which the reader gives up following other buckets."""
 
@@ -41,7 +44,6 @@ _MANY_HELD = 10_000
 
 _POLL_EVERY = 10_000
 """Records between two looks at the delivery reports, so that the client's queue does not fill up."""
-
 
 _PRODUCER = """enable.idempotence=true acks=all linger.ms=0 compression.type=lz4 message.timeout.ms=60000
     queue.buffering.max.messages=2000000 queue.buffering.max.kbytes=262144"""
@@ -230,7 +232,6 @@ class KafkaAppender(LogAppender):
 
     def close(self) -> None:
         self._producer.purge()
-        self._producer.poll(0)
 
     def _make_room(self) -> None:
         """Waits until the client's queue is half empty."""
@@ -252,7 +253,6 @@ class KafkaAppender(LogAppender):
         """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
         old, self._producer = self._producer, self._new_producer()
         old.purge()
-        old.poll(0)
 
     def _new_producer(self) -> Producer:
         with _mapped(self._location):
@@ -270,6 +270,7 @@ class KafkaReader(LogReader):
         self._location = location
         with _mapped(location):
             self._consumer = Consumer({**_client(location, _CONSUMER), "error_cb": self._notice})
+            self._admin = AdminClient(_client(location))
         self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
@@ -301,10 +302,10 @@ class KafkaReader(LogReader):
         return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return {b: high for b, (_, high) in self._watermarks(buckets).items()}
+        return self._offsets(_LATEST, buckets)
 
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return {b: low for b, (low, _) in self._watermarks(buckets).items()}
+        return self._offsets(_EARLIEST, buckets)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         with _mapped(self._location):
@@ -316,16 +317,19 @@ class KafkaReader(LogReader):
     def close(self) -> None:
         self._consumer.close()
 
-    def _watermarks(self, buckets: Sequence[int] | None) -> dict[int, tuple[int, int]]:
-        out = {}
-        with _mapped(self._location):
-            for bucket in range(self._location.buckets) if buckets is None else buckets:
-                partition = TopicPartition(self._location.topic, bucket)
-                found = self._consumer.get_watermark_offsets(partition, timeout=_TIMEOUT_S)
-                if found is None:
-                    raise _away(self._location, "no answer to a question for offsets")
-                out[bucket] = found
-        return out
+    def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
+        """One question to the broker for all buckets; waits for partitions that have no leader yet (a new topic)."""
+        chosen = range(self._location.buckets) if buckets is None else buckets
+        deadline = monotonic_s() + _TIMEOUT_S
+        while True:
+            asked = {TopicPartition(self._location.topic, b): spec for b in chosen}
+            try:
+                answers = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_S)
+                return {p.partition: answer.result().offset for p, answer in answers.items()}
+            except KafkaException as failed:
+                if failed.args[0].code() not in _NO_LEADER or monotonic_s() > deadline:
+                    raise _error(self._location, failed.args[0]) from failed
+                sleep(0.02)
 
     def _notice(self, error: KafkaError) -> None:
         """The client calls this, while it polls, when a broker does not answer."""
