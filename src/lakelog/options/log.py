@@ -71,6 +71,14 @@ CONSISTENCY_GUARANTEE: Final = Option(
     scope=("table", "read"),
     aliases=("log-store.consistency-guarantee.enable",),
 )
+LOG_CONSISTENCY: Final = Option(
+    "log.consistency",
+    str,
+    "eventual",
+    "When rows of the log become visible: eventual shows them at once and takes redundant ones back after a failure.",
+    choices=("eventual",),
+    aliases=("table-storage.log.consistency",),
+)
 CHANGELOG_MODE: Final = Option(
     "log.changelog-mode",
     str,
@@ -159,6 +167,7 @@ LOG_OPTIONS: Final = Declared(
         LOG_RETENTION,
         DROP_WITH_TABLE,
         CONSISTENCY_GUARANTEE,
+        LOG_CONSISTENCY,
         CHANGELOG_MODE,
         CHANGELOG_MODES,
         EMIT_MODE,

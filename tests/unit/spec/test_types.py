@@ -7,13 +7,11 @@ from lakelog.spec.types import (
     STRING,
     ArrayType,
     AtomicType,
-    DataField,
     MapType,
     RowType,
     nested_fields,
     parse_type,
 )
-from lakelog.spec.types_text import type_text
 
 
 @pytest.mark.parametrize(
@@ -89,11 +87,3 @@ def test_a_nested_type_without_a_part_names_it() -> None:
 def test_nullability_is_changed_in_a_copy() -> None:
     assert STRING.with_nullable(False).to_json() == "STRING NOT NULL"
     assert STRING.with_nullable(True) is STRING
-
-
-def test_a_type_reads_as_sql() -> None:
-    kind = RowType((DataField(1, "x", AtomicType("INT", False)), DataField(2, "y", ArrayType(STRING))))
-    assert type_text(kind) == "struct<x: int not null, y: array<string>>"
-    assert type_text(MapType(STRING, AtomicType("DECIMAL", precision=5, scale=2), False)) == (
-        "map<string, decimal(5, 2)> not null"
-    )
