@@ -16,6 +16,7 @@ from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.scan import Scan
+from lakelog.table.seal import seal_staged
 from lakelog.table.writer import TableWriter
 
 
@@ -92,6 +93,10 @@ class Table:
     def writer(self) -> TableWriter:
         """A context manager that takes Arrow rows and commits them when the block ends."""
         return TableWriter(self._table)
+
+    def seal(self) -> list[Snapshot]:
+        """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
+        return seal_staged(self._table)
 
     def compact(self, full: bool = True) -> Snapshot | None:
         """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidSchema
+from lakelog.errors import InvalidSchema, NotFound
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_FILTER
@@ -24,6 +25,7 @@ from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 from lakelog.table.scan import Scan
+from lakelog.table.seal import seal_staged
 
 
 class OpensTables(Protocol):
@@ -42,6 +44,7 @@ class SparkEngine:
         self._tables = tables
         self.spark = spark if spark is not None else local_session(settings=settings)
         register(self.spark, warehouse)
+        self._streamed: dict[str, DynamicTable] = {}
 
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
@@ -81,6 +84,7 @@ class SparkEngine:
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""
         self._check(table)
+        self._streamed[table.path] = table
         place = checkpoint or f"{table.path}/lakelog/checkpoints/{new_uuid()}"
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.path)
@@ -92,9 +96,12 @@ class SparkEngine:
         return reader.load(table.path)
 
     def stop(self) -> None:
-        """Stops the session."""
+        """Stops the queries, seals what they have finished, stops the session."""
         for query in self.spark.streams.active:
             query.stop()
+        for table in self._streamed.values():
+            with contextlib.suppress(NotFound):  # dropped meanwhile
+                seal_staged(table)
         self.spark.stop()
 
     def _frame(self, source: Source) -> DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 from collections.abc import Mapping
 
-from lakelog.errors import CommitConflict, LakelogError
+from lakelog.errors import CommitConflict, Fenced, LakelogError
 from lakelog.filestore.commit import CommitRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import COMMIT_INTERVAL
@@ -59,6 +60,25 @@ def seal(committer: Committer) -> Snapshot | None:
         committer.append_commit(records)
         return snapshot
     raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
+
+
+def seal_staged(table: DynamicTable) -> list[Snapshot]:
+    """Seals, for every writer, the micro-batches that are decided but in no snapshot yet.
+
+    Called when the streams that wrote them have stopped, so that other engines see all rows at once. A writer that
+    goes on in another process is left to it.
+    """
+    made = []
+    for writer in table.staged.writers():
+        epochs = table.staged.epochs(writer)
+        if not epochs:
+            continue
+        committer = Committer(table, writer)
+        with contextlib.suppress(Fenced):
+            committer.commit(epochs[-1], [])
+            snapshot = seal(committer)
+            made += [] if snapshot is None else [snapshot]
+    return made
 
 
 class _SealedElsewhere(Exception):

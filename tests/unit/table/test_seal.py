@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.seal import seal_staged
+from lakelog.table.task_writer import TaskWriter
+
+
+@pytest.fixture
+def table(tmp_path):
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id int, name string, primary key (id)) using lakelog "
+        "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2')"
+    )
+    return lake.table("db.t")
+
+
+def decide(table, writer: str, epoch: int, ids: list[int]) -> Committer:
+    dynamic = table._table
+    register_writer(dynamic, writer)
+    task = TaskWriter(dynamic, writer, epoch, 0)
+    task.write(pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [f"{writer}{epoch}"] * len(ids)}))
+    committer = Committer(dynamic, writer)
+    committer.commit(epoch, [task.finish()])
+    return committer
+
+
+def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(table) -> None:
+    decide(table, "w", 0, [1, 2])
+    assert table.latest_snapshot() is None
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    decide(table, "w", 1, [2, 3])
+    (snapshot,) = table.seal()
+    assert (snapshot.commit_user, snapshot.commit_identifier) == ("w", 1)
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == [
+        {"id": 1, "name": "w0"},
+        {"id": 2, "name": "w1"},
+        {"id": 3, "name": "w1"},
+    ]
+    assert table.seal() == []
+
+
+def test_each_writer_is_sealed_by_itself(table) -> None:
+    decide(table, "a", 0, [1])
+    decide(table, "b", 0, [2])
+    assert [s.commit_user for s in seal_staged(table._table)] == ["a", "b"]
+    assert table.scan().to_arrow().num_rows == 2
+
+
+def test_a_writer_that_goes_on_elsewhere_is_left_to_it(table) -> None:
+    decide(table, "w", 0, [1])
+    dynamic = table._table
+    running = TaskWriter(dynamic, "w", 1, 0)
+    running.write(pa.record_batch({"id": pa.array([9], pa.int32()), "name": ["later"]}))
+    running.flush_log()
+    assert table.seal() == []
+    committer = Committer(dynamic, "w")
+    committer.commit(1, [running.finish()])
+    table.seal()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 9]
