@@ -161,13 +161,15 @@ def test_a_change_log_keeps_both_images_of_an_update(form: LogFormat) -> None:
 
 def test_an_upsert_log_keeps_the_newest_row_only(form: LogFormat) -> None:
     records, rows = form.encode(*MIXED, "upsert", ["id"], HEADER)
-    assert rows.tolist() == [0, 2, 3, 4, 6]
+    assert rows.tolist() == [0, 2, 3, 4, 5, 6, 7], "a lone -U says that its row is gone"
     assert [(kind, key) for kind, key, _ in rows_of(form, records.values)] == [
         ("+I", 1),
         ("+I", 1),
         ("-D", 1),
         ("+I", 2),
+        ("-D", 3),
         ("+I", 4),
+        ("-D", 5),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakelog.options.log import shown_value
 from lakelog.sql.types import type_text
 from lakelog.table.dynamic_table import DynamicTable
 
@@ -25,7 +26,7 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
     if log is not None:
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
     rows += [("", "", ""), ("# options", "", "")]
-    rows += [(k, _masked(k, v), "") for k, v in sorted(schema.options.items())]
+    rows += [(k, shown_value(k, v), "") for k, v in sorted(schema.options.items())]
     return rows
 
 
@@ -33,9 +34,3 @@ _MODES = {
     "all": "the log holds every change with its before-image",
     "upsert": "the log holds the newest row of a key, without before-images",
 }
-
-
-def _masked(key: str, value: str) -> str:
-    """Client properties may hold passwords and tokens."""
-    secret = ("password", "secret", "token", "jaas", "key")
-    return "******" if key.startswith("properties.") and any(word in key.lower() for word in secret) else value

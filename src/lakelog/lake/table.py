@@ -109,7 +109,10 @@ class Table:
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
         """The scan as a Spark DataFrame; starts Spark if nothing has."""
         scan = self.scan(columns, filter)
-        frame = self._to_dataframe(self._table, scan, filter)
+        used = set() if scan.filter is None else scan.filter.columns
+        # in Spark NaN is larger than every number; such conditions are Spark's alone
+        floats = any(pa.types.is_floating(self.schema.field(name).type) for name in used)
+        frame = self._to_dataframe(self._table, scan, None if floats else filter)
         return frame if filter is None else frame.where(filter)
 
     def __repr__(self) -> str:

@@ -183,6 +183,15 @@ LOG_OPTIONS: Final = Declared(
 )
 
 
+_OPEN_PROPERTIES: Final = ("security.protocol", "sasl.mechanism", "client.id", "compression.type", "acks")
+
+
+def shown_value(key: str, value: str) -> str:
+    """An option's value as DESCRIBE and SHOW CREATE TABLE print it: what goes to the client may be a secret."""
+    name = key.removeprefix(PROPERTIES_PREFIX)
+    return "******" if key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES else value
+
+
 def parse_specific_offsets(text: str) -> dict[int, int]:
     """Reads ``partition:0,offset:42;partition:1,offset:300`` as bucket → offset. Raises InvalidOption."""
     out: dict[int, int] = {}

@@ -75,8 +75,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         if all(end[b] <= begin[b] for b in begin):
             return start
         if sum(end[b] - begin[b] for b in begin) <= _PREFETCH_RECORDS:
+            seen = self._seen(begin)  # what was found to be control records need not be read again
             batches = [
-                fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, begin[bucket], end[bucket])
+                fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, seen[bucket], end[bucket])
             ]
             batches = [b for b in batches if b.num_rows]
             if not batches and self._stop_at is None:
@@ -116,7 +117,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         if self._stop_at is not None:
             ends = self._stop_at
         else:
-            seen = self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
+            seen = self._seen(begin)
             ends = self._scan.reader.ready_offsets(seen)
             if all(ends[b] <= seen[b] for b in seen):
                 self._scan.reader.wait(seen, _POLL_S)
@@ -131,6 +132,10 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             b: begin[b] + max(1, (new[b] - begin[b]) * self._limit // total) if new[b] > begin[b] else begin[b]
             for b in begin
         }
+
+    def _seen(self, begin: Offsets) -> Offsets:
+        """Up to where this process knows that there are no rows after ``begin``."""
+        return self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
 
     def _to_json(self, offsets: Offsets) -> dict[str, object]:
         return {"log": self._scan.location.log_id, "offsets": {str(b): o for b, o in sorted(offsets.items())}}

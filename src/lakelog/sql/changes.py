@@ -29,10 +29,15 @@ def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
     if any(e.is_star or e.alias_or_name == ROW_KIND_COLUMN for e in tree.expressions):
         return None
     depth = 0
-    for token in tokens:
+    for before, token in zip([None, *tokens], tokens, strict=False):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.FROM:
-            text = f"{plan.text[: token.start].rstrip()}, {ROW_KIND_COLUMN} {plan.text[token.start :]}"
+            if before is None:
+                return None  # FROM comes first
+            if before.token_type == TokenType.DISTINCT:
+                continue  # IS DISTINCT FROM
+            at = before.end + 1
+            text = f"{plan.text[:at]}, {ROW_KIND_COLUMN}{plan.text[at:]}"
             wanted = None if source.columns is None else (*source.columns, ROW_KIND_COLUMN)
             sources = tuple(replace(s, columns=wanted) if s is source else s for s in plan.sources)
             return replace(plan, text=text, sources=sources)

@@ -37,6 +37,9 @@ def pushed_condition(relation: exp.Table, schema: TableSchema) -> str | None:
 
     Only conditions that no NULL satisfies: so they may go below an outer join, too. None when there are none.
     """
+    alias = relation.args.get("alias")
+    if relation.args.get("pivots") or relation.args.get("sample") or (alias is not None and alias.args.get("columns")):
+        return None  # names mean something else than the table's columns, or rows are chosen before the condition
     select = relation.find_ancestor(exp.Select)
     if not isinstance(select, exp.Select) or not isinstance(where := select.args.get("where"), exp.Where):
         return None
@@ -75,6 +78,8 @@ def _literals_fit(node: exp.Expr, kind: DataType) -> bool:
     root = kind.root if isinstance(kind, AtomicType) else ""
     if node.find(exp.Cast) and root != "DATE":
         return False
+    if root in ("FLOAT", "DOUBLE") and not isinstance(node, exp.EQ | exp.In):
+        return False  # in Spark NaN is larger than every number
     if node.find(exp.Boolean):
         return root == "BOOLEAN"
     for literal in node.find_all(exp.Literal):

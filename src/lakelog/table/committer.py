@@ -12,7 +12,7 @@ import orjson
 
 from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.control import commit_record
 from lakelog.logstore.formats import log_format
@@ -23,7 +23,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import WriterState, state_at
-from lakelog.table.lookup import committed_values
+from lakelog.table.lookup import committed_values, logged_values
 
 
 @dataclass
@@ -158,14 +158,7 @@ class Committer:
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
-        healing = Healing(
-            writer=self.writer,
-            accepted=self._accepted(record, known is None),
-            mode=self.table.changelog_mode,
-            keyed=bool(self.table.schema.primary_keys),
-            format=log_format(self.table.options.need(DATA_FORMAT)),
-            lookup=lambda keys: committed_values(self.table, keys),
-        )
+        accepted = self._accepted(record, known is None)  # before the snapshot is looked at: a seal removes records
         starts = self._starts(record, known)
         reader, appender = reader_for(log), appender_for(log)
         verified: dict[int, int] = {}
@@ -177,8 +170,23 @@ class Committer:
                 if start + record.records_appended(bucket) + extra == end:
                     verified[bucket] = end
                     continue
-            verified[bucket] = heal(reader, appender, bucket, start, healing)
+            verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))
         self._known = _Position(record.epoch, verified)
+
+    def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:
+        def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
+            if self.table.emits_files:
+                return committed_values(self.table, keys)
+            return logged_values(reader, bucket, start, keys)
+
+        return Healing(
+            writer=self.writer,
+            accepted=accepted,
+            mode=self.table.changelog_mode,
+            keyed=bool(self.table.schema.primary_keys),
+            format=log_format(self.table.options.need(DATA_FORMAT)),
+            lookup=lookup,
+        )
 
     def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
         """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.
@@ -189,7 +197,7 @@ class Committer:
         later: list[Mapping[int, int]] = [] if known is None else [known.verified]
         if known is None:
             sealed = self._sealed()
-            later += [sealed.verified] if sealed is not None and sealed.epoch < record.epoch else []
+            later += [] if sealed is None else [sealed.verified]
         for verified in later:
             for bucket, offset in verified.items():
                 starts[bucket] = max(starts.get(bucket, 0), offset)

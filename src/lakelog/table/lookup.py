@@ -6,13 +6,32 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakelog.logstore.base import LogReader
 from lakelog.logstore.formats import log_format
 from lakelog.options.log import DATA_FORMAT
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import INSERT
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.scan import Scan
+
+
+def logged_values(reader: LogReader, bucket: int, end: int, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+    """The newest log value of each key below an offset; for a use that writes the log only (``emit.mode`` = log).
+
+    Reads the bucket from its beginning, so it is called while healing only.
+    """
+    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    position = reader.first_offsets([bucket])[bucket]
+    while position < end:
+        records = reader.read(bucket, position, end)
+        if records.num_rows == 0:
+            break
+        position = records.column("offset")[records.num_rows - 1].as_py() + 1
+        chosen = records.filter(pc.is_in(records.column("key"), pa.array(keys, pa.large_binary())))
+        out.update(zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True))
+    return out
 
 
 def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from lakelog.errors import CommitConflict
+from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit import CommitRequest
 from lakelog.io.names import new_uuid
 from lakelog.spec.data_file import BucketFiles
@@ -37,6 +37,14 @@ def compact_where_needed(table: DynamicTable, full: bool = False) -> Snapshot | 
     except CommitConflict as lost:
         _LOG.info("compaction of %s lost against another commit: %s", table.name, lost)
         return None
+
+
+def compact_quietly(table: DynamicTable) -> None:
+    """Compacts after a write; a failure is logged only, because the write is in the table already."""
+    try:
+        compact_where_needed(table)
+    except LakelogError as failure:
+        _LOG.warning("compaction of %s failed: %s", table.name, failure)
 
 
 def carried_state(table: DynamicTable, latest: Snapshot | None) -> dict[str, str]:

@@ -57,7 +57,10 @@ def seal(committer: Committer) -> Snapshot | None:
         # 4
         table.staged.forget(writer, [r.epoch for r in records])
         # 5
-        committer.append_commit(records)
+        try:
+            committer.append_commit(records)
+        except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
+            _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure)
         return snapshot
     raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
 
@@ -130,7 +133,7 @@ class Sealer:
     def __init__(self, committer: Committer) -> None:
         self._committer = committer
         self._wake = threading.Event()
-        self._failure: LakelogError | None = None
+        self._failure: Exception | None = None
         self._last = float("-inf")
         self._thread: threading.Thread | None = None
         self._busy = threading.Lock()
@@ -163,7 +166,7 @@ class Sealer:
                 self.seal_now()
                 if not self._committer.table.options.need(WRITE_ONLY):
                     compact_where_needed(self._committer.table)
-            except LakelogError as failure:
+            except Exception as failure:
                 _LOG.warning("sealing table %s failed: %s", self._committer.table.name, failure)
                 self._failure = failure
 

@@ -60,8 +60,13 @@ class StagedEpochs:
 
     def all_records(self) -> list[EpochRecord]:
         """Records of all writers, by decision time."""
-        records = [record for writer in self.writers() for record in self.records(writer)]
-        return sorted(records, key=lambda r: (r.time_ms, r.writer, r.epoch))
+        timed: list[tuple[int, str, int, EpochRecord]] = []
+        for writer in self.writers():
+            newest = 0  # a clock that steps back must not reorder the epochs of a writer
+            for record in self.records(writer):
+                newest = max(newest, record.time_ms)
+                timed.append((newest, writer, record.epoch, record))
+        return [record for *_, record in sorted(timed, key=lambda t: t[:3])]
 
     def forget(self, writer: str, epochs: list[int]) -> None:
         """Deletes records of sealed epochs; a missing one is fine."""

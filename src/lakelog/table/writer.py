@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.maintenance import compact_quietly
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -56,30 +57,44 @@ class TableWriter:
             self._task.flush_log()
 
     def commit(self) -> None:
-        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown."""
+        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown.
+
+        After an error that left the rows decided (they are readable already), ``close`` tries the snapshot again.
+        """
         if self._task is None:
             return
-        task, self._task = self._task, None
-        self._committer.commit(self._epoch, [task.finish()])
+        try:
+            self._committer.commit(self._epoch, [self._task.finish()])
+        except BaseException:
+            self._failed = True
+            raise
+        self._task = None
         self._epoch += 1
         seal(self._committer)
-        compact_where_needed(self._table)
+        compact_quietly(self._table)
 
     def abort(self) -> None:
         """Drops what was not committed; its rows in the log are taken back."""
         if self._task is None:
             return
-        task, self._task = self._task, None
-        task.close()
-        self._committer.commit(self._epoch, [])
-        self._table.staged.forget(self._writer, [self._epoch])
+        self._task.close()
+        record = self._committer.commit(self._epoch, [])
+        self._task = None
+        if record is not None and not record.attempts:
+            self._table.staged.forget(self._writer, [self._epoch])
         self._epoch += 1
 
     def close(self) -> None:
-        """Drops what was not committed and removes the writer's traces; nothing can be written afterwards."""
+        """Drops what was not committed and removes the writer's traces; nothing can be written afterwards.
+
+        Rows that are decided but not yet in a snapshot are never dropped: batch reads have them already.
+        """
         self.abort()
         self._failed = True
-        self._table.staged.forget_writer(self._writer)
+        if self._table.staged.epochs(self._writer):
+            seal(self._committer)
+        if not self._table.staged.epochs(self._writer):
+            self._table.staged.forget_writer(self._writer)
 
     def __enter__(self) -> Self:
         return self
@@ -88,8 +103,17 @@ class TableWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and not self._failed:
-            self.commit()
-        self.close()
+            try:
+                self.commit()
+            except BaseException:
+                with contextlib.suppress(LakelogError):  # the first error is the one to tell
+                    self.close()
+                raise
+        if kind is None:
+            self.close()
+        else:
+            with contextlib.suppress(LakelogError):
+                self.close()
 
 
 def _batches(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:

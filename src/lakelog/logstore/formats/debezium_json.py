@@ -7,8 +7,8 @@ decimals as text (``"12.50"``: JSON readers that make doubles of numbers would l
 infinities as text, maps with text keys as objects and others as arrays of ``{"key":…,"value":…}``.
 
 Operations: mode all: +I → c; -U followed by the +U of the same key → one u with both images; a lone -U → d, a lone +U
-→ c; -D → d. Mode upsert: +I and +U → c without a before-image (Flink's reader refuses a u without one), -D → d, -U is
-left out.
+→ c; -D → d. Mode upsert: +I and +U → c without a before-image (Flink's reader refuses a u without one), -D and a
+lone -U → d.
 """
 
 from __future__ import annotations
@@ -42,13 +42,11 @@ class DebeziumJson(LogFormat):
         texts = to_json_texts(rows)
         key_texts = to_json_texts(rows.select(list(keys))) if keys else None
         second = _second_of_pair(kinds, key_texts)
+        first = np.zeros(len(kinds), dtype=bool)
+        first[:-1] = second[1:]
+        kept = np.flatnonzero(~first)
         if mode == "upsert":
-            kept = np.flatnonzero(kinds != UPDATE_BEFORE)
             second[:] = False
-        else:
-            first = np.zeros(len(kinds), dtype=bool)
-            first[:-1] = second[1:]
-            kept = np.flatnonzero(~first)
         values = _values(texts, kinds, second, kept)
         chosen_keys = pa.nulls(len(kept), pa.large_binary()) if key_texts is None else _bytes(key_texts.gather(kept))
         return Records(chosen_keys, values, header), kept

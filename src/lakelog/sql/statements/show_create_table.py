@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakelog.catalog.base import Identifier
+from lakelog.options.log import shown_value
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
@@ -29,7 +30,8 @@ def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
     if schema.comment:
         text += f"\nCOMMENT {quoted_text(schema.comment)}"
     if schema.options:
-        pairs = (f"  {quoted_text(key)} = {quoted_text(value)}" for key, value in sorted(schema.options.items()))
+        shown = {k: shown_value(k, v) for k, v in sorted(schema.options.items()) if not k.startswith("lakelog.")}
+        pairs = (f"  {quoted_text(key)} = {quoted_text(value)}" for key, value in shown.items())
         text += "\nTBLPROPERTIES (\n" + ",\n".join(pairs) + ")"
     return text + "\n"
 

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import CommitConflict, Unavailable
+from lakelog.table.task_writer import TaskWriter
+
+
+def make(tmp_path, more: str = ""):
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id int, name string, primary key (id)) using lakelog "
+        f"tblproperties ('log-store.enabled' = 'true'{more})"
+    )
+    return lake.table("db.t")
+
+
+def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
+    table = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
+    return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
+
+
+def files(table) -> dict[int, str]:
+    return {r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()}
+
+
+def fold(table) -> dict[int, str]:
+    state: dict[int, str] = {}
+    for chunk in table.log_records():
+        for key, value in zip(chunk["key"].to_pylist(), chunk["value"].to_pylist(), strict=True):
+            if value is not None:
+                after = json.loads(value)["after"]
+                state.pop(json.loads(key)["id"], None)
+                if after is not None:
+                    state[after["id"]] = after["name"]
+    return state
+
+
+def test_a_seal_that_fails_loses_no_decided_row(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+
+    def lost(*_: object) -> None:
+        raise CommitConflict("lost")
+
+    with pytest.raises(CommitConflict), table.writer() as writer:
+        writer.write(rows(1))
+        monkeypatch.setattr("lakelog.table.seal._commit", lost)
+        writer.commit()
+    monkeypatch.undo()
+    assert files(table) == fold(table) == {1: "a"}
+    table.seal()
+    assert files(table) == {1: "a"} and table.latest_snapshot() is not None
+
+
+def test_a_task_that_cannot_finish_takes_its_rows_back(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+
+    def full(self: TaskWriter) -> None:
+        self.flush_log()
+        raise Unavailable("disk full")
+
+    monkeypatch.setattr(TaskWriter, "finish", full)
+    with pytest.raises(Unavailable, match="disk full"), table.writer() as writer:
+        writer.write(rows(88))
+    monkeypatch.undo()
+    assert files(table) == fold(table) == {}
+    with table.writer() as writer:
+        writer.write(rows(88))
+    assert files(table) == fold(table) == {88: "a"}
+
+
+def test_a_missing_control_record_is_no_failure_of_the_write(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+
+    def away(*_: object) -> None:
+        raise Unavailable("broker away")
+
+    monkeypatch.setattr("lakelog.table.committer.Committer.append_commit", away)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    assert files(table) == {1: "a"} and table.latest_snapshot() is not None
+
+
+def test_a_lone_update_before_is_a_delete_in_both_stores(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    with table.writer() as writer:
+        writer.write(rows(3, 2, 4, kinds=["+I", "-U", "+I"]))
+    assert files(table) == fold(table) == {1: "a", 3: "a", 4: "a"}
+
+
+def test_healing_of_a_log_only_write_restores_what_the_log_had(tmp_path) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'")
+    with table.writer() as writer:
+        writer.write(rows(1, name="good"))
+    with pytest.raises(ZeroDivisionError), table.writer() as writer:
+        writer.write(rows(1, name="refused"))
+        _ = 1 / 0
+    assert fold(table) == {1: "good"}
+    assert files(table) == {}
