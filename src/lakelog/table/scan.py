@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
-from lakelog.filestore.filter import And, In, Predicate
+from lakelog.filestore.filter import In, Predicate
 from lakelog.filestore.scan import Split
 from lakelog.spec.arrow import arrow_schema
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
@@ -90,11 +90,6 @@ class Scan:
         values = tuple(v for v in keys.column(first).unique().to_pylist())
         found = replace(self, filter=In(first, values)).to_arrow()
         return found.join(keys, keys.column_names, join_type="left semi")
-
-    def where(self, predicates: Sequence[Predicate]) -> Scan:
-        """The same scan of the rows for which all predicates hold."""
-        every = [*([] if self.filter is None else [self.filter]), *predicates]
-        return self if not predicates else replace(self, filter=every[0] if len(every) == 1 else And(*every))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
