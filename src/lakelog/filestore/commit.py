@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, UnsupportedFeature
-from lakelog.filestore.conflicts import check_conflicts, entries_of
-from lakelog.filestore.manifest_merge import merge_manifests
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound
+from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_vectors, entries_of
 from lakelog.filestore.manifests import Manifests, ManifestWriter
+from lakelog.filestore.next_snapshot import NextSnapshot
 from lakelog.filestore.renumber import Renumbering, highest_sequences
 from lakelog.filestore.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
@@ -16,32 +17,12 @@ from lakelog.io.names import random_fraction
 from lakelog.options.option import Options
 from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT, check_writable
 from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.manifest import ADD, ManifestEntry
-from lakelog.spec.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
+from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
+from lakelog.spec.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 
+_KINDS = (APPEND, COMPACT, OVERWRITE, ANALYZE)
 _ASKED_AGAIN = 3
 """How often a snapshot whose outcome is unknown is looked up and created again."""
-
-
-@dataclass(frozen=True)
-class CommitRequest:
-    """What one commit puts into the table.
-
-    ``user`` and ``identifier`` make it happen once: the same request again finds its snapshot. Identifiers of one user
-    grow. ``properties`` go into the snapshot; ``prepare`` makes more of them from the newest snapshot, anew in each
-    round, and may raise to give the commit up. ``first_try`` says that nobody can have tried this commit before (a
-    fresh user), which saves looking for it. ``allow_empty`` makes a snapshot without files.
-    """
-
-    user: str
-    identifier: int
-    kind: str
-    files: tuple[BucketFiles, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    watermark: int | None = None
-    allow_empty: bool = False
-    prepare: Callable[[Snapshot | None], Mapping[str, str]] | None = None
-    first_try: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +33,8 @@ class TableCommit:
     the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all files there ·
     4 write manifests and manifest lists · 5 create ``snapshot-<n+1>`` if it is absent; lost → back to 2 · 6 write
     the hints. Nothing is visible before step 5, everything after it.
+
+    What an overwrite replaces is found anew in each round (step 3), so it is all that the snapshot before it had.
     """
 
     snapshots: Snapshots
@@ -83,15 +66,16 @@ class TableCommit:
             seen = 0 if latest is None else latest.id
             # 3
             try:
-                changes = self._fit(request, changes, latest)
+                changes, replaced = self._fit(request, changes, latest)
             except CommitConflict:
                 self._delete_copies(request, changes)
                 raise
             # 4
             writer = ManifestWriter(self.manifests.io, self.manifests.paths)
-            snapshot = self._write_manifests(request, entries_of(changes), latest, writer)
+            entries = [*replaced, *entries_of(changes)]
+            snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
             # 5
-            if self._create(snapshot):
+            if self._create(snapshot) and self._follows_the_newest(snapshot, entries):
                 # 6
                 self._write_hints(snapshot)
                 return snapshot
@@ -106,68 +90,52 @@ class TableCommit:
         )
 
     def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
-        if request.kind not in (APPEND, COMPACT, OVERWRITE):
-            raise InvalidRequest(f"unknown commit kind '{request.kind}': use {APPEND}, {COMPACT} or {OVERWRITE}")
+        if request.kind not in _KINDS:
+            raise InvalidRequest(f"unknown commit kind '{request.kind}': use one of {', '.join(_KINDS)}")
+        if request.overwrite is not None and request.kind != OVERWRITE:
+            raise InvalidRequest(f"only a commit of kind {OVERWRITE} replaces partitions, not {request.kind}")
         check_writable(self.manifests.paths.schema.options)
         changes = tuple(b for b in request.files if b.new_files or b.deleted_files or b.changelog_files)
-        if any(b.changelog_files for b in changes):
-            raise UnsupportedFeature("changelog files cannot be committed: set 'changelog-producer' = 'none'")
-        if not changes and not request.allow_empty:
+        others = (request.overwrite, request.statistics, request.index or None)
+        if not changes and not request.allow_empty and all(other is None for other in others):
             raise InvalidRequest(f"commit {request.identifier} of user {request.user} has no files")
         return changes
 
     def _fit(
         self, request: CommitRequest, changes: tuple[BucketFiles, ...], latest: Snapshot | None
-    ) -> tuple[BucketFiles, ...]:
-        partitions = {b.partition for b in changes}
-        live = self.manifests.live(latest, wanted=lambda e: e.partition in partitions) if changes else []
+    ) -> tuple[tuple[BucketFiles, ...], list[ManifestEntry]]:
+        """The changes as they fit the newest snapshot, and the entries that delete what is overwritten."""
+        live = self._touched(request, changes, latest)
+        covers = (lambda _: False) if request.overwrite is None else request.overwrite.covers
+        replaced = [replace(e, kind=DELETE) for e in live if covers(e.partition)]
         schema = self.manifests.paths.schema
-        check_conflicts(live, entries_of(changes), request.kind, schema)
+        check_conflicts(live, [*replaced, *entries_of(changes)], request.kind, schema)
+        check_vectors(live, [*replaced, *entries_of(changes)], request.index)
         if not schema.is_keyed or request.kind == COMPACT:
-            return changes
-        replaced = {e.identifier for e in entries_of(changes)}
-        highest = highest_sequences(e for e in live if e.identifier not in replaced)
+            return changes, replaced
+        gone = {e.identifier for e in (*entries_of(changes), *replaced)}
+        highest = highest_sequences(e for e in live if e.identifier not in gone)
         fitted = tuple(self.renumbering.above(b, highest.get((b.partition, b.bucket))) for b in changes)
         self._delete_copies(request, [old for old, new in zip(changes, fitted, strict=True) if old is not new])
-        return fitted
+        return fitted, replaced
+
+    def _touched(
+        self, request: CommitRequest, changes: tuple[BucketFiles, ...], latest: Snapshot | None
+    ) -> list[ManifestEntry]:
+        """The live files of all partitions that the commit changes."""
+        partitions = {b.partition for b in changes} | {e.partition for e in request.index.added}
+        over = request.overwrite
+        if over is not None and over.partitions is None:
+            return self.manifests.live(latest)
+        if over is not None and over.partitions is not None:
+            partitions |= over.partitions
+        return self.manifests.live(latest, wanted=lambda e: e.partition in partitions) if partitions else []
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
         """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""
         given = [f for b in request.files for f in b.new_files]
         for change in changes:
             self.renumbering.delete(change, but=given)
-
-    def _write_manifests(
-        self, request: CommitRequest, entries: Sequence[ManifestEntry], latest: Snapshot | None, writer: ManifestWriter
-    ) -> Snapshot:
-        properties = dict(request.properties)
-        if request.prepare is not None:
-            properties.update(request.prepare(latest))
-        before = [] if latest is None else self.manifests.manifests_of(latest)
-        base, base_size = writer.write_list(merge_manifests(before, self.manifests, writer))
-        delta, delta_size = writer.write_list([writer.write(entries)] if entries else [])
-        rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
-        schema_id = self.manifests.paths.schema.id
-        watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
-        now = clock.now_ms()
-        snapshot = Snapshot(
-            id=1,
-            schema_id=schema_id,
-            base_manifest_list=base,
-            base_manifest_list_size=base_size,
-            delta_manifest_list=delta,
-            delta_manifest_list_size=delta_size,
-            commit_user=request.user,
-            commit_identifier=request.identifier,
-            commit_kind=request.kind,
-            time_millis=now,
-            total_record_count=rows,
-            delta_record_count=rows,
-            watermark=max(watermarks, default=None),
-            properties=properties or None,
-            next_row_id=0,
-        )
-        return snapshot if latest is None else _after(snapshot, latest)
 
     def _create(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot is ours now; False when another commit has its number."""
@@ -187,6 +155,32 @@ class TableCommit:
             f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
             f"{snapshot.commit_identifier}, or commit the same again"
         ) from unknown
+
+    def _follows_the_newest(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        """Whether a created snapshot follows the newest one; False (and it is deleted) when its number was free only
+        because expiry or a rollback had removed a snapshot of this number while the commit was under way.
+
+        Expiry removes the oldest first and never the newest, a rollback the newest first: with the snapshot before
+        it still there, all is well.
+        """
+        if self.snapshots.exists(snapshot.id - 1):
+            return True
+        ids = self.snapshots.ids()
+        if snapshot.id + 1 in ids:
+            # what follows says what it was built on
+            base = self.snapshots.get(snapshot.id + 1).base_manifest_list
+            held = {e.identifier for e in self.manifests.live_of_list(base)}
+            if all(e.identifier in held for e in entries if e.kind == ADD):
+                return True
+        elif snapshot.id not in ids:
+            raise CommitUnknown(
+                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it was "
+                f"committed: look for user {snapshot.commit_user} and identifier {snapshot.commit_identifier}"
+            )
+        elif max(ids) == snapshot.id and min(ids) == snapshot.id:
+            return True
+        self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+        return False
 
     def _content(self, path: str) -> bytes | None:
         try:
@@ -210,18 +204,3 @@ class TableCommit:
     def _wait(self, options: Options, round_: int) -> None:
         shortest, longest = (options.need(o).total_seconds() for o in (COMMIT_MIN_WAIT, COMMIT_MAX_WAIT))
         clock.sleep(min(longest, shortest * 2**round_) * (0.5 + random_fraction()))
-
-
-def _after(snapshot: Snapshot, latest: Snapshot) -> Snapshot:
-    """The snapshot as the one that follows ``latest``, with what is carried on from one to the next."""
-    schema_id = max(snapshot.schema_id, latest.schema_id)
-    return replace(
-        snapshot,
-        id=latest.id + 1,
-        schema_id=schema_id,
-        time_millis=max(snapshot.time_millis, latest.time_millis),
-        total_record_count=(latest.total_record_count or 0) + (snapshot.delta_record_count or 0),
-        index_manifest=latest.index_manifest,
-        statistics=latest.statistics if schema_id == latest.schema_id else None,
-        next_row_id=latest.next_row_id or 0,
-    )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lakelog.errors import CommitConflict
+from lakelog.filestore.commit_request import IndexChange
 from lakelog.filestore.levels import KeyRange
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
@@ -19,6 +20,26 @@ def entries_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
     deleted = [ManifestEntry(DELETE, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.deleted_files]
     added = [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.new_files]
     return [*deleted, *added]
+
+
+def changelog_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
+    """The manifest entries of a commit's changelog files."""
+    return [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in files for f in b.changelog_files]
+
+
+def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], index: IndexChange) -> None:
+    """Raises CommitConflict when a deletion vector of the commit is for a data file that would not be live."""
+    named = [(e, r.data_file) for e in index.added for r in e.deletion_vectors or ()]
+    if not named:
+        return
+    alive = {_file(e) for e in live} | {_file(e) for e in changes if e.kind == ADD}
+    alive -= {_file(e) for e in changes if e.kind == DELETE}
+    for entry, data_file in named:
+        if (entry.partition, entry.bucket, data_file) not in alive:
+            raise CommitConflict(
+                f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while rows of it "
+                f"were deleted; take the newest snapshot and do it again"
+            )
 
 
 def check_conflicts(
@@ -72,6 +93,10 @@ def _check_levels(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
                     f"files '{one.file_name}' and '{other.file_name}' of bucket {bucket} overlap on level {level}: "
                     f"another compaction was faster; keep one compactor per bucket"
                 )
+
+
+def _file(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.file_name
 
 
 def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:

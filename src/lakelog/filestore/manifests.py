@@ -17,14 +17,17 @@ from lakelog.options.option import Options
 from lakelog.options.table import MANIFEST_COMPRESSION
 from lakelog.spec.manifest import (
     ADD,
+    INDEX_MANIFEST_SCHEMA,
     MANIFEST_LIST_SCHEMA,
     MANIFEST_SCHEMA,
+    IndexManifestEntry,
     ManifestEntry,
     ManifestFileMeta,
     entry_from_record,
     entry_to_record,
     file_meta_from_record,
     file_meta_to_record,
+    index_entry_to_record,
     live_files,
 )
 from lakelog.spec.partition import decode_partition, partition_types
@@ -96,9 +99,18 @@ class Manifests:
             return []
         return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted))
 
+    def live_of_list(self, name: str) -> list[ManifestEntry]:
+        """The files alive after the manifests of one manifest list."""
+        return live_files(self._entries(self.read_list(name), None, None))
+
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """What one snapshot added and deleted."""
         return list(self._entries(self.read_list(snapshot.delta_manifest_list), None, None))
+
+    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of one snapshot; none when it has no changelog."""
+        name = snapshot.changelog_manifest_list
+        return [] if name is None else list(self._entries(self.read_list(name), None, None))
 
     def _entries(
         self, metas: Iterable[ManifestFileMeta], in_manifest: MetaTest | None, wanted: EntryTest | None
@@ -107,6 +119,10 @@ class Manifests:
             if in_manifest is None or in_manifest(meta):
                 entries = self.read(meta.file_name)
                 yield from entries if wanted is None else filter(wanted, entries)
+
+    def read_records(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """The decoded records of any metadata file of the manifest directory, in order."""
+        return self._cached(name, decode)
 
     def _cached(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
         key = (self.io, self.paths.manifest(name))
@@ -154,6 +170,12 @@ class ManifestWriter:
         size = self._put(name, MANIFEST_LIST_SCHEMA, [file_meta_to_record(m) for m in metas])
         _CACHE.put((self.io, self.paths.manifest(name)), tuple(metas))
         return name, size
+
+    def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Writes the complete list of index files as a new index manifest; returns its name."""
+        name = f"index-manifest-{self._uuid}-{next(self._number)}"
+        self._put(name, INDEX_MANIFEST_SCHEMA, [index_entry_to_record(e) for e in entries])
+        return name
 
     def _put(self, name: str, schema: dict[str, Any], records: list[dict[str, Any]]) -> int:
         compression = Options(self.paths.schema.options).need(MANIFEST_COMPRESSION)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.partition import decode_partition, partition_dir
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
 
+MAIN_BRANCH: Final = "main"
+
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths below the directory ``root`` of a table."""
+    """Paths below the directory ``root`` of a table, as one of its branches sees it."""
 
     root: str
     schema: TableSchema
+    branch: str = MAIN_BRANCH
+
+    @property
+    def branch_root(self) -> str:
+        """The directory of the branch's own schemas, snapshots, tags and consumers; all else is the table's."""
+        return self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/branch-{self.branch}"
 
     @property
     def snapshots(self) -> str:
         """The directory of the snapshots and their hints."""
-        return f"{self.root}/snapshot"
+        return f"{self.branch_root}/snapshot"
 
     def snapshot(self, snapshot_id: int) -> str:
         """A snapshot file."""
@@ -32,11 +41,39 @@ class TablePaths:
     @property
     def schemas(self) -> str:
         """The directory of the schema files."""
-        return f"{self.root}/schema"
+        return f"{self.branch_root}/schema"
 
     def schema_file(self, schema_id: int) -> str:
         """A schema file."""
         return f"{self.schemas}/schema-{schema_id}"
+
+    @property
+    def tags(self) -> str:
+        """The directory of the tags."""
+        return f"{self.branch_root}/tag"
+
+    @property
+    def branches(self) -> str:
+        """The directory of the branches, below the table's own."""
+        return f"{self.root}/branch"
+
+    @property
+    def consumers(self) -> str:
+        """The directory of the consumers' positions."""
+        return f"{self.branch_root}/consumer"
+
+    @property
+    def changelogs(self) -> str:
+        """The directory of the changelogs that outlive their snapshots."""
+        return f"{self.branch_root}/changelog"
+
+    def index_file(self, name: str) -> str:
+        """An index file: deletion vectors, or the hashes of a bucket's keys."""
+        return f"{self.root}/index/{name}"
+
+    def statistics_file(self, name: str) -> str:
+        """A statistics file."""
+        return f"{self.root}/statistics/{name}"
 
     def manifest(self, name: str) -> str:
         """A manifest, a manifest list or an index manifest."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.bucket_writer import BucketWriter
-from lakelog.filestore.commit import CommitRequest, TableCommit
+from lakelog.filestore.commit import TableCommit
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compactor import Compactor, pick_compaction
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
-from lakelog.filestore.paths import TablePaths
+from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.readable import check_readable
 from lakelog.filestore.reader import SplitReader
@@ -37,19 +38,20 @@ from lakelog.spec.snapshot import COMPACT, Snapshot
 
 @dataclass(frozen=True)
 class FileStore:
-    """A table's files below ``table_path``, seen with one schema. Picklable; caches nothing that can change."""
+    """One branch of the files below ``table_path``, seen with one schema. Picklable; caches nothing that can change."""
 
     io: FileIO
     table_path: str
     schema: TableSchema
+    branch: str = MAIN_BRANCH
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"io": self.io, "table_path": self.table_path, "schema": self.schema}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def paths(self) -> TablePaths:
         """Where the files lie."""
-        return TablePaths(self.table_path, self.schema)
+        return TablePaths(self.table_path, self.schema, self.branch)
 
     @cached_property
     def snapshots(self) -> Snapshots:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lakelog.errors import CommitConflict, LakelogError
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.names import new_uuid
 from lakelog.spec.data_file import BucketFiles
 from lakelog.spec.snapshot import Snapshot

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 
 from lakelog.errors import CommitConflict, Fenced, LakelogError
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.table import WRITE_ONLY

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
 from lakelog.io.memory import MemoryFileIO

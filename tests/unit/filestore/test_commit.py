@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.commit import CommitRequest
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
@@ -88,11 +88,14 @@ def test_an_empty_commit_is_refused_unless_it_is_wanted(make_table) -> None:
     assert store.commit(CommitRequest("me", 1, "APPEND", allow_empty=True)).total_record_count == 0
 
 
-def test_changelog_files_are_refused(make_table) -> None:
+def test_changelog_files_are_listed_apart_from_data_files(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
-    with pytest.raises(UnsupportedFeature, match="changelog"):
-        table.store.commit(CommitRequest("me", 1, "APPEND", (BucketFiles(*PLACE, 1, changelog_files=files.new_files),)))
+    change = BucketFiles(*PLACE, 1, changelog_files=files.new_files)
+    snapshot = table.store.commit(CommitRequest("me", 1, "APPEND", (change,)))
+    assert [e.file for e in table.store.manifests.changelog(snapshot)] == list(files.new_files)
+    assert snapshot.changelog_record_count == 1
+    assert table.read() == []
 
 
 def test_properties_are_prepared_from_the_snapshot_they_follow(make_table) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compaction import pick_runs, pick_small_files
 from lakelog.filestore.compactor import pick_compaction
 from lakelog.filestore.levels import SortedRun, has_deletes

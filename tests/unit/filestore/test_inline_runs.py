@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.filter import Compare
 from lakelog.spec.data_file import BucketFiles
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
-from lakelog.filestore.commit import CommitRequest
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.filter import Compare, In, IsNull
 from lakelog.spec.data_file import BucketFiles
 
