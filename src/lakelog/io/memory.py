@@ -122,6 +122,9 @@ class _Output(io.BytesIO):
             self._target.write(self._path, self.getvalue())
         super().close()
 
+    def __del__(self) -> None:
+        """An output that nobody closed is no file: its writer is gone."""
+
 
 def _key(path: str) -> str:
     return path.removeprefix("memory:").rstrip("/")
