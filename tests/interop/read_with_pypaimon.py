@@ -1,14 +1,22 @@
-"""Prints each row of a table, read by pypaimon, as a JSON list. Runs in pypaimon's own environment."""
+"""Reads tables with pypaimon, in pypaimon's own environment: a line [warehouse, table] in, a line of JSON rows out."""
 
 import json
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pypaimon import CatalogFactory
 
-warehouse, name = sys.argv[1:]
-table = CatalogFactory.create({"warehouse": warehouse}).get_table(name)
-builder = table.new_read_builder()
-rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
-for row in rows.to_pylist():
-    values = [v if v is None or isinstance(v, (bool, int, str)) else str(v) for v in row.values()]
-    print(json.dumps(values))
+from printed import printed_rows
+
+for line in sys.stdin:
+    warehouse, name = json.loads(line)
+    try:
+        table = CatalogFactory.create({"warehouse": warehouse}).get_table(name)
+        builder = table.new_read_builder()
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        answer = {"rows": [] if rows is None else printed_rows(rows)}
+    except Exception as why:
+        answer = {"error": f"{type(why).__name__}: {why}"[:500]}
+    print(json.dumps(answer), flush=True)

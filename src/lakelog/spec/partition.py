@@ -16,7 +16,7 @@ from lakelog.spec.binary_row import decode_row, encode_row
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import AtomicType, DataType
 
-_ESCAPED: Final = frozenset(chr(i) for i in (*range(1, 0x20), 0x7F)) | frozenset("\"#%'*/:=?\\{}[]^")
+_ESCAPED: Final = frozenset(chr(i) for i in (*range(0x20), 0x7F)) | frozenset("\"#%'*/:=?\\{}[]^")
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 

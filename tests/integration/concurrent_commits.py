@@ -1,0 +1,71 @@
+"""Eight processes commit to one bucketed table while another one compacts and another expires: what must be true."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import lakelog
+
+WRITERS, COMMITS = 8, 25
+OPTIONS = "'bucket' = '4', 'write-only' = 'true', 'commit.max-retries' = '1000', 'commit.max-retry-wait' = '200 ms'"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the processes said."""
+
+    commits: list[dict[str, object]]
+    seconds: float
+    compactions: int
+    expiries: int
+
+
+def run_processes(warehouse: str, environment: Mapping[str, str], keepers: bool) -> Run:
+    """Makes the table and lets all processes work on it."""
+    lake = lakelog.connect(warehouse=warehouse)
+    lake.sql("create database if not exists db")
+    lake.sql(f"create table db.t (id int, v string, primary key (id)) using lakelog tblproperties ({OPTIONS})")
+
+    def start(role: str, number: int = 0) -> subprocess.Popen[str]:
+        script = str(Path(__file__).with_name("commit_job.py"))
+        command = [sys.executable, script, warehouse, "db.t", role, str(number), str(COMMITS)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=dict(environment))
+
+    others = [start("compactor"), start("expirer")] if keepers else []
+    started = time.monotonic()
+    writers = [start("writer", number) for number in range(WRITERS)]
+    lines = [line for process in writers for line in _output(process)]
+    seconds = time.monotonic() - started
+    said = [json.loads(line) for process in others for line in _output(process, "stop\n")]
+    found = {key: value for each in said for key, value in each.items()}
+    return Run([json.loads(line) for line in lines], seconds, found.get("compactions", 0), found.get("expiries", 0))
+
+
+def _output(process: subprocess.Popen[str], tell: str | None = None) -> list[str]:
+    out, error = process.communicate(tell, timeout=900)
+    assert process.returncode == 0, error[-3000:]
+    return out.splitlines()
+
+
+def check(warehouse: str, run: Run, keepers: bool) -> None:
+    """All commits are there, their snapshots are consecutive, and of each key the last commit's row is read."""
+    assert len(run.commits) == WRITERS * COMMITS
+    ids = sorted(int(str(c["snapshot"])) for c in run.commits)
+    assert len(set(ids)) == WRITERS * COMMITS
+    table = lakelog.connect(warehouse=warehouse).table("db.t")
+    latest = table.latest_snapshot()
+    assert latest is not None
+    if not keepers:
+        assert ids == list(range(1, WRITERS * COMMITS + 1))
+        assert latest.id == WRITERS * COMMITS
+    rows = {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+    last = max(run.commits, key=lambda c: int(str(c["snapshot"])))
+    want = {c["id"]: c["value"] for c in run.commits} | dict.fromkeys(range(20), last["value"])
+    assert rows == want

@@ -1,0 +1,212 @@
+"""Apache Paimon's Java core in a JVM of its own: makes tables, writes, alters, compacts and reads them. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from paimon_rows import Rows
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+BUNDLE = "org.apache.paimon:paimon-bundle:1.4.2"
+USER = "interop-user"
+
+
+class PaimonJava:
+    """A JVM with Paimon on its class path; a context manager."""
+
+    def __init__(self, jars: list[Path]) -> None:
+        spark = Path(pyspark.__file__).parent / "jars"
+        classpath = ":".join([*map(str, jars), f"{spark}/*"])
+        opens = ["--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+        port = launch_gateway(classpath=classpath, javaopts=[*opens, "-Xmx1g"], die_on_exit=True)
+        self.gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        self.paimon = self.gateway.jvm.org.apache.paimon
+        self._rows = Rows(self.gateway)
+
+    def __enter__(self) -> PaimonJava:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gateway.shutdown()
+
+    # tables
+
+    def catalog(self, warehouse: str) -> Any:
+        """The file system catalog of a directory."""
+        context = self.paimon.catalog.CatalogContext.create(self.paimon.fs.Path(warehouse))
+        return self.paimon.catalog.CatalogFactory.createCatalog(context)
+
+    def identifier(self, database: str, name: str) -> Any:
+        """A table's name; ``name`` may end in ``$snapshots`` or the like."""
+        return self.paimon.catalog.Identifier.create(database, name)
+
+    def create(
+        self,
+        warehouse: str,
+        name: str,
+        columns: Mapping[str, Any],
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        database: str = "g",
+    ) -> None:
+        """Makes a table; a column's type is text or the JSON of a nested type."""
+        catalog = self.catalog(warehouse)
+        catalog.createDatabase(database, True)
+        builder = self.paimon.schema.Schema.newBuilder()
+        for column, kind in columns.items():
+            builder.column(column, self.type_of(kind))
+        builder.partitionKeys(self._list(partition_keys)).primaryKey(self._list(primary_keys))
+        for key, value in (options or {}).items():
+            builder.option(key, value)
+        catalog.createTable(self.identifier(database, name), builder.build(), False)
+
+    def type_of(self, kind: Any) -> Any:
+        """A Paimon DataType from its JSON."""
+        util = self.paimon.utils.JsonSerdeUtil
+        field = {"id": 0, "name": "f", "type": kind}
+        json_class = self.gateway.jvm.java.lang.Class.forName("org.apache.paimon.types.DataField")
+        return util.fromJson(json.dumps(field), json_class).type()
+
+    def table(self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None) -> Any:
+        """Paimon's Table object, with options for one use."""
+        table = self.catalog(warehouse).getTable(self.identifier(database, name))
+        return self._call("table.Table", table, "copy", java_util_Map=self._map(options)) if options else table
+
+    def alter(self, warehouse: str, name: str, *changes: Any, database: str = "g") -> None:
+        """Applies SchemaChanges."""
+        self.catalog(warehouse).alterTable(self.identifier(database, name), self._list(changes), False)
+
+    @property
+    def change(self) -> Any:
+        """Paimon's SchemaChange factory."""
+        return self.paimon.schema.SchemaChange
+
+    # reading
+
+    def rows(self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None) -> list[tuple]:
+        """The values of all rows of a batch scan, in the form of the golden files."""
+        return [values for _, values in self.kinds_and_rows(warehouse, database, name, options)]
+
+    def kinds_and_rows(
+        self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None
+    ) -> list[tuple[str, tuple]]:
+        """(row kind, values) of all rows of a batch scan."""
+        table = self.table(warehouse, database, name, options)
+        builder = self._call("table.Table", table, "newReadBuilder")
+        scan = self._call("table.source.ReadBuilder", builder, "newScan")
+        plan = self._call("table.source.TableScan", scan, "plan")
+        return self._read(builder, plan, self.fields(table))
+
+    def stream(self, warehouse: str, database: str, name: str, start: int) -> list[tuple[int, str, tuple]]:
+        """(next snapshot, row kind, values) of what a stream restored at a snapshot reads up to now."""
+        table = self.table(warehouse, database, name)
+        builder = self._call("table.Table", table, "newReadBuilder")
+        scan = self._call("table.source.ReadBuilder", builder, "newStreamScan")
+        self._restore(scan, start)
+        found: list[tuple[int, str, tuple]] = []
+        while True:
+            plan = self._call("table.source.TableScan", scan, "plan")
+            rows = self._read(builder, plan, self.fields(table))
+            following = self._call("table.source.StreamTableScan", scan, "checkpoint")
+            found += [(following, kind, values) for kind, values in rows]
+            newest = table.snapshotManager().latestSnapshotId()
+            if following is None or newest is None or following > newest:
+                return found
+
+    def _restore(self, scan: Any, snapshot_id: int) -> None:
+        # the gateway sends small numbers as Integer; an array made in Java holds a Long
+        java = self.gateway.jvm.java
+        boxed = java.util.stream.LongStream.range(snapshot_id, snapshot_id + 1).boxed().toArray()
+        types = self.gateway.new_array(java.lang.Class, 1)
+        types[0] = java.lang.Class.forName("java.lang.Long")
+        interface = java.lang.Class.forName("org.apache.paimon.table.source.StreamTableScan")
+        interface.getMethod("restore", types).invoke(scan, boxed)
+
+    def fields(self, table: Any) -> list[Any]:
+        """The columns of a table, system tables included."""
+        return list(self._call("table.Table", table, "rowType").getFields())
+
+    def _read(self, builder: Any, plan: Any, fields: list[Any]) -> list[tuple[str, tuple]]:
+        splits = self._call("table.source.TableScan$Plan", plan, "splits")
+        read = self._call("table.source.ReadBuilder", builder, "newRead")
+        reader = self._call("table.source.TableRead", read, "createReader", java_util_List=splits)
+        iterator = self._call("reader.RecordReader", reader, "toCloseableIterator")
+        try:
+            return list(self._rows.to_python(iterator, fields))
+        finally:
+            iterator.close()
+
+    # writing
+
+    def write(
+        self,
+        warehouse: str,
+        database: str,
+        name: str,
+        rows: Iterable[Sequence[Any]],
+        kinds: Sequence[str] | None = None,
+        identifier: int | None = None,
+        compact: Sequence[int] = (),
+        bucket_of: Any = None,
+        overwrite: Mapping[str, str] | None = None,
+        partition: Sequence[Any] | None = None,
+    ) -> None:
+        """Writes rows and commits them, as a batch, or as one commit of a stream when ``identifier`` is given.
+
+        ``compact`` lists buckets that are compacted fully with the commit (of ``partition``, a row's values of the
+        partition columns); ``bucket_of`` decides the bucket of a table with dynamic buckets.
+        """
+        table = self.table(warehouse, database, name)
+        types = [f.type() for f in self.fields(table)]
+        stream = identifier is not None
+        builder = self._call("table.Table", table, "newStreamWriteBuilder" if stream else "newBatchWriteBuilder")
+        if stream:
+            builder.withCommitUser(USER)
+        elif overwrite is not None:
+            builder.withOverwrite(self._map(overwrite))
+        write = builder.newWrite()
+        write.withIOManager(self.paimon.disk.IOManager.create(warehouse + "/.tmp"))
+        for at, row in enumerate(rows):
+            java = self._rows.to_java(row, types, kinds[at] if kinds else "+I")
+            if bucket_of is None:
+                write.write(java)
+            else:
+                write.write(java, bucket_of(row))
+        for bucket in compact:
+            keys = [f.type() for f in self.fields(table) if f.name() in list(table.partitionKeys())]
+            write.compact(self._rows.to_java(partition or (), keys if partition else ()), bucket, True)
+        commit = builder.newCommit()
+        if stream:
+            commit.commit(identifier, write.prepareCommit(True, identifier))
+        else:
+            commit.commit(write.prepareCommit())
+        write.close()
+        commit.close()
+
+    def _call(self, interface: str, on: Any, method: str, **arguments: Any) -> Any:
+        """Calls a method through its interface (argument types by name): the gateway sees no method of a hidden
+        class."""
+        java = self.gateway.jvm.java.lang
+        types = self.gateway.new_array(java.Class, len(arguments))
+        values = self.gateway.new_array(java.Object, len(arguments))
+        for index, (kind, value) in enumerate(arguments.items()):
+            types[index] = java.Class.forName(kind.replace("_", "."))
+            values[index] = value
+        return java.Class.forName(f"org.apache.paimon.{interface}").getMethod(method, types).invoke(on, values)
+
+    def _list(self, values: Iterable[Any]) -> Any:
+        made = self.gateway.jvm.java.util.ArrayList()
+        for value in values:
+            made.add(value)
+        return made
+
+    def _map(self, values: Mapping[str, str]) -> Any:
+        made = self.gateway.jvm.java.util.HashMap()
+        for key, value in values.items():
+            made.put(key, value)
+        return made

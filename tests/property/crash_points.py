@@ -1,0 +1,152 @@
+"""Every storage call of every operation that changes a table: the process dies there, or the call goes wrong.
+
+``python tests/property/crash_points.py`` (``make crash``) tries all of them and prints how many there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from table_world import State, World, read, state_after
+
+from faults import DIE_AFTER, DIE_BEFORE, FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, Call, Died, FaultPlan
+from lakelog.errors import LakelogError
+from lakelog.filestore.store import FileStore
+
+KINDS = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUEST, LATE)
+ROWS = [("a", n, f"old {n}") for n in range(6)] + [("b", n, f"old {n}") for n in range(4)]
+NEW = [("a", 1, "new"), ("c", 1, "new"), ("b", 9, None)]
+GONE = [("b", 2)]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done with a table: ``prepare`` makes its history, ``act`` is tried at every call, and done again after.
+
+    ``after`` gives the rows that the table must have then.
+    """
+
+    name: str
+    prepare: Callable[[World], None]
+    act: Callable[[World, FileStore], None]
+    after: Callable[[World], State]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The points that were tried, and what went wrong at some."""
+
+    name: str
+    calls: tuple[Call, ...]
+    points: int
+    wrong: tuple[str, ...]
+
+
+def history(world: World) -> None:
+    """Some commits, so that there is something to lose."""
+    state: State = {}
+    for at in range(3):
+        rows = [(p, n, f"{v} {at}") for p, n, v in ROWS[at:]]
+        world.upsert(world.store, at, rows)
+        state = state_after(state, rows)
+        world.record(state)
+
+
+def compacted_history(world: World) -> None:
+    """The same, with a compaction and a delete."""
+    history(world)
+    world.compact(world.store)
+    world.record(world.now)
+    world.upsert(world.store, 5, [("a", 0, "again")], [("a", 5)])
+    world.record(state_after(world.now, [("a", 0, "again")], [("a", 5)]))
+
+
+OPERATIONS: dict[str, Operation] = {
+    o.name: o
+    for o in (
+        Operation(
+            "first commit",
+            lambda world: None,
+            lambda world, store: world.upsert(store, 10, NEW),
+            lambda world: state_after({}, NEW),
+        ),
+        Operation(
+            "upsert",
+            history,
+            lambda world, store: world.upsert(store, 10, NEW, GONE),
+            lambda world: state_after(world.now, NEW, GONE),
+        ),
+        Operation(
+            "overwrite",
+            compacted_history,
+            lambda world, store: world.overwrite(store, 10, NEW, ["a", "c", "b"]),
+            lambda world: state_after({}, NEW),
+        ),
+        Operation("compaction", history, lambda world, store: world.compact(store), lambda world: world.now),
+    )
+}
+
+
+def try_operation(operation: Operation, kinds: Sequence[str] = KINDS) -> Outcome:
+    """Tries an operation with every kind of fault at every one of its calls."""
+    whole = FaultPlan()
+    wrong = [f"without a fault: {why}" for why in _try(operation, whole)]
+    points = 0
+    for number in range(1, len(whole.calls) + 1):
+        for kind in kinds:
+            plan = FaultPlan({number: kind})
+            found = _try(operation, plan)
+            points += 1
+            wrong += [f"{kind} at call {number} ({whole.calls[number - 1].name}): {why}" for why in found]
+    return Outcome(operation.name, tuple(whole.calls), points, tuple(wrong))
+
+
+def _try(operation: Operation, plan: FaultPlan) -> list[str]:
+    """What is wrong after one fault, a look at the table, doing it again, and cleaning up."""
+    world = World.make(num_sorted_run__compaction_trigger="9")
+    operation.prepare(world)
+    before, after = dict(world.now), operation.after(world)
+    with contextlib.suppress(Died, LakelogError):
+        operation.act(world, world.broken(plan))
+    wrong = []
+    plan.arrive()
+    if read(world.store) not in (before, after):
+        wrong.append("the table is neither as before nor as after")
+    operation.act(world, world.store)
+    world.record(after)
+    try:
+        world.check()
+    except (AssertionError, LakelogError) as why:
+        wrong.append(f"{type(why).__name__} {why}")
+    if world.missing():
+        wrong.append(f"files are missing: {world.missing()}")
+    return wrong
+
+
+def main() -> int:
+    """Tries everything and prints a table."""
+    total = bad = 0
+    for operation in OPERATIONS.values():
+        outcome = try_operation(operation)
+        total += outcome.points
+        bad += len(outcome.wrong)
+        names = ", ".join(sorted({call.name for call in outcome.calls}))
+        print(
+            f"{outcome.name:24} {len(outcome.calls):4} calls {outcome.points:5} points "
+            f"{len(outcome.wrong):4} wrong   ({names})"
+        )
+        for line in outcome.wrong[:20]:
+            print("    " + line)
+    print(f"{total} points, {bad} wrong")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""A table beside a plain dict of what it must hold: rows of the newest state, of every snapshot and of every tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from faults import FaultPlan, FaultyFileIO
+from lakelog.errors import NotFound
+from lakelog.filestore.commit_request import CommitRequest, Overwrite
+from lakelog.filestore.index_manifests import IndexManifests
+from lakelog.filestore.store import FileStore
+from lakelog.io.file_io import FileIO
+from lakelog.io.memory import MemoryFileIO
+from lakelog.io.names import new_uuid
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.bucket import bucket_of_rows
+from lakelog.spec.data_file import BucketFiles
+from lakelog.spec.partition import encode_partition
+from lakelog.spec.row_kind import DELETE, INSERT
+from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.types import parse_type
+
+ROOT = "/w/db.db/t"
+COLUMNS = (("p", "STRING"), ("id", "INT"), ("v", "STRING"))
+
+Row = tuple[str, int, str | None]
+State = dict[tuple[str, int], str | None]
+
+
+def make_table(io: FileIO, **options: str) -> FileStore:
+    """A new keyed table (p, id, v), partitioned by p."""
+    given = {"bucket": "1", **{key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}}
+    fields = [(name, parse_type(kind), None) for name, kind in COLUMNS]
+    schema = new_schema(fields, ("p", "id"), ("p",), given)
+    io.write(f"{ROOT}/schema/schema-0", schema.to_json())
+    return FileStore(io, ROOT, schema)
+
+
+def write_files(
+    store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = ()
+) -> tuple[BucketFiles, ...]:
+    """Data files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
+    changes = [(INSERT, *row) for row in rows] + [(DELETE, *key, None) for key in deleted]
+    schema = store.schema
+    table = pa.Table.from_pylist(
+        [dict(zip(("p", "id", "v"), change[1:], strict=True)) for change in changes],
+        arrow_schema(schema.select(("p", "id", "v"))),
+    )
+    for added in schema.fields[3:]:
+        table = table.append_column(added.name, pa.nulls(len(table), arrow_schema((added,)).field(0).type))
+    buckets = bucket_of_rows(table, schema)
+    places: dict[tuple[bytes, int], list[int]] = {}
+    for at, change in enumerate(changes):
+        places.setdefault((encode_partition((change[1],), schema), int(buckets[at])), []).append(at)
+    highest = store.max_sequence_numbers(store.latest_snapshot(), set(places))
+    made = []
+    for (partition, bucket), at in sorted(places.items()):
+        writer = store.bucket_writer(partition, bucket, highest.get((partition, bucket), -1) + 1)
+        writer.write(table.take(pa.array(at)), pa.array([changes[i][0] for i in at], pa.int8()))
+        made.append(BucketFiles(partition, bucket, schema.num_buckets, writer.finish()))
+    return tuple(made)
+
+
+@dataclass
+class World:
+    """A table, the rows that each of its snapshots must give, and a way to break its storage."""
+
+    store: FileStore
+    states: dict[int, State] = field(default_factory=dict)
+    now: State = field(default_factory=dict)
+    commits: int = 0
+
+    @staticmethod
+    def make(**options: str) -> World:
+        """A world with an empty table in memory."""
+        return World(make_table(MemoryFileIO(new_uuid()), **options))
+
+    def broken(self, plan: FaultPlan) -> FileStore:
+        """The table as a process sees it whose storage follows a plan."""
+        return replace(self.store, io=FaultyFileIO(self.store.io, plan))
+
+    # what a job does; each with an identifier of its own, so that it can be done again
+
+    def upsert(
+        self, store: FileStore, identifier: int, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = ()
+    ) -> None:
+        """Writes and commits rows."""
+        store.commit(CommitRequest("job", identifier, "APPEND", write_files(store, rows, deleted)))
+
+    def overwrite(self, store: FileStore, identifier: int, rows: Sequence[Row], partitions: Iterable[str]) -> None:
+        """Replaces partitions by rows."""
+        gone = frozenset(encode_partition((p,), store.schema) for p in partitions)
+        files = write_files(store, rows)
+        store.commit(CommitRequest("job", identifier, "OVERWRITE", files, overwrite=Overwrite(gone)))
+
+    def compact(self, store: FileStore) -> None:
+        """Compacts every bucket that has something to compact."""
+        for partition, bucket in store.buckets_to_compact(full=True):
+            store.compact(partition, bucket, full=True)
+
+    # what must be true
+
+    def record(self, state: State) -> None:
+        """Says what the newest state is; snapshots that were made since hold it, or what was there before."""
+        ids = self.store.snapshots.ids()
+        for snapshot_id in ids:
+            if snapshot_id not in self.states:
+                self.states[snapshot_id] = dict(state)
+        self.now = dict(state)
+
+    def check(self) -> None:
+        """Every snapshot that is there reads as it did when it was made, and the newest state is right."""
+        ids = self.store.snapshots.ids()
+        for snapshot_id in ids:
+            assert read(self.store, snapshot_id) == self.states[snapshot_id], f"snapshot {snapshot_id} of {sorted(ids)}"
+        assert read(self.store) == self.now
+
+    def leaked(self) -> list[str]:
+        """Files that nothing names."""
+        return sorted(set(all_files(self.store.io, ROOT)) - named_files(self.store))
+
+    def missing(self) -> list[str]:
+        """Files that something names and that are not there."""
+        return sorted(named_files(self.store) - set(all_files(self.store.io, ROOT)))
+
+
+def read(store: FileStore, snapshot_id: int | None = None) -> State:
+    """The rows of a snapshot (None: the newest) as a dict; two rows of one key are an error."""
+    rows = store.read_table(store.plan(snapshot_id=snapshot_id), ["p", "id", "v"]).to_pylist()
+    state = {(row["p"], row["id"]): row["v"] for row in rows}
+    assert len(state) == len(rows), "a key has two rows"
+    return state
+
+
+def all_files(io: FileIO, directory: str) -> list[str]:
+    """Every file below a directory."""
+    return [p for s in io.list(directory) for p in (all_files(io, s.path) if s.is_dir else [s.path])]
+
+
+def named_files(store: FileStore) -> set[str]:
+    """Every file that a table's snapshots, tags, branches and consumers need, found without lakelog's own cleaning."""
+    out: set[str] = set()
+    io = store.io
+    branches = [s.name.removeprefix("branch-") for s in io.list(f"{ROOT}/branch")]
+    for branch in ("main", *branches):
+        seen = replace(store, branch=branch)
+        paths = seen.paths
+        for directory in (paths.schemas, paths.snapshots, paths.tags, paths.consumers, paths.changelogs):
+            out |= {status.path for status in io.list(directory)}
+        for name in [s for d in (paths.snapshots, paths.tags, paths.changelogs) for s in io.list(d)]:
+            if name.name.startswith(("snapshot-", "tag-", "changelog-")):
+                out |= _named_by(seen, Snapshot.from_json(io.read(name.path)))
+    return out
+
+
+def _named_by(store: FileStore, snapshot: Snapshot) -> set[str]:
+    paths, manifests = store.paths, store.manifests
+    lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list]
+    out = {paths.manifest(name) for name in lists if name}
+    metas = [meta for name in lists if name for meta in manifests.read_list(name)]
+    out |= {paths.manifest(meta.file_name) for meta in metas}
+    for entry in [*manifests.live(snapshot), *manifests.changelog(snapshot)]:
+        path = paths.data_file(entry.partition, entry.bucket, entry.file)
+        out |= {path, *(f"{path.rpartition('/')[0]}/{extra}" for extra in entry.file.extra_files)}
+    if snapshot.index_manifest:
+        out.add(paths.manifest(snapshot.index_manifest))
+        out |= {paths.index_file(e.file_name) for e in IndexManifests(manifests).entries(snapshot)}
+    if snapshot.statistics:
+        out.add(paths.statistics_file(snapshot.statistics))
+    return out
+
+
+def newest_schema(io: FileIO) -> TableSchema:
+    """The schema with the largest id."""
+    ids = [int(s.name.rpartition("-")[2]) for s in io.list(f"{ROOT}/schema") if s.name.startswith("schema-")]
+    if not ids:
+        raise NotFound("no schema")
+    return TableSchema.from_json(io.read(f"{ROOT}/schema/schema-{max(ids)}"))
+
+
+def state_after(
+    state: Mapping[tuple[str, int], str | None], rows: Iterable[Row], deleted: Iterable[tuple[str, int]] = ()
+) -> State:
+    """The dict after upserts and deletes."""
+    out = dict(state)
+    for p, number, v in rows:
+        out[p, number] = v
+    for key in deleted:
+        out.pop(key, None)
+    return out
