@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,9 +41,14 @@ def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, p
     numbered = rows.select(keys).append_column("_row", pa.array(np.arange(rows.num_rows)))
     groups = numbered.group_by(keys, use_threads=False).aggregate([("_row", "list")])
     for index in range(groups.num_rows):
-        values = tuple(groups.column(key)[index].as_py() for key in keys)
+        values = tuple(_exact(groups.column(key)[index]) for key in keys)
         chosen = groups.column("_row_list")[index].values
         yield encode_partition(values, schema), rows.take(chosen)
+
+
+def _exact(value: pa.Scalar) -> Any:
+    # Python's own timestamps have no nanoseconds
+    return value.value if pa.types.is_timestamp(value.type) else value.as_py()
 
 
 def write_run_files(table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table) -> StagedRun:
