@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.deletion_vectors import VectorPlace, read_vector, without_deleted
 from lakelog.filestore.filter import Predicate, all_of, conjuncts
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.schemas import Schemas
@@ -17,6 +18,7 @@ from lakelog.format import format_of
 from lakelog.io.file_io import FileIO
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.row_kind import INSERT
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
 from lakelog.spec.types import AtomicType, DataField, DataType
@@ -60,14 +62,16 @@ class DataFileReader:
         columns: Sequence[str],
         system_columns: bool = False,
         filter: Predicate | None = None,
+        vector: VectorPlace | None = None,
         batch_rows: int = _BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the table columns ``columns``, then ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` if asked for.
 
         Columns are found by field id in the schema that the file was written with: one that the file does not have
         is NULL, one that had another type is cast. Files of tables without a primary key number their rows on from the
-        smallest sequence number of their meta. ``filter`` drops some rows that do not match, not all. Raises
-        NotFound, Corrupt, UnsupportedFeature for a change of type that lakelog does not follow.
+        smallest sequence number of their meta. ``filter`` drops some rows that do not match, not all; ``vector`` is the
+        deletion vector of the file, whose rows are left out. Raises NotFound, Corrupt, UnsupportedFeature for a change
+        of type that lakelog does not follow.
         """
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
@@ -81,17 +85,22 @@ class DataFileReader:
         target = row_schema(table, columns, system_columns)
         path = self.paths.data_file(partition, bucket, file)
         format_ = format_of(file.file_name)
-        pushed = _pushed(filter, wanted) if format_.name == "parquet" else None
+        # a filter inside the format would hide which row of the file a row is
+        by_format = format_.name == "parquet" and vector is None and not (system_columns and not table.is_keyed)
+        pushed = _pushed(filter, wanted) if by_format else None
         expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.fields))
-        next_sequence = file.min_sequence_number
+        deleted = None if vector is None else read_vector(self.io, vector)
+        position = 0
         for batch in format_.read(
             self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written)
         ):
-            arrays = [_column(batch, field, source) for field, source in wanted]
-            arrays += [batch.column(name) for name in system]
+            first, position = position, position + batch.num_rows
             if system_columns and not system:
-                arrays += _numbered(next_sequence, batch.num_rows)
-                next_sequence += batch.num_rows
+                batch = _numbered(batch, file.min_sequence_number + first)
+            if deleted is not None:
+                batch = without_deleted(batch, first, deleted)
+            arrays = [_column(batch, field, source) for field, source in wanted]
+            arrays += [batch.column(name) for name in (SYSTEM_COLUMNS if system_columns else ())]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
 
 
@@ -140,6 +149,10 @@ def _evolved(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Ar
     return column.cast(arrow_type(new), safe=False)
 
 
-def _numbered(first: int, rows: int) -> list[pa.Array]:
-    numbers = np.arange(first, first + rows, dtype=np.int64)
-    return [pa.array(numbers), pa.array(np.zeros(rows, dtype=np.int8))]
+def _numbered(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """The batch with system columns for rows that have none in their file."""
+    rows = batch.num_rows
+    numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
+    kinds = pa.array(np.full(rows, INSERT, dtype=np.int8))
+    kept = batch.drop_columns([n for n in SYSTEM_COLUMNS if n in batch.schema.names])
+    return kept.append_column(SYSTEM_COLUMNS[0], numbers).append_column(SYSTEM_COLUMNS[1], kinds)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.options.option import Options
+from lakelog.options.table import INDEX_BESIDE_DATA
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.partition import decode_partition, partition_dir
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
@@ -70,6 +72,11 @@ class TablePaths:
     def index_file(self, name: str) -> str:
         """An index file: deletion vectors, or the hashes of a bucket's keys."""
         return f"{self.root}/index/{name}"
+
+    def bucket_index_file(self, partition: bytes, bucket: int, name: str) -> str:
+        """An index file of a bucket: with ``index-file-in-data-file-dir`` it lies beside the data files."""
+        beside = Options(self.schema.options).need(INDEX_BESIDE_DATA)
+        return f"{self.bucket_dir(partition, bucket)}/{name}" if beside else self.index_file(name)
 
     def statistics_file(self, name: str) -> str:
         """A statistics file."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.data_file_reader import SYSTEM_COLUMNS, DataFileReader, row_schema
+from lakelog.filestore.deletion_vectors import vector_of
 from lakelog.filestore.filter import Predicate, only_on
 from lakelog.filestore.levels import KeyRange, sorted_runs
 from lakelog.filestore.scan import Split
@@ -66,7 +67,8 @@ class SplitReader:
 
     def _plain(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         for file in split.files:
-            yield from self.files.read(split.partition, split.bucket, file, columns, False, filter)
+            vector = vector_of(split.vectors, file.file_name)
+            yield from self.files.read(split.partition, split.bucket, file, columns, False, filter, vector)
         rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
         yield from _live(rows.to_batches())
 
@@ -90,7 +92,8 @@ class SplitReader:
         self, split: Split, files: Sequence[DataFileMeta], columns: Sequence[str], filter: Predicate | None
     ) -> Iterator[pa.RecordBatch]:
         for file in files:
-            yield from self.files.read(split.partition, split.bucket, file, columns, True, filter)
+            vector = vector_of(split.vectors, file.file_name)
+            yield from self.files.read(split.partition, split.bucket, file, columns, True, filter, vector)
 
 
 def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:

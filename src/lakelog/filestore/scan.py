@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lakelog.filestore.deletion_vectors import VectorPlace
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.pruning import Pruning
+from lakelog.options.option import Options
+from lakelog.options.table import DELETION_VECTORS, MERGE_ON_READ
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
@@ -35,6 +38,8 @@ class Split:
     needs_merge: bool
     snapshot_id: int | None = None
     inline_runs: tuple[bytes, ...] = ()
+    vectors: tuple[VectorPlace, ...] = ()
+    """Deletion vectors of the files that have one."""
 
     @property
     def row_count(self) -> int:
@@ -47,26 +52,47 @@ class Split:
         return sum(f.file_size for f in self.files)
 
 
+def skips_level_zero(schema: TableSchema) -> bool:
+    """Whether a batch read leaves level-0 files out until a compaction has made them visible (format sheet 7)."""
+    options = Options(schema.options)
+    return schema.is_keyed and options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ)
+
+
 def plan_splits(
-    entries: Iterable[ManifestEntry], schema: TableSchema, pruning: Pruning, snapshot_id: int | None
+    entries: Iterable[ManifestEntry],
+    schema: TableSchema,
+    pruning: Pruning,
+    snapshot_id: int | None,
+    vectors: Mapping[Place, tuple[VectorPlace, ...]] | None = None,
 ) -> dict[Place, list[Split]]:
     """The splits of live files per (partition, bucket), those of keyed tables in key order and without common keys.
 
-    Pure. Files in the ``bucket-postpone`` directory are not visible yet and left out.
+    Pure. Files in the ``bucket-postpone`` directory are not visible yet and left out, so are those of level 0 where
+    ``skips_level_zero``. ``vectors`` are the deletion vectors of the snapshot.
     """
+    lowest = 1 if skips_level_zero(schema) else 0
     places: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
     for entry in entries:
-        if entry.bucket != POSTPONE_BUCKET:
+        if entry.bucket != POSTPONE_BUCKET and entry.file.level >= lowest:
             places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
     out: dict[Place, list[Split]] = {}
     for (partition, bucket, total), files in sorted(places.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
         made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
-        out.setdefault((partition, bucket), []).extend(made)
+        held = (vectors or {}).get((partition, bucket), ())
+        out.setdefault((partition, bucket), []).extend(_with_vectors(split, held) for split in made)
     return out
 
 
+def _with_vectors(split: Split, vectors: Sequence[VectorPlace]) -> Split:
+    names = {f.file_name for f in split.files}
+    return replace(split, vectors=tuple(v for v in vectors if v.data_file in names)) if vectors else split
+
+
 def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning, empty: Split) -> list[Split]:
+    if skips_level_zero(schema) and not any(has_deletes(f) for f in files):
+        # the vectors leave one row per key in all levels above 0
+        return _appended(files, pruning, empty)
     keys = KeyRange.of(schema)
     splits: list[Split] = []
     for section in sections(files, keys):

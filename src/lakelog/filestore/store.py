@@ -15,13 +15,15 @@ from lakelog.filestore.commit import TableCommit
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compactor import Compactor, pick_compaction
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.deletion_vectors import vector_places
 from lakelog.filestore.filter import Predicate
+from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.readable import check_readable
+from lakelog.filestore.readable import check_compactable, check_readable
 from lakelog.filestore.reader import SplitReader
 from lakelog.filestore.renumber import Renumbering, highest_sequences
 from lakelog.filestore.scan import Place, Split, flat, plan_splits
@@ -113,7 +115,8 @@ class FileStore:
         )
         live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
         seen = None if snapshot is None else snapshot.id
-        splits = plan_splits(live, self.schema, pruning, seen)
+        vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
+        splits = plan_splits(live, self.schema, pruning, seen, vectors)
         attach_runs(splits, extra_runs or {}, self.schema, pruning, seen)
         return flat(splits)
 
@@ -202,7 +205,7 @@ class FileStore:
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> BucketFiles | None:
         """Compacts one bucket without committing; None when there is nothing to do."""
         latest = self.latest_snapshot()
-        check_readable(self.schema, latest, self.manifests)
+        check_compactable(self.schema, latest, self.manifests)
         task = pick_compaction(self.live_entries(latest, {partition}, {bucket}), self.schema, full)
         if task is None:
             return None

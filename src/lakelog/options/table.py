@@ -94,6 +94,15 @@ CHANGELOG_PRODUCER: Final = Option(
 DELETION_VECTORS: Final = Option(
     "deletion-vectors.enabled", bool, False, "Mark deleted rows beside the data files instead of merging on read."
 )
+MERGE_ON_READ: Final = Option(
+    "deletion-vectors.merge-on-read",
+    bool,
+    False,
+    "Batch readers of a keyed table with deletion vectors merge level 0 too, instead of skipping it.",
+)
+INDEX_BESIDE_DATA: Final = Option(
+    "index-file-in-data-file-dir", bool, False, "Index files of a bucket lie beside its data files.", immutable=True
+)
 
 WRITE_ONLY: Final = Option(
     "write-only", bool, False, "Neither compact nor expire after a write; another job does it.", _WRITE

@@ -198,7 +198,6 @@ def test_rows_without_a_column_or_of_another_type_are_refused(make_table) -> Non
     ("options", "named"),
     [
         ({"merge_engine": "aggregation"}, "'merge-engine' = 'aggregation'"),
-        ({"deletion_vectors_enabled": "true"}, "deletion-vectors.enabled"),
         ({"sequence_field": "amount"}, "'sequence.field' = 'amount'"),
     ],
 )

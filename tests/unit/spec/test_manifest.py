@@ -31,6 +31,8 @@ from lakelog.spec.snapshot import Snapshot
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLES = sorted(path for path in GOLDEN.glob("*/g.db/*"))
+# those of Paimon 0.9 (sp_*) have fewer fields, so only their values come back, not their bytes
+NEW_TABLES = [path for path in TABLES if not path.name.startswith("sp_")]
 FILE = DataFileMeta("data-1.parquet", 10, 1, creation_time_ms=5)
 ENTRY = ManifestEntry(ADD, EMPTY_ROW, 0, 1, FILE)
 
@@ -40,7 +42,7 @@ def with_full_names(schema: Any) -> Any:
     return fastavro.parse_schema(schema, _write_hint=False)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("table", NEW_TABLES, ids=lambda p: p.name)
 def test_manifests_of_paimon_come_back_from_our_values_and_bytes(table: Path) -> None:
     manifests = sorted(table.glob("manifest/manifest-[0-9a-f]*"))
     assert manifests
@@ -52,7 +54,7 @@ def test_manifests_of_paimon_come_back_from_our_values_and_bytes(table: Path) ->
         assert read_records(write_records(MANIFEST_SCHEMA, map(entry_to_record, entries))) == records
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("table", NEW_TABLES, ids=lambda p: p.name)
 def test_manifest_lists_of_paimon_come_back_from_our_values_and_bytes(table: Path) -> None:
     for path in table.glob("manifest/manifest-list-*"):
         schema, records = read_container(path.read_bytes())
@@ -60,6 +62,19 @@ def test_manifest_lists_of_paimon_come_back_from_our_values_and_bytes(table: Pat
         metas = [file_meta_from_record(r) for r in records]
         assert [file_meta_to_record(m) for m in metas] == records
         assert read_records(write_records(MANIFEST_LIST_SCHEMA, map(file_meta_to_record, metas))) == records
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda p: p.name)
+def test_entries_of_every_writer_keep_their_values(table: Path) -> None:
+    for path in table.glob("manifest/manifest-*"):
+        is_list = path.name.startswith("manifest-list")
+        read, written = (
+            (file_meta_from_record, file_meta_to_record) if is_list else (entry_from_record, entry_to_record)
+        )
+        schema = MANIFEST_LIST_SCHEMA if is_list else MANIFEST_SCHEMA
+        values = [read(r) for r in read_records(path.read_bytes())]
+        again = read_records(write_records(schema, [written(v) for v in values]))
+        assert [read(r) for r in again] == values
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda p: p.name)

@@ -16,7 +16,9 @@ MINIMAL = Snapshot(1, 0, "base", "delta", "me", 7, APPEND, 1_700_000_000_000, 3,
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda p: f"{p.parts[-3]}-{p.name}")
 def test_a_snapshot_of_paimon_is_written_as_it_was_read(path: Path) -> None:
     snapshot = Snapshot.from_json(path.read_bytes())
-    assert json.loads(snapshot.to_json()) == json.loads(path.read_bytes())
+    found = json.loads(path.read_bytes())
+    # Paimon 0.9 wrote nulls, and a map of offsets that later versions dropped
+    assert json.loads(snapshot.to_json()) == {k: v for k, v in found.items() if v is not None and k != "logOffsets"}
 
 
 def test_fields_that_are_none_are_left_out() -> None:

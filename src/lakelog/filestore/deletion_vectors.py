@@ -1,0 +1,73 @@
+"""Finds the deletion vectors of a snapshot and reads them where a data file is read (format sheet 4.4, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import Corrupt
+from lakelog.filestore.index_manifests import DELETION_VECTORS
+from lakelog.filestore.paths import TablePaths
+from lakelog.io.file_io import FileIO
+from lakelog.spec.deletion_vector import FILE_VERSION, Positions, decode_vector, size_of_vector
+from lakelog.spec.manifest import IndexManifestEntry
+
+
+@dataclass(frozen=True)
+class VectorPlace:
+    """Where the deletion vector of a data file lies: travels in a split, bytes are read by who reads the file."""
+
+    data_file: str
+    path: str
+    offset: int
+
+
+def vector_places(
+    entries: Iterable[IndexManifestEntry], paths: TablePaths
+) -> dict[tuple[bytes, int], tuple[VectorPlace, ...]]:
+    """The vectors that index files hold, per (partition, bucket) of their data files."""
+    out: dict[tuple[bytes, int], tuple[VectorPlace, ...]] = {}
+    for entry in entries:
+        if entry.index_type != DELETION_VECTORS:
+            continue
+        path = entry.external_path or paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
+        found = tuple(VectorPlace(r.data_file, path, r.offset) for r in entry.deletion_vectors or ())
+        place = (entry.partition, entry.bucket)
+        out[place] = (*out.get(place, ()), *found)
+    return out
+
+
+def read_vector(io: FileIO, place: VectorPlace) -> Positions:
+    """The deleted row positions of a data file, ascending.
+
+    Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
+    data file), UnsupportedFeature for a kind of vector that is not known.
+    """
+    try:
+        with io.open_input(place.path) as source:
+            version = source.read(1)
+            if version != bytes((FILE_VERSION,)):
+                raise Corrupt(f"an index file of version {version.hex() or 'none'}: {FILE_VERSION} was expected")
+            source.seek(place.offset)
+            head = source.read(4)
+            return decode_vector(head + source.read(size_of_vector(head) - len(head)))
+    except Corrupt as why:
+        raise Corrupt(f"deletion vector of data file '{place.data_file}' in '{place.path}': {why}") from None
+
+
+def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa.RecordBatch:
+    """The rows of a batch that are not deleted; ``first`` is the position of its first row in the file."""
+    start, stop = np.searchsorted(deleted, (first, first + batch.num_rows))
+    if start == stop:
+        return batch
+    kept = np.ones(batch.num_rows, dtype=np.bool_)
+    kept[deleted[start:stop] - first] = False
+    return batch.filter(pa.array(kept)) if batch.num_columns else batch.take(pa.array(np.flatnonzero(kept)))
+
+
+def vector_of(vectors: Sequence[VectorPlace], data_file: str) -> VectorPlace | None:
+    """The vector of a data file among those of its split; a data file has one at most."""
+    return next((v for v in vectors if v.data_file == data_file), None)

@@ -1,0 +1,55 @@
+"""Deletion vectors: which rows of a data file are deleted, as bytes of an index file (format sheet 10)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, BitMap64
+
+from lakelog.errors import Corrupt, UnsupportedFeature
+
+Positions = npt.NDArray[np.int64]
+"""Row positions in a data file, from 0, ascending."""
+
+FILE_VERSION: Final = 1
+"""The first byte of an index file of deletion vectors."""
+
+_KINDS: Final = {struct.pack(">i", 1581511376): BitMap, struct.pack("<i", 1681511377): BitMap64}
+"""Magic number → bitmap; the latter's portable form is the rest of the payload."""
+_INT: Final = struct.Struct(">i")
+_CHECKSUM: Final = struct.Struct(">I")
+
+
+def decode_vector(data: bytes) -> Positions:
+    """The deleted positions of one vector; ``data`` is its size, payload and checksum.
+
+    Both kinds are told by their magic number: 32-bit positions in one bitmap, or 64-bit positions in many. Raises
+    Corrupt when size, checksum or bitmap do not fit, UnsupportedFeature for another magic number.
+    """
+    payload = data[_INT.size : -_CHECKSUM.size]
+    if len(data) < 3 * _INT.size or _INT.unpack_from(data)[0] != len(payload):
+        raise Corrupt(f"a deletion vector of {len(data)} bytes does not have the size that it says")
+    (checksum,) = _CHECKSUM.unpack_from(data, len(data) - _CHECKSUM.size)
+    if zlib.crc32(payload) != checksum:
+        raise Corrupt(f"the checksum of a deletion vector is {zlib.crc32(payload)}, it should be {checksum}")
+    kind = _KINDS.get(payload[:4])
+    if kind is None:
+        raise UnsupportedFeature(
+            f"a deletion vector with the magic number {payload[:4].hex()}: lakelog reads those of 32 and 64 bits"
+        )
+    try:
+        found = kind.deserialize(payload[4:]).to_array()
+    except (ValueError, IndexError) as why:
+        raise Corrupt(f"the bitmap of a deletion vector cannot be read: {why}") from None
+    return np.asarray(found, dtype=np.int64)
+
+
+def size_of_vector(head: bytes) -> int:
+    """Bytes of a whole vector (size, payload, checksum), from its first four. Raises Corrupt."""
+    if len(head) != _INT.size or (size := _INT.unpack(head)[0]) < 0:
+        raise Corrupt(f"a deletion vector begins with {head.hex() or 'nothing'}, which is no size")
+    return int(size) + _INT.size + _CHECKSUM.size
