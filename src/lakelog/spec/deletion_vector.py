@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ Positions = npt.NDArray[np.int64]
 FILE_VERSION: Final = 1
 """The first byte of an index file of deletion vectors."""
 
-_KINDS: Final = {struct.pack(">i", 1581511376): BitMap, struct.pack("<i", 1681511377): BitMap64}
+_KINDS: Final[dict[bytes, Any]] = {struct.pack(">i", 1581511376): BitMap, struct.pack("<i", 1681511377): BitMap64}
 """Magic number → bitmap; the latter's portable form is the rest of the payload."""
 _INT: Final = struct.Struct(">i")
 _CHECKSUM: Final = struct.Struct(">I")
