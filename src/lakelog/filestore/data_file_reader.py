@@ -18,32 +18,17 @@ from lakelog.format import format_of
 from lakelog.io.file_io import FileIO
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.evolution import evolve, same_type
 from lakelog.spec.row_kind import INSERT
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
-from lakelog.spec.types import AtomicType, DataField, DataType
+from lakelog.spec.types import AtomicType, DataField
 
 SYSTEM_COLUMNS: Final = (SEQUENCE_NUMBER.name, VALUE_KIND.name)
 
 _BATCH_ROWS: Final = 65536
 _PUSHED_ROOTS: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "CHAR", "DATE", "DOUBLE")
 """Types whose values in a Parquet file are those of the column, so that a filter means the same there."""
-
-_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_CASTS: Final = {
-    **dict.fromkeys(_WHOLE, (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL", "CHAR", "VARCHAR")),
-    "FLOAT": ("DOUBLE",),
-    "DECIMAL": ("DECIMAL",),
-    "CHAR": ("CHAR", "VARCHAR"),
-    "VARCHAR": ("CHAR", "VARCHAR"),
-    "BINARY": ("BINARY", "VARBINARY"),
-    "VARBINARY": ("BINARY", "VARBINARY"),
-    "DATE": ("TIMESTAMP",),
-    "TIMESTAMP": ("TIMESTAMP",),
-    "TIMESTAMP_LTZ": ("TIMESTAMP_LTZ",),
-    "TIME": ("TIME",),
-}
-"""Type in the file → types that the column may have now."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +95,6 @@ def row_schema(table: TableSchema, columns: Sequence[str], system_columns: bool)
     return arrow_schema((*fields, SEQUENCE_NUMBER, VALUE_KIND) if system_columns else fields)
 
 
-def same_type(one: DataType, other: DataType) -> bool:
-    """Whether values are the same; NULL or not does not matter."""
-    return one.with_nullable(True) == other.with_nullable(True)
-
-
 def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]) -> Predicate | None:
     """The part of a filter that a Parquet reader decides right, with the file's column names."""
     names = {
@@ -129,24 +109,9 @@ def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataFiel
 
 
 def _column(batch: pa.RecordBatch, field: DataField, source: DataField | None) -> pa.Array:
-    wanted = arrow_type(field.type)
     if source is None:
-        return pa.nulls(batch.num_rows, wanted)
-    column = batch.column(source.name)
-    if not same_type(field.type, source.type):
-        return _evolved(column, source.type, field.type, field.name)
-    return column if column.type == wanted else column.cast(wanted)
-
-
-def _evolved(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Array:
-    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType) and new.root in _CASTS.get(old.root, ())):
-        raise UnsupportedFeature(
-            f"column '{name}' was {old.to_json()} and is {new.to_json()} now: lakelog does not know this change of type"
-        )
-    if old.root in _WHOLE and new.root == "DECIMAL":
-        column = column.cast(pa.decimal128(19, 0))
-    # like the format's own readers: digits that the new type has no room for are cut
-    return column.cast(arrow_type(new), safe=False)
+        return pa.nulls(batch.num_rows, arrow_type(field.type))
+    return evolve(batch.column(source.name), source.type, field.type, field.name)
 
 
 def _numbered(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:

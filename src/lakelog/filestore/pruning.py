@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lakelog.filestore.data_file_reader import same_type
 from lakelog.filestore.filter import Bounds, ColumnBounds, Predicate, equal_values, literal, only_on
 from lakelog.filestore.levels import KeyRange
 from lakelog.filestore.schemas import Schemas
@@ -21,6 +20,7 @@ from lakelog.options.table import BUCKET_FUNCTION
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.bucket import row_hashes
 from lakelog.spec.data_file import DataFileMeta, SimpleStats
+from lakelog.spec.evolution import same_type
 from lakelog.spec.manifest import ManifestEntry, ManifestFileMeta
 from lakelog.spec.partition import decode_partition, partition_types
 from lakelog.spec.schema import TableSchema

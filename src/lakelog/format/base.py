@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.io.file_io import FileIO
 from lakelog.spec.arrow import arrow_type
-from lakelog.spec.types import AtomicType, DataField
+from lakelog.spec.nested import fresh_offsets, map_array
+from lakelog.spec.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 
 BATCH_ROWS = 65536
 
@@ -92,19 +93,38 @@ def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_
     arrays, made = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         known = by_name.get(field.name)
-        if known is not None:
-            wanted = arrow_type(known.type)
-            if column.type != wanted:
-                column = _cast(column, wanted)
-            if blank_padded and isinstance(known.type, AtomicType) and known.type.root == "CHAR":
-                column = pc.utf8_rtrim(column, characters=" ")
+        if known is not None and (blank_padded or column.type != arrow_type(known.type)):
+            column = _as_type(column, known.type, blank_padded)
         arrays.append(column)
         made.append(pa.field(field.name, column.type, field.nullable))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
 
 
-def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted):
-        # the file may have a finer unit; the digits beyond the type's are zeros
-        return column.cast(wanted, safe=False)
+def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
+    """The values as Arrow's type of ``kind``; parts of rows are found by name."""
+    wanted = arrow_type(kind)
+    if isinstance(kind, AtomicType):
+        padded = blank_padded and kind.root == "CHAR"
+        if column.type != wanted:
+            # a file may have a finer unit than the type; the digits beyond the type's are zeros
+            is_time = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted)
+            column = column.cast(wanted, safe=not is_time)
+        return pc.utf8_rtrim(column, characters=" ") if padded else column
+    mask = column.is_null() if column.null_count else None
+    if isinstance(kind, RowType):
+        places = [column.type.get_field_index(f.name) for f in kind.fields]
+        if -1 in places:
+            raise Corrupt(f"a row in the file lacks '{kind.fields[places.index(-1)].name}': it has {column.type}")
+        parts = [_as_type(column.field(at), f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+    if isinstance(kind, ArrayType):
+        offsets, start, stop = fresh_offsets(column)
+        values = _as_type(column.values.slice(start, stop - start), kind.element, blank_padded)
+        return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=mask)
+    if isinstance(kind, MapType | MultisetType):
+        key, value = (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, AtomicType("INT", False))
+        offsets, start, stop = fresh_offsets(column)
+        keys = _as_type(column.keys.slice(start, stop - start), key, blank_padded)
+        items = _as_type(column.items.slice(start, stop - start), value, blank_padded)
+        return map_array(offsets, keys, items, wanted, mask)
     return column.cast(wanted)

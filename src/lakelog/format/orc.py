@@ -39,8 +39,9 @@ class OrcFormat(FileFormat):
             for number in range(file.nstripes):
                 # a filter may use columns that are not asked for
                 stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
+                typed = with_types(_as_batch(stripe), fields, blank_padded=True)
                 for start in range(0, stripe.num_rows, batch_rows):
-                    batch = with_types(_as_batch(stripe).slice(start, batch_rows), fields, blank_padded=True)
+                    batch = typed.slice(start, batch_rows)
                     if filter is not None:
                         batch = filter_rows(batch, filter)
                     if batch.num_rows:

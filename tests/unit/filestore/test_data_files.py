@@ -133,6 +133,6 @@ def test_a_change_of_type_that_is_not_followed_is_named(make_table) -> None:
     table = make_table()
     table.insert((I, 1, "a", 1.0))
     id_, name, amount = table.store.schema.fields
-    store = evolved(table.store, id_, DataField(name.id, "name", AtomicType("INT")), amount)
-    with pytest.raises(UnsupportedFeature, match="column 'name' was STRING and is INT now"):
+    store = evolved(table.store, id_, name, DataField(amount.id, "amount", AtomicType("BOOLEAN")))
+    with pytest.raises(UnsupportedFeature, match="column 'amount' was DOUBLE and is BOOLEAN now"):
         store.read_table(store.plan())
