@@ -115,7 +115,8 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
         places = [column.type.get_field_index(f.name) for f in kind.fields]
         if -1 in places:
             raise Corrupt(f"a row in the file lacks '{kind.fields[places.index(-1)].name}': it has {column.type}")
-        parts = [_as_type(column.field(at), f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
+        columns = column.flatten()
+        parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
     if isinstance(kind, ArrayType):
         offsets, start, stop = fresh_offsets(column)

@@ -62,7 +62,7 @@ def utf8(column: pa.Array) -> pa.Array:
 def nested_text(column: pa.Array, kind: DataType, to_text: ToText) -> pa.Array:
     """``[1, null]``, ``{k -> v}`` or ``{1, a}``, the parts as ``to_text`` writes them."""
     if isinstance(kind, RowType):
-        parts = [to_text(column.field(at), f.type).to_pylist() for at, f in enumerate(kind.fields)]
+        parts = [to_text(c, f.type).to_pylist() for c, f in zip(column.flatten(), kind.fields, strict=True)]
         rows = [_braced(values) for values in zip(*parts, strict=True)]
     elif isinstance(kind, ArrayType):
         texts = to_text(column.values, kind.element).to_pylist()

@@ -53,12 +53,14 @@ def _has_common(old: DataType, new: DataType) -> bool:
 def _row(column: pa.StructArray, old: RowType, new: RowType, name: str) -> pa.Array:
     wanted = arrow_type(new)
     sources = {f.id: (at, f.type) for at, f in enumerate(old.fields)}
+    # with the NULLs of the row itself: under them a file may hold anything
+    columns = column.flatten()
     parts = []
     for field in new.fields:
         kind = arrow_type(field.type)
         if field.id in sources:
             at, was = sources[field.id]
-            parts.append(evolve(column.field(at), was, field.type, f"{name}.{field.name}"))
+            parts.append(evolve(columns[at], was, field.type, f"{name}.{field.name}"))
         else:
             parts.append(pa.nulls(len(column), kind))
     mask = column.is_null() if column.null_count else None
