@@ -60,8 +60,7 @@ class DataFileReader:
         """
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
-        if file.write_cols is not None and set(file.write_cols) < set(written.field_names):
-            raise UnsupportedFeature(f"data file '{file.file_name}' holds only some columns (data evolution)")
+        check_whole(file, written)
         sources = {f.id: f for f in written.fields}
         wanted = [(field, sources.get(field.id)) for field in table.select(columns)]
         names = [source.name for _, source in wanted if source is not None]
@@ -73,7 +72,7 @@ class DataFileReader:
         # a filter inside the format would hide which row of the file a row is
         by_format = format_.name == "parquet" and vector is None and not (system_columns and not table.is_keyed)
         pushed = _pushed(filter, wanted) if by_format else None
-        expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.fields))
+        expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.select(sorted(pushed.columns))))
         deleted = None if vector is None else read_vector(self.io, vector)
         position = 0
         for batch in format_.read(
@@ -87,6 +86,18 @@ class DataFileReader:
             arrays = [_column(batch, field, source) for field, source in wanted]
             arrays += [batch.column(name) for name in (SYSTEM_COLUMNS if system_columns else ())]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
+
+
+def check_whole(file: DataFileMeta, written: TableSchema) -> None:
+    """Raises UnsupportedFeature for a data file that has only some columns of the schema it was written with.
+
+    Tables with data evolution, or with BLOB columns, have such files; rows are then put together from several.
+    """
+    if file.write_cols is not None and not set(file.write_cols) >= set(written.field_names):
+        raise UnsupportedFeature(
+            f"data file '{file.file_name}' holds only the columns {', '.join(file.write_cols)} of its rows (data "
+            f"evolution), which lakelog does not put together: rewrite the table with another engine"
+        )
 
 
 def row_schema(table: TableSchema, columns: Sequence[str], system_columns: bool) -> pa.Schema:

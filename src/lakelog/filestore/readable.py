@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.data_file_reader import check_whole
 from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.reader import engine_of
+from lakelog.filestore.schemas import Schemas
 from lakelog.options.option import Options
 from lakelog.options.table import SEQUENCE_FIELD
+from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.snapshot import Snapshot
 
@@ -20,6 +25,13 @@ def check_readable(schema: TableSchema, snapshot: Snapshot | None, manifests: Ma
         field = options.get_typed(SEQUENCE_FIELD)
         if field:
             raise UnsupportedFeature(f"option 'sequence.field' = '{field}' is not supported: use another engine")
+
+
+def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
+    """Raises UnsupportedFeature for live files that hold only some columns of their rows. Called in a plan."""
+    for entry in entries:
+        if entry.file.write_cols is not None:
+            check_whole(entry.file, schemas.get(entry.file.schema_id))
 
 
 def check_compactable(schema: TableSchema, snapshot: Snapshot | None, manifests: Manifests) -> None:

@@ -23,7 +23,7 @@ from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.readable import check_compactable, check_readable
+from lakelog.filestore.readable import check_compactable, check_files, check_readable
 from lakelog.filestore.reader import SplitReader
 from lakelog.filestore.renumber import Renumbering, highest_sequences
 from lakelog.filestore.scan import Place, Split, flat, plan_splits
@@ -114,6 +114,7 @@ class FileStore:
             None if buckets is None else frozenset(buckets),
         )
         live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
+        check_files(live, self.schemas)
         seen = None if snapshot is None else snapshot.id
         vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
         splits = plan_splits(live, self.schema, pruning, seen, vectors)

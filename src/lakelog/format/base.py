@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -122,10 +123,10 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
         offsets, start, stop = fresh_offsets(column)
         values = _as_type(column.values.slice(start, stop - start), kind.element, blank_padded)
         return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=mask)
-    if isinstance(kind, MapType | MultisetType):
-        key, value = (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, AtomicType("INT", False))
-        offsets, start, stop = fresh_offsets(column)
-        keys = _as_type(column.keys.slice(start, stop - start), key, blank_padded)
-        items = _as_type(column.items.slice(start, stop - start), value, blank_padded)
-        return map_array(offsets, keys, items, wanted, mask)
-    return column.cast(wanted)
+    if not isinstance(kind, MapType):
+        # how often an element is in a multiset
+        kind = MapType(cast("MultisetType", kind).element, AtomicType("INT", False))
+    offsets, start, stop = fresh_offsets(column)
+    keys = _as_type(column.keys.slice(start, stop - start), kind.key, blank_padded)
+    items = _as_type(column.items.slice(start, stop - start), kind.value, blank_padded)
+    return map_array(offsets, keys, items, wanted, mask)

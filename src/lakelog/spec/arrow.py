@@ -48,7 +48,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
     """The Arrow type of a column type; nullability inside nested types is kept.
 
     TIMESTAMP(p) has the unit that holds p digits (ms, us, ns); TIMESTAMP_LTZ the same with zone UTC. Raises
-    UnsupportedFeature for VARIANT and BLOB.
+    UnsupportedFeature for VARIANT, BLOB and VECTOR.
     """
     return _arrow_type(kind, None, 0)
 
@@ -149,10 +149,8 @@ def _arrow_type(kind: DataType, number: int | None, depth: int) -> pa.DataType:
     if isinstance(kind, RowType):
         parts = [_numbered(f) if number is not None else arrow_schema([f]).field(0) for f in kind.fields]
         return pa.struct(parts)
-    if isinstance(kind, VectorType):
-        element = pa.field("element", _arrow_type(kind.element, number, inner), kind.element.nullable)
-        return pa.list_(_with_id(element, high), kind.length)
-    raise UnsupportedFeature(f"columns of type {kind.to_json()} cannot be read or written")
+    word = "VECTOR" if isinstance(kind, VectorType) else kind.to_json()
+    raise UnsupportedFeature(f"columns of type {word} cannot be read or written: leave them out")
 
 
 def _atomic(kind: AtomicType) -> pa.DataType:
@@ -162,7 +160,7 @@ def _atomic(kind: AtomicType) -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return pa.timestamp(time_unit(kind), tz="UTC" if kind.root == "TIMESTAMP_LTZ" else None)
-    raise UnsupportedFeature(f"columns of type {kind.root} cannot be read or written")
+    raise UnsupportedFeature(f"columns of type {kind.root} cannot be read or written: leave them out")
 
 
 def time_unit(kind: AtomicType) -> str:

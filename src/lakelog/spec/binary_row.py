@@ -1,4 +1,4 @@
-"""BinaryRow: the bytes of one row of atomic values in metadata files, keys and partitions (format sheet 5).
+"""BinaryRow: the bytes of one row of values in metadata files, keys and partitions (format sheet 5).
 
 Serialised: 4 bytes arity (big-endian), then the body (little-endian): a head with row kind and null bits, 8 bytes per
 field, then what does not fit into 8 bytes, each padded to 8.
@@ -16,7 +16,7 @@ import numpy as np
 
 from lakelog.errors import Corrupt, InternalError, UnsupportedFeature
 from lakelog.spec.arrow import time_unit
-from lakelog.spec.types import AtomicType, DataType
+from lakelog.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType
 
 _FIXED: Final = {
     "BOOLEAN": struct.Struct("<?7x"),
@@ -29,6 +29,17 @@ _FIXED: Final = {
     "FLOAT": struct.Struct("<f4x"),
     "DOUBLE": struct.Struct("<d"),
 }
+_ELEMENTS: Final = {
+    "BOOLEAN": struct.Struct("<?"),
+    "TINYINT": struct.Struct("<b"),
+    "SMALLINT": struct.Struct("<h"),
+    "INT": struct.Struct("<i"),
+    "DATE": struct.Struct("<i"),
+    "TIME": struct.Struct("<i"),
+    "FLOAT": struct.Struct("<f"),
+}
+"""Types that take less than 8 bytes in an array."""
+_COUNT: Final = struct.Struct("<i")
 _LONG: Final = struct.Struct("<q")
 _POINTER: Final = struct.Struct("<II")
 _ARITY: Final = struct.Struct(">i")
@@ -78,18 +89,14 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
     """The values of serialised bytes, as ``encode_row`` takes them (timestamps finer than microseconds as
-    ``numpy.datetime64``, those with a zone in UTC). Raises Corrupt when bytes and types do not fit.
+    ``numpy.datetime64``, those with a zone in UTC; a ROW as a tuple, an ARRAY as a list, a MAP or MULTISET as a list of
+    pairs). Raises Corrupt when bytes and types do not fit.
     """
     try:
         (arity,) = _ARITY.unpack_from(data)
         if arity != len(types):
             raise Corrupt(f"a row of {arity} columns where {len(types)} were expected")
-        body = memoryview(data)[4:]
-        head = head_size(arity)
-        return tuple(
-            None if body[(i + 8) // 8] >> (i % 8) & 1 else _decode(body, head + 8 * i, kind)
-            for i, kind in enumerate(types)
-        )
+        return _decode_fields(memoryview(data)[4:], types)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as why:
         raise Corrupt(f"{len(data)} bytes are not a row of {len(types)} columns: {why}") from None
 
@@ -129,7 +136,7 @@ def _encode(value: Any, kind: DataType, position: int) -> tuple[bytes, bytes]:
 
 def _decode(body: memoryview, at: int, kind: DataType) -> Any:
     if not isinstance(kind, AtomicType):
-        raise UnsupportedFeature(f"a value of type {kind.to_json()} in a key or in statistics cannot be read")
+        return _decode_nested(body, at, kind)
     root, precision = kind.root, kind.precision or 0
     if root in _TEXT or root in _BYTES:
         data = _decode_bytes(body, at)
@@ -146,12 +153,55 @@ def _decode(body: memoryview, at: int, kind: DataType) -> Any:
         return _stamp(millis, nanos, kind)
     if root not in _FIXED:
         raise UnsupportedFeature(f"a value of type {root} in a key or in statistics cannot be read")
-    (number,) = _FIXED[root].unpack_from(body, at)
+    return _of_number(_FIXED[root].unpack_from(body, at)[0], root)
+
+
+def _of_number(number: Any, root: str) -> Any:
     if root == "DATE":
         return date.fromordinal(number + _EPOCH_DAY) if -719162 <= number <= 2932896 else number
     if root == "TIME":
         return (_EPOCH + timedelta(milliseconds=number)).time()
     return number
+
+
+def _decode_fields(body: memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
+    head = head_size(len(types))
+    return tuple(
+        None if body[(i + 8) // 8] >> (i % 8) & 1 else _decode(body, head + 8 * i, kind) for i, kind in enumerate(types)
+    )
+
+
+def _decode_nested(body: memoryview, at: int, kind: DataType) -> Any:
+    length, offset = _POINTER.unpack_from(body, at)
+    part = body[offset : offset + length]
+    if len(part) < length:
+        raise Corrupt(f"a value of {length} bytes at {offset} in a row of {len(body)} bytes")
+    if isinstance(kind, RowType):
+        return _decode_fields(part, [f.type for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return _decode_array(part, kind.element)
+    if isinstance(kind, MapType | MultisetType):
+        key, value = (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, AtomicType("INT", False))
+        middle = _COUNT.size + _COUNT.unpack_from(part)[0]
+        keys = _decode_array(part[_COUNT.size : middle], key)
+        return list(zip(keys, _decode_array(part[middle:], value), strict=True))
+    raise UnsupportedFeature(f"a value of type {kind.to_json()} in a key or in statistics cannot be read")
+
+
+def _decode_array(body: memoryview, kind: DataType) -> list[Any]:
+    """Count, null bits in steps of 4 bytes, then elements of equal width; offsets count from the start of the array."""
+    (count,) = _COUNT.unpack_from(body)
+    first = _COUNT.size + (count + 31) // 32 * 4
+    narrow = _ELEMENTS.get(kind.root) if isinstance(kind, AtomicType) else None
+    out: list[Any] = []
+    for i in range(count):
+        if body[_COUNT.size + i // 8] >> (i % 8) & 1:
+            out.append(None)
+        elif narrow is not None and isinstance(kind, AtomicType):
+            out.append(_of_number(narrow.unpack_from(body, first + narrow.size * i)[0], kind.root))
+        else:
+            out.append(_decode(body, first + 8 * i, kind))
+    return out
 
 
 def _encode_bytes(data: bytes, position: int) -> tuple[bytes, bytes]:

@@ -109,6 +109,8 @@ class IndexManifestEntry:
     row_count: int
     deletion_vectors: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
+    is_global: bool = False
+    """Whether it is a global index: a reader may leave it aside, a writer does not know how to keep it."""
 
 
 def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -192,7 +194,12 @@ def file_meta_from_record(record: Mapping[str, Any]) -> ManifestFileMeta:
 
 
 def index_entry_to_record(entry: IndexManifestEntry) -> Record:
-    """One record of an index manifest."""
+    """One record of an index manifest. Raises UnsupportedFeature for a global index."""
+    if entry.is_global:
+        raise UnsupportedFeature(
+            f"index file '{entry.file_name}' is a global index, which lakelog does not write: drop the index, or write "
+            f"this table with another engine"
+        )
     ranges = None
     if entry.deletion_vectors is not None:
         ranges = [
@@ -215,10 +222,8 @@ def index_entry_to_record(entry: IndexManifestEntry) -> Record:
 
 
 def index_entry_from_record(record: Mapping[str, Any]) -> IndexManifestEntry:
-    """The reverse of ``index_entry_to_record``. Raises UnsupportedFeature for a global index, Corrupt."""
+    """The reverse of ``index_entry_to_record``. Raises UnsupportedFeature for another version, Corrupt."""
     _check_version(record, INDEX_MANIFEST_VERSION, "index manifest")
-    if record.get("_GLOBAL_INDEX") is not None:
-        raise UnsupportedFeature(f"index file '{record.get('_FILE_NAME')}' is a global index, which is not known here")
     try:
         ranges = record.get("_DELETIONS_VECTORS_RANGES")
         return IndexManifestEntry(
@@ -233,6 +238,7 @@ def index_entry_from_record(record: Mapping[str, Any]) -> IndexManifestEntry:
             if ranges is None
             else tuple(DeletionVectorRange(r["f0"], r["f1"], r["f2"], r.get("_CARDINALITY")) for r in ranges if r),
             record.get("_EXTERNAL_PATH"),
+            record.get("_GLOBAL_INDEX") is not None,
         )
     except KeyError as missing:
         raise Corrupt(f"an index manifest entry has no field {missing}") from None

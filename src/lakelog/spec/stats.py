@@ -62,6 +62,9 @@ def stats_bounds(stats: SimpleStats, types: Sequence[DataType], i: int) -> tuple
 
 
 def _one(row: bytes, types: Sequence[DataType], i: int) -> Any:
+    if not isinstance(types[i], AtomicType):
+        # no filter compares whole lists, maps or rows
+        return None
     try:
         # only the wanted column is decoded: the others are taken for plain numbers
         plain: list[DataType] = [_ANY] * len(types)

@@ -108,6 +108,50 @@ def test_a_nested_column_is_kept_only_when_null() -> None:
         encode_row([[1]], [ArrayType(INT)])
 
 
+NESTED_ROW = (
+    "000000060000000000000000180000003800000038000000500000002c0000008800000040000000b800000030000000"
+    "f8000000090000000000000003000000020000000100000000000000fdffffff00000000030000000200000018000000"
+    "200000000000000000000000780000000000008161206c6f6e6765722074657874207468616e20736576656e18000000"
+    "02000000000000006b000000000000816c00000000000081020000000200000007000000000000000000000000000000"
+    "000000000500000000000000100000002000000001000000300000000200000002000000464d00000000000083000000"
+    "0000000000000000000000000200000002000000180000001800000000000000000000000000000000000000e8030000"
+    "1000000040e1d7f48d010000"
+)
+"""A row of nested values as Paimon's Java core serialised it."""
+
+
+def test_nested_values_of_paimon_are_read() -> None:
+    point = {
+        "type": "ROW",
+        "fields": [
+            {"id": 1, "name": "a", "type": "BIGINT"},
+            {"id": 2, "name": "b", "type": {"type": "ARRAY", "element": "DATE"}},
+            {"id": 3, "name": "c", "type": "DECIMAL(30, 2)"},
+        ],
+    }
+    stamps = {"type": "ROW", "fields": [{"id": 1, "name": "a", "type": "TIMESTAMP(6)"}]}
+    kinds = [
+        {"type": "ARRAY", "element": "INT"},
+        {"type": "ARRAY", "element": "STRING"},
+        {"type": "MAP", "key": "STRING", "value": "SMALLINT"},
+        point,
+        {"type": "ARRAY", "element": stamps},
+        "INT",
+    ]
+    assert decode_row(bytes.fromhex(NESTED_ROW), [parse_type(k) for k in kinds]) == (
+        [1, None, -3],
+        ["a longer text than seven", None, "x"],
+        [("k", 7), ("l", None)],
+        (5, [date(2024, 2, 29), None], Decimal("-1.25")),
+        [(datetime(2024, 2, 29, 12, 30, 5, 120001),), None],
+        9,
+    )
+    with pytest.raises(Corrupt):
+        decode_row(bytes.fromhex(NESTED_ROW)[:-60], [parse_type(k) for k in kinds])
+    with pytest.raises(UnsupportedFeature, match="VECTOR"):
+        decode_row(bytes.fromhex(NESTED_ROW), [parse_type({"type": "VECTOR", "element": "INT", "length": 3})] * 6)
+
+
 @pytest.mark.parametrize("data", [b"", bytes(11), bytes.fromhex("00000002") + bytes(24), bytes.fromhex("00000001")])
 def test_bytes_that_are_no_such_row_are_corrupt(data: bytes) -> None:
     with pytest.raises(Corrupt):

@@ -143,7 +143,7 @@ FROM_TEXT = [
     ("STRING", "DATE", "19782", dt.date(2024, 2, 29)),
     ("STRING", "TIME(3)", "1:02:03.1256", dt.time(1, 2, 3, 126_000)),
     ("STRING", "TIME(3)", "10:30", dt.time(10, 30)),
-    ("STRING", "TIME(3)", "10:30+01:15", dt.time(11, 45)),
+    ("STRING", "TIME(3)", "10:30:00+01:15", dt.time(11, 45)),
     ("STRING", "TIME(3)", "61000", dt.time(0, 1, 1)),
     ("STRING", "TIMESTAMP(3)", "2024-02-29 12:30:05.1209", NOON),
     ("STRING", "TIMESTAMP(6)", "2024-2-29T12:30", dt.datetime(2024, 2, 29, 12, 30)),

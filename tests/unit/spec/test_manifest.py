@@ -125,11 +125,13 @@ def test_an_index_manifest_comes_back() -> None:
         assert index_entry_from_record(record) == entry
 
 
-def test_a_global_index_is_refused() -> None:
+def test_a_global_index_is_read_over_and_never_written() -> None:
     entry = IndexManifestEntry(ADD, EMPTY_ROW, 0, "BTREE", "index-1", 62, 2)
     record = index_entry_to_record(entry) | {"_GLOBAL_INDEX": {"_ROW_RANGE_START": 0}}
+    found = index_entry_from_record(record)
+    assert found == replace(entry, is_global=True)
     with pytest.raises(UnsupportedFeature, match="index-1"):
-        index_entry_from_record(record)
+        index_entry_to_record(found)
 
 
 def test_fields_of_newer_writers_are_read_over_and_those_of_older_ones_may_be_missing() -> None:
