@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from lakelog.io.file_io import FileIO
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.evolution import evolve, same_type
+from lakelog.spec.partition import decode_partition
 from lakelog.spec.row_kind import INSERT
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
@@ -53,19 +54,24 @@ class DataFileReader:
         """Batches of the table columns ``columns``, then ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` if asked for.
 
         Columns are found by field id in the schema that the file was written with: one that the file does not have
-        is NULL, one that had another type is cast. Files of tables without a primary key number their rows on from the
-        smallest sequence number of their meta. ``filter`` drops some rows that do not match, not all; ``vector`` is the
-        deletion vector of the file, whose rows are left out. Raises NotFound, Corrupt, UnsupportedFeature for a change
-        of type that lakelog does not follow.
+        is NULL, one that had another type is cast. Partition columns come from ``partition`` (the serialised row):
+        files that were taken over from another table do not have them. Files of tables without a primary key number
+        their rows on from the smallest sequence number of their meta. ``filter`` drops some rows that do not match, not
+        all; ``vector`` is the deletion vector of the file, whose rows are left out. Raises NotFound, Corrupt,
+        UnsupportedFeature for a change of type that lakelog does not follow, InvalidSchema for a value that cannot be
+        read as the new type.
         """
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
         check_whole(file, written)
         sources = {f.id: f for f in written.fields}
-        wanted = [(field, sources.get(field.id)) for field in table.select(columns)]
+        constants = _constants(partition, table)
+        wanted = [
+            (field, None if field.name in constants else sources.get(field.id)) for field in table.select(columns)
+        ]
         names = [source.name for _, source in wanted if source is not None]
         system = SYSTEM_COLUMNS if system_columns and table.is_keyed else ()
-        counted = [] if names or system else [written.fields[0].name]
+        counted = [] if names or system else [next(n for n in written.field_names if n not in constants)]
         target = row_schema(table, columns, system_columns)
         path = self.paths.data_file(partition, bucket, file)
         format_ = format_of(file.file_name)
@@ -83,7 +89,7 @@ class DataFileReader:
                 batch = _numbered(batch, file.min_sequence_number + first)
             if deleted is not None:
                 batch = without_deleted(batch, first, deleted)
-            arrays = [_column(batch, field, source) for field, source in wanted]
+            arrays = [_column(batch, field, source, constants) for field, source in wanted]
             arrays += [batch.column(name) for name in (SYSTEM_COLUMNS if system_columns else ())]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
 
@@ -119,7 +125,18 @@ def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataFiel
     return all_of(p.renamed(names) for p in conjuncts(filter) if p.columns <= names.keys())
 
 
-def _column(batch: pa.RecordBatch, field: DataField, source: DataField | None) -> pa.Array:
+def _constants(partition: bytes, table: TableSchema) -> dict[str, pa.Scalar]:
+    """The values of the partition columns."""
+    values = decode_partition(partition, table) if table.partition_keys else ()
+    fields = table.select(table.partition_keys)
+    return {f.name: pa.scalar(value, arrow_type(f.type)) for f, value in zip(fields, values, strict=True)}
+
+
+def _column(
+    batch: pa.RecordBatch, field: DataField, source: DataField | None, constants: Mapping[str, pa.Scalar]
+) -> pa.Array:
+    if field.name in constants:
+        return pa.repeat(constants[field.name], batch.num_rows)
     if source is None:
         return pa.nulls(batch.num_rows, arrow_type(field.type))
     return evolve(batch.column(source.name), source.type, field.type, field.name)
