@@ -79,7 +79,8 @@ def can_cast(old: DataType, new: DataType) -> bool:
     elif isinstance(old, RowType):
         parts = tuple(f.type for f in old.fields)
     text = AtomicType("VARCHAR", length=MAX_LENGTH)
-    return whole_text and bool(parts) and all(can_cast(part, text) for part in parts)
+    # the text of a nested value is never cut
+    return new.root in _TEXT and bool(parts) and all(can_cast(part, text) for part in parts)
 
 
 def cast_values(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Array:

@@ -116,6 +116,8 @@ TO_TEXT = [
     ("STRING", "VARBINARY(2)", "日", "日".encode()[:2]),
     ("ARRAY<INT>", "STRING", [1, None], "[1, null]"),
     ("MAP<STRING, DOUBLE>", "STRING", [("k", 1.0), ("l", None)], "{k -> 1.0, l -> null}"),
+    ("ARRAY<INT>", "VARCHAR(2)", [12, 34], "[12, 34]"),
+    ("ROW<INT, ARRAY<STRING>>", "CHAR(40)", {"f0": None, "f1": None}, "{null, null}"),
     ("ROW<INT, ARRAY<STRING>>", "STRING", {"f0": 1, "f1": ["a", "b"]}, "{1, [a, b]}"),
 ]
 
