@@ -17,6 +17,7 @@ from lakelog.spec.types import AtomicType
 _TRUE: Final = ("t", "true", "y", "yes", "1")
 _FALSE: Final = ("f", "false", "n", "no", "0")
 _WHOLE: Final = r"^(?P<sign>[+-]?)0*(?P<digits>[0-9]*)(?:\.[0-9]*)?$"
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FLOAT = re.compile(r"([+-]?)(NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
 _STAMP = re.compile(
@@ -25,6 +26,7 @@ _STAMP = re.compile(
     re.ASCII,
 )
 _ROUND: Final = Context(prec=400, rounding=ROUND_HALF_UP, traps=[])
+_DAY_MS: Final = 86_400_000
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1)
 _UNIT_DIGITS: Final = (3, 6, 9)
@@ -120,7 +122,7 @@ def _float32(text: str) -> float:
 
 
 def _date(text: str) -> int:
-    if text.isdecimal():
+    if _NUMBER.fullmatch(text):
         return int(text)
     head = text.split(" ")[0] if text.find(" ") > 0 else text
     parts = [part.strip() for part in head.split("-", 2)]
@@ -135,8 +137,8 @@ def _date(text: str) -> int:
 
 def _time(text: str) -> int:
     """Milliseconds of ``h[:m[:s[.fraction]]]``, with an offset that is added (+) or taken away (-)."""
-    if text.isdecimal():
-        return int(text)
+    if _NUMBER.fullmatch(text):
+        return _of_day(int(text), text)
     found = re.fullmatch(
         r"\s*(\d+)\s*(?::\s*(\d+)\s*(?::\s*(\d+)\s*(?:\.(\d*)\s*)?)?)?(?:([+-])\s*(\d+)\s*(?::\s*(\d+)\s*)?)?",
         text,
@@ -150,13 +152,19 @@ def _time(text: str) -> int:
     sign = -1 if found[5] == "-" else 1
     hour += sign * int(found[6] or 0)
     minute += sign * int(found[7] or 0)
-    return ((hour * 60 + minute) * 60 + second) * 1000 + milli
+    return _of_day(((hour * 60 + minute) * 60 + second) * 1000 + milli, text)
+
+
+def _of_day(millis: int, text: str) -> int:
+    if not 0 <= millis < _DAY_MS:
+        raise ValueError(f"{text!r} is no time of a day")
+    return millis
 
 
 def _stamp(text: str, kind: AtomicType) -> int:
     digits = kind.precision or 0
     unit = next(d for d in _UNIT_DIGITS if digits <= d)
-    if text.isdecimal() and kind.root == "TIMESTAMP":
+    if _NUMBER.fullmatch(text) and kind.root == "TIMESTAMP":
         if digits not in _SHIFTS:
             raise ValueError(f"{text!r} is a number, which TIMESTAMP({digits}) cannot be read from")
         return int(text) * _SHIFTS[digits]

@@ -151,6 +151,8 @@ FROM_TEXT = [
     ("STRING", "TIMESTAMP(6)", "2024-2-29T12:30", dt.datetime(2024, 2, 29, 12, 30)),
     ("STRING", "TIMESTAMP(3)", "2024-02-31", dt.datetime(2024, 2, 29)),
     ("STRING", "TIMESTAMP(0)", "61", dt.datetime(1970, 1, 1, 0, 1, 1)),
+    ("STRING", "DATE", "-165", dt.date(1969, 7, 20)),
+    ("STRING", "TIMESTAMP(6)", "-12", dt.datetime(1969, 12, 31, 23, 59, 59, 999_988)),
     ("STRING", "TIMESTAMP(6)", "61000000", dt.datetime(1970, 1, 1, 0, 1, 1)),
     ("STRING", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "2024-02-29 12:30:05.12", NOON.replace(tzinfo=UTC)),
 ]
@@ -217,6 +219,8 @@ def test_a_value_reads_as_the_new_type(old, new, value, expected) -> None:
         ("DATE", "2023-02-29"),
         ("DATE", "today"),
         ("TIME(3)", "noon"),
+        ("TIME(3)", "-12"),
+        ("TIME(3)", "24:00:00"),
         ("TIMESTAMP(3)", "2024-02-29 12:30"),
         ("TIMESTAMP(2)", "61"),
         ("TIMESTAMP(3)", "2024-13-01"),
