@@ -22,8 +22,8 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 -m "not spark and not kafka" $(PLAIN) $(ARGS)
-	$(PYTEST) -m "spark and not kafka" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 -m "not spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -m "spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -32,13 +32,14 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, docs, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, S3 and HDFS, docs, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m kafka $(PLAIN)
+	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) tests/docs
-	.venv-oldest/bin/python -m pytest -m "spark and not kafka" tests/spark
+	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not s3 and not hdfs" tests/spark
 	LAKELOG_PYPAIMON=$(CURDIR)/.venv-pypaimon/bin/python $(PYTEST) tests/interop
 
 bench: .venv need-java ## measure latency and throughput (ARGS go to benchmarks/run.py)

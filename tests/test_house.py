@@ -21,7 +21,7 @@ from lakelog.options.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
-PARTS = ("engines", "formats", "kinds", "statements", "systems")
+PARTS = ("engines", "formats", "kinds", "locks", "statements", "systems")
 """Names of the folders in which every file is an interchangeable part."""
 
 

@@ -1,4 +1,4 @@
-"""What every storage promises, over local files and their twin in memory."""
+"""What every storage promises, over all of them: real servers and twins in memory, too."""
 
 from __future__ import annotations
 
@@ -11,20 +11,48 @@ import pytest
 
 from faults import FaultPlan, FaultyFileIO
 from lakelog.errors import NotFound
+from lakelog.io import file_io_for
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
+from lakelog.io.locked import LockedFileIO
+from lakelog.io.locks.file import FileLock
 from lakelog.io.memory import MemoryFileIO
 
 
-@pytest.fixture(params=["local", "memory", "faulty"])
-def io(request: pytest.FixtureRequest) -> FileIO:
-    if request.param == "faulty":
-        return FaultyFileIO(MemoryFileIO(uuid.uuid4().hex), FaultPlan())
-    return LocalFileIO() if request.param == "local" else MemoryFileIO(uuid.uuid4().hex)
+@pytest.fixture(
+    params=[
+        "local",
+        "memory",
+        "faulty",
+        "locked",
+        pytest.param("s3", marks=pytest.mark.s3),
+        pytest.param("hdfs", marks=pytest.mark.hdfs),
+    ]
+)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def root(io: FileIO, tmp_path: Path) -> str:
+def io(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> FileIO:
+    if kind == "s3":
+        return file_io_for("s3://any", request.getfixturevalue("s3_server").options)
+    if kind == "hdfs":
+        return file_io_for(request.getfixturevalue("hdfs_cluster").uri)
+    memory = MemoryFileIO(uuid.uuid4().hex)
+    if kind == "faulty":
+        return FaultyFileIO(memory, FaultPlan())
+    if kind == "locked":
+        return LockedFileIO(memory, FileLock(str(tmp_path / "locks")))
+    return LocalFileIO() if kind == "local" else memory
+
+
+@pytest.fixture
+def root(io: FileIO, kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind == "s3":
+        return io.absolute(f"s3://{request.getfixturevalue('s3_server').new_bucket()}/my warehouse/")
+    if kind == "hdfs":
+        return io.absolute(f"{request.getfixturevalue('hdfs_cluster').uri}/{uuid.uuid4().hex}/my warehouse/")
     return io.absolute(str(tmp_path / "warehouse"))
 
 

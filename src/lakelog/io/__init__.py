@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.io.file_io import FileIO
+from lakelog.io.locked import LockedFileIO
+from lakelog.io.locks import lock_of
 from lakelog.options.registry import Registry
+from lakelog.options.storage import STORAGE_OPTIONS
 
-STORAGES: Registry[FileIO] = Registry("storage", {"file": "lakelog.io.local:LocalFileIO"})
-"""URI scheme → storage."""
+_OBJECT_STORE = "lakelog.io.object_store:ObjectStoreFileIO.of"
+_HDFS = "lakelog.io.hdfs:HdfsFileIO.of"
+
+STORAGES: Registry[FileIO] = Registry(
+    "storage",
+    {
+        "file": "lakelog.io.local:LocalFileIO.of",
+        "s3": _OBJECT_STORE,
+        "s3a": _OBJECT_STORE,
+        "gs": _OBJECT_STORE,
+        "az": _OBJECT_STORE,
+        "abfs": _OBJECT_STORE,
+        "abfss": _OBJECT_STORE,
+        "hdfs": _HDFS,
+        "viewfs": _HDFS,
+    },
+    {"obstore": "s3", "hdfs_native": "hdfs"},
+)
+"""URI scheme → storage, made of storage options with canonical keys."""
 
 
-def file_io_for(warehouse: str) -> FileIO:
+def scheme_of(path: str) -> str:
+    """The scheme of a URI in small letters; ``file`` for a path without one."""
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
+    return found[1].lower() if found else "file"
+
+
+def file_io_for(warehouse: str, options: Mapping[str, str] | None = None) -> FileIO:
     """The storage of a warehouse: a local path, or a URI whose scheme has a storage.
 
-    Raises UnsupportedFeature for another scheme, naming those that work.
+    ``options`` are storage options in any spelling. Raises UnsupportedFeature for another scheme, naming those that
+    work, InvalidOption, and NotInstalled with the pip command.
     """
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", warehouse)
-    scheme = found[1].lower() if found else "file"
+    given = STORAGE_OPTIONS.canonical(options or {}, "lake")
+    scheme = scheme_of(warehouse)
     if scheme not in STORAGES:
         raise UnsupportedFeature(
             f"warehouse '{warehouse}' has scheme '{scheme}': give a local path, or a URI of: {', '.join(STORAGES)}"
         )
-    return STORAGES.create(scheme)
+    storage = STORAGES.create(scheme, given)
+    lock = lock_of(given)
+    return storage if lock is None else LockedFileIO(storage, lock)

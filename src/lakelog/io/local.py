@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -22,6 +22,11 @@ _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 class LocalFileIO(FileIO):
     """Files of this machine (or of a mounted file system); paths may start with ``file:``."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LocalFileIO:
+        """Local files; the options are for other storages."""
+        return cls()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalFileIO)

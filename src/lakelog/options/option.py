@@ -132,6 +132,10 @@ class Declared:
         self.free_prefixes = tuple(free_prefixes)
         self._by_name = {name: o for o in self.options for name in (o.key, *o.aliases)}
 
+    def knows(self, key: str) -> bool:
+        """Whether a key (or another spelling of it, or its prefix) is declared here."""
+        return key.startswith(self.free_prefixes) or key in self._by_name or key.lower() in self._by_name
+
     def canonical(self, given: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
         """Checks every key and value and returns canonical keys.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +14,7 @@ P = TypeVar("P")
 
 
 class Registry(Generic[P]):
-    """Names of one kind of part → ``"module:Name"``.
+    """Names of one kind of part → ``"module:Name"`` (or ``"module:Name.method"``).
 
     A new part is one file and one line here. ``extras`` maps a foreign root package to the extra of
     lakelog that brings it, so that a missing one is answered with the pip command.
@@ -39,7 +40,7 @@ class Registry(Generic[P]):
             raise InvalidRequest(f"unknown {self.kind} '{name}'{hint} Known: {', '.join(self._parts)}")
         module, _, attribute = target.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
+            return operator.attrgetter(attribute)(importlib.import_module(module))
         except ModuleNotFoundError as missing:
             extra = self._extras.get((missing.name or "").partition(".")[0])
             if extra is None:

@@ -1,0 +1,24 @@
+"""Locks for stores without create-if-absent, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelog.io.create_lock import CreateLock
+from lakelog.options.option import Options
+from lakelog.options.registry import Registry
+from lakelog.options.storage import STORAGE_LOCK, STORAGE_LOCK_ADDRESS
+
+LOCKS: Registry[CreateLock] = Registry(
+    "lock",
+    {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},
+    {"sqlalchemy": "sql-catalog"},
+)
+"""Kind of lock → class, made of its address."""
+
+
+def lock_of(options: Mapping[str, str]) -> CreateLock | None:
+    """The lock that these storage options (canonical keys) ask for. Raises InvalidOption when it has no address."""
+    typed = Options(options)
+    kind = typed.need(STORAGE_LOCK)
+    return None if kind == "none" else LOCKS.create(kind, typed.need(STORAGE_LOCK_ADDRESS))

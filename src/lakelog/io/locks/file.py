@@ -1,0 +1,48 @@
+"""A lock by local files, for writers on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakelog.errors import Unavailable
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.create_lock import WAIT_S, CreateLock, slot_of
+
+
+@dataclass(frozen=True)
+class FileLock(CreateLock):
+    """``flock`` on files of a local directory; the system frees it when the holder dies."""
+
+    directory: str
+
+    @contextlib.contextmanager
+    def held(self, path: str) -> Iterator[None]:
+        place = os.path.join(self.directory, f"lakelog-{slot_of(path)}.lock")
+        try:
+            os.makedirs(self.directory, exist_ok=True)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as why:
+            raise Unavailable(f"the lock '{place}' cannot be opened: {why.strerror}") from why
+        try:
+            _take(handle, place)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _take(handle: int, place: str) -> None:
+    end = monotonic_s() + WAIT_S
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if monotonic_s() > end:
+                raise Unavailable(f"the lock '{place}' was held by others for {WAIT_S:.0f} s") from None
+        sleep(pause)
+        pause = min(0.02, pause * 2)

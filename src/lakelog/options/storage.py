@@ -1,0 +1,105 @@
+"""Options of a warehouse's storage: ``lakelog.connect(…, storage_options={…})``. They are never kept in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lakelog.options.option import Declared, Option
+
+HADOOP_PREFIX: Final = "hadoop."
+"""Options with this prefix go to the HDFS client without it, on top of the files in HADOOP_CONF_DIR."""
+
+S3_ENDPOINT: Final = Option(
+    "s3.endpoint",
+    str,
+    None,
+    "URL of an S3-compatible store; by default Amazon's, or AWS_ENDPOINT_URL.",
+    scope=("lake",),
+    aliases=("fs.s3a.endpoint",),
+)
+S3_ACCESS_KEY: Final = Option(
+    "s3.access-key",
+    str,
+    None,
+    "Access key; by default AWS_ACCESS_KEY_ID, or the role of the machine.",
+    scope=("lake",),
+    aliases=("s3.access.key", "fs.s3a.access.key"),
+    secret=True,
+)
+S3_SECRET_KEY: Final = Option(
+    "s3.secret-key",
+    str,
+    None,
+    "Secret key; by default AWS_SECRET_ACCESS_KEY.",
+    scope=("lake",),
+    aliases=("s3.secret.key", "fs.s3a.secret.key"),
+    secret=True,
+)
+S3_SESSION_TOKEN: Final = Option(
+    "s3.session-token",
+    str,
+    None,
+    "Token of temporary credentials; by default AWS_SESSION_TOKEN.",
+    scope=("lake",),
+    aliases=("s3.session.token", "fs.s3a.session.token"),
+    secret=True,
+)
+S3_REGION: Final = Option(
+    "s3.region",
+    str,
+    None,
+    "Region of the bucket; by default AWS_REGION, else us-east-1.",
+    scope=("lake",),
+    aliases=("s3.endpoint.region", "fs.s3a.endpoint.region"),
+)
+S3_PATH_STYLE: Final = Option(
+    "s3.path-style",
+    bool,
+    True,
+    "Whether the bucket's name stands in the path of a URL, not in its host.",
+    scope=("lake",),
+    aliases=("s3.path.style.access", "fs.s3a.path.style.access"),
+)
+STORAGE_LOCK: Final = Option(
+    "storage.lock",
+    str,
+    "none",
+    "Lock that makes a commit atomic on an object store without conditional put: file (writers on one machine), or sql "
+    "(a database that all writers reach). Every writer needs the same lock.",
+    scope=("lake",),
+    choices=("none", "file", "sql"),
+)
+STORAGE_LOCK_ADDRESS: Final = Option(
+    "storage.lock.address",
+    str,
+    None,
+    "Directory of the file lock, or the SQLAlchemy URL of the sql lock's database.",
+    scope=("lake",),
+    secret=True,
+)
+
+STORAGE_OPTIONS: Final = Declared(
+    [
+        S3_ENDPOINT,
+        S3_ACCESS_KEY,
+        S3_SECRET_KEY,
+        S3_SESSION_TOKEN,
+        S3_REGION,
+        S3_PATH_STYLE,
+        STORAGE_LOCK,
+        STORAGE_LOCK_ADDRESS,
+    ],
+    [HADOOP_PREFIX],
+)
+
+
+def is_storage_option(key: str) -> bool:
+    """Whether an option belongs to the storage of a warehouse, and not to a table."""
+    return STORAGE_OPTIONS.knows(key)
+
+
+def storage_secrets(options: Mapping[str, str]) -> list[str]:
+    """The values (canonical keys) that must not be printed; what goes to the HDFS client may be one."""
+    names = {option.key for option in STORAGE_OPTIONS.options if option.secret}
+    return [value for key, value in options.items() if value and (key in names or key.startswith(HADOOP_PREFIX))]

@@ -1,0 +1,1 @@
+"""Real servers for tests, on loopback and free ports, started by Python alone."""

@@ -1,0 +1,85 @@
+"""A server as a child process: start, stop, kill -9, and the end of its log when it does not come up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from lakelog.io.clock import monotonic_s, sleep
+
+
+class ServerProcess:
+    """One child process that keeps its data in a directory; after ``kill`` it can be started again."""
+
+    START_S = 90.0
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    def start(self) -> Self:
+        """Starts the server and waits until it answers. Raises RuntimeError with the end of its log."""
+        with (self.directory / "server.log").open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=self.directory,
+                env=self.environment(),
+                start_new_session=True,
+            )
+        end = monotonic_s() + self.START_S
+        while self.process.poll() is None and monotonic_s() < end:
+            if self.is_ready():
+                return self
+            sleep(0.05)
+        self.kill()
+        log = (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
+        raise RuntimeError(f"{type(self).__name__} did not start: {log[-2000:]}")
+
+    def stop(self) -> None:
+        """Ends the server in order."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.process = None
+
+    def kill(self) -> None:
+        """kill -9, for tests of what survives."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def free_port() -> int:
+    """A loopback port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

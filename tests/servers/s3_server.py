@@ -1,0 +1,88 @@
+"""An S3-compatible store: Versity's gateway, built once by ``go install``; moto where there is no Go.
+
+``LAKELOG_TEST_S3`` chooses one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakelog.io.names import new_attempt
+from lakelog.service.jars import jar_cache
+
+from .process import ServerProcess, free_port
+
+_GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+
+class S3Server(ServerProcess):
+    """Buckets in a directory (gateway), or in memory (moto)."""
+
+    access_key, secret_key, region = "testkey", "testsecret123", "us-east-1"
+
+    def __init__(self, directory: str | Path) -> None:
+        super().__init__(directory)
+        self.kind = os.environ.get("LAKELOG_TEST_S3") or ("versitygw" if shutil.which("go") else "moto")
+        self.port = free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self._binary = _gateway() if self.kind == "versitygw" else None
+        for folder in ("data", "meta"):
+            (self.directory / folder).mkdir(exist_ok=True)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The storage options that reach this store."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key": self.access_key,
+            "s3.secret-key": self.secret_key,
+            "s3.region": self.region,
+        }
+
+    def new_bucket(self) -> str:
+        """Makes a bucket and returns its name."""
+        name = f"b-{new_attempt()}"
+        if self._binary is not None:
+            (self.directory / "data" / name).mkdir()  # a folder is a bucket
+        else:
+            urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT"), timeout=5).close()
+        return name
+
+    def environment(self) -> Mapping[str, str]:
+        return {**os.environ, "ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+
+    def command(self) -> Sequence[str]:
+        if self._binary is None:
+            return [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(self.port)]
+        # without --sidecar the metadata lives in extended attributes, which not every file system has
+        place = ["--port", f"127.0.0.1:{self.port}", "--region", self.region, "--quiet"]
+        return [str(self._binary), *place, "posix", "--sidecar", str(self.directory / "meta"), "data"]
+
+    def is_ready(self) -> bool:
+        try:
+            urllib.request.urlopen(self.endpoint, timeout=2).close()
+        except urllib.error.HTTPError as answer:
+            answer.close()
+            return answer.code != 503
+        except OSError:
+            return False
+        return True
+
+
+def _gateway() -> Path:
+    """The gateway's binary; the first call builds it (two minutes)."""
+    binary = jar_cache().parent / "bin" / "versitygw"
+    if not binary.exists():
+        settings = {"GOBIN": str(binary.parent), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+        command = ["go", "install", "-trimpath", "-ldflags=-s -w", _GATEWAY]
+        done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"go could not build {_GATEWAY}: {done.stderr[-2000:]}")
+    return binary
