@@ -10,6 +10,7 @@ from typing import Any
 from lakelog import errors
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option
+from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -35,12 +36,14 @@ def options_page() -> str:
             _NOTE,
             "*Where*: `table` in CREATE TABLE's TBLPROPERTIES (or WITH), `read` and `write` in a hint",
             "`/*+ OPTIONS('key'='value') */` or as an option of a Spark DataFrame reader or writer.",
+            '`connect` is `lakelog.connect(…, storage_options={…})`; Spark\'s `format("lakelog")` takes these, too.',
             "Durations are written `'500 ms'`, `'2 s'`, `'1 h'`, sizes `'64 kb'`, `'128 mb'`.",
             "*Fixed* options cannot change once the table has a snapshot.",
             "An unknown key is refused, and the nearest known one is named.",
             "",
             *_section("Table and file store", TABLE_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
+            *_section("Storage", STORAGE_OPTIONS),
         ]
     )
 

@@ -36,8 +36,6 @@ class HdfsCluster(ServerProcess):
             "hdfs.minidfs.basedir": f"{data}/dfs",
             "dfs.permissions.enabled": "false",
             "dfs.replication": "1",
-            # else most closes wait half a second for the data node's report
-            "dfs.namenode.file.close.num-committed-allowed": "1",
         }
         return [
             f"{home}/bin/java" if home else "java",

@@ -29,8 +29,8 @@ ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:S
 class CatalogTables:
     """The catalog as the SQL session sees it."""
 
-    def __init__(self, warehouse: str) -> None:
-        self.catalog = open_catalog(warehouse)
+    def __init__(self, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.catalog = open_catalog(warehouse, storage_options=storage_options)
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table of this name; raises NotFound."""
@@ -82,8 +82,15 @@ class CatalogTables:
 class LazyEngine:
     """The engine as the SQL session sees it: Spark is started by the first call."""
 
-    def __init__(self, tables: CatalogTables, warehouse: str, spark: Any | None, settings: Mapping[str, str]) -> None:
-        self._arguments = (tables, warehouse, spark, settings)
+    def __init__(
+        self,
+        tables: CatalogTables,
+        warehouse: str,
+        spark: Any | None,
+        settings: Mapping[str, str],
+        storage_options: Mapping[str, str],
+    ) -> None:
+        self._arguments = (tables, warehouse, spark, settings, storage_options)
         self._owned = spark is None
         self._engine: Any = None
 
@@ -133,10 +140,11 @@ class Lake:
         spark: Any | None = None,
         settings: Mapping[str, str] | None = None,
         catalog: str = "lakelog",
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self.warehouse = warehouse
-        self._tables = CatalogTables(warehouse)
-        self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}))
+        self._tables = CatalogTables(warehouse, storage_options)
+        self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}), dict(storage_options or {}))
         self._session = Session(self._tables, self._engine, catalog)
         if spark is not None:  # format("lakelog") of this session knows the warehouse from now on
             _ = self._engine.started
@@ -204,12 +212,16 @@ def connect(
     *,
     settings: Mapping[str, str] | None = None,
     catalog: str = "lakelog",
+    storage_options: Mapping[str, str] | None = None,
 ) -> Lake:
     """Opens a warehouse.
 
     ``spark`` is a session to use (classic or Connect); without one a local session is started when something needs it,
     with
-    ``settings`` on top of lakelog's. ``warehouse`` is a directory; it is made when the first table is. ``catalog``
-    names it in SQL.
+    ``settings`` on top of lakelog's. ``warehouse`` is a directory, or a URI such as ``s3://bucket/warehouse`` or
+    ``hdfs://namenode:8020/warehouse``; it is made when the first table is. ``catalog`` names it in SQL.
+    ``storage_options`` say how to reach the storage (``s3.endpoint``, ``s3.access-key``, …); they are kept in no table
+    and printed nowhere. Raises UnsupportedFeature for a scheme that is not known, InvalidOption, and NotInstalled with
+    the pip command.
     """
-    return Lake(warehouse, spark, settings, catalog)
+    return Lake(warehouse, spark, settings, catalog, storage_options)

@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidSchema, NotFound
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_FILTER
@@ -39,11 +40,16 @@ class SparkEngine:
     """One Spark session with the data source registered for a warehouse; works on Spark Connect, too."""
 
     def __init__(
-        self, tables: OpensTables, warehouse: str, spark: SparkSession | None, settings: Mapping[str, str]
+        self,
+        tables: OpensTables,
+        warehouse: str,
+        spark: SparkSession | None,
+        settings: Mapping[str, str],
+        storage_options: Mapping[str, str],
     ) -> None:
         self._tables = tables
         self.spark = spark if spark is not None else local_session(settings=settings)
-        register(self.spark, warehouse)
+        register(self.spark, warehouse, storage_options)
         self._streamed: dict[str, DynamicTable] = {}
 
     def is_spark_relation(self, name: str) -> bool:
@@ -76,7 +82,7 @@ class SparkEngine:
         frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
-            return self.start_stream(target, frame, f"{target.path}/lakelog/checkpoints/{digest}")
+            return self.start_stream(target, frame, _checkpoint_beside(target, digest))
         self._check(target)
         frame.write.format("lakelog").options(**target.hints).mode("append").save(target.path)
         return None
@@ -85,7 +91,7 @@ class SparkEngine:
         """Starts the streaming write of a frame into a table."""
         self._check(table)
         self._streamed[table.path] = table
-        place = checkpoint or f"{table.path}/lakelog/checkpoints/{new_uuid()}"
+        place = checkpoint or _checkpoint_beside(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.path)
 
@@ -123,6 +129,16 @@ class SparkEngine:
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):
             LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
+
+
+def _checkpoint_beside(table: DynamicTable, name: str) -> str:
+    """A checkpoint in the table's directory, where Spark can reach it. Raises InvalidRequest for an object store."""
+    if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
+        raise InvalidRequest(
+            f"Spark cannot keep a stream's checkpoint in '{table.path}' by itself: start the stream with "
+            f"lake.write_stream(frame, '{table.name}', checkpoint=…), a directory that Spark reaches"
+        )
+    return f"{table.path}/lakelog/checkpoints/{name}"
 
 
 def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:

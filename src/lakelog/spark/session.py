@@ -47,14 +47,15 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     return builder.getOrCreate()
 
 
-def register(spark: SparkSession, warehouse: str) -> None:
+def register(spark: SparkSession, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:
     """Makes ``format("lakelog")`` known to a session, with the warehouse in which ``db.table`` is looked up.
 
+    ``storage_options`` travel inside the data source: no plan and no option of a DataFrame shows them.
     Works on classic sessions and on Spark Connect (lakelog must be installed on the server).
     """
-    defaults = {"warehouse": warehouse}
+    members = {"defaults": {"warehouse": warehouse}, "storage": dict(storage_options or {}), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the defaults
-    named = type("LakelogDataSource", (LakelogDataSource,), {"defaults": defaults, "__module__": "__main__"})
+    named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)
 
 

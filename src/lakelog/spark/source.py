@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidOption
+from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
 from lakelog.spark.stream_reader import LakelogStreamReader
@@ -30,10 +31,12 @@ class LakelogDataSource(DataSource):
     ``warehouse`` says where
     ``db.table`` is looked up; every read and write option of the table (``read.mode``, ``emit.mode``, …) may be given
     too.
-    ``defaults`` are set by ``lakelog.connect`` on a subclass.
+    ``defaults`` and ``storage`` (how to reach the warehouse) are set by ``lakelog.connect`` on a subclass; storage
+    options may be given as options, too.
     """
 
     defaults: ClassVar[Mapping[str, str]] = {}
+    storage: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def name(cls) -> str:
@@ -45,15 +48,16 @@ class LakelogDataSource(DataSource):
         path = given.get("path")
         if not path:
             raise InvalidOption("which table? give it to load(), save() or start(): 'db.table' or a table's directory")
-        hints = {k: v for k, v in given.items() if k not in _OWN}
+        storage = {**self.storage, **{k: v for k, v in given.items() if is_storage_option(k)}}
+        hints = {k: v for k, v in given.items() if k not in _OWN and k not in storage}
         if "/" in path:
-            return open_by_path(path, hints, scope)
+            return open_by_path(path, hints, scope, storage)
         warehouse = given.get("warehouse")
         if not warehouse:
             raise InvalidOption(
                 f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
             )
-        return open_by_name(warehouse, path, hints, scope)
+        return open_by_name(warehouse, path, hints, scope, storage)
 
     def schema(self) -> StructType:
         table = self._table("read")

@@ -10,6 +10,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.option import Declared, Options
+from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 from lakelog.spec.schema import TableSchema
 
@@ -17,10 +18,11 @@ _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
 
 ALL_OPTIONS = Declared(
-    [*TABLE_OPTIONS.options, *LOG_OPTIONS.options],
+    [*TABLE_OPTIONS.options, *LOG_OPTIONS.options, *STORAGE_OPTIONS.options],
     [*TABLE_OPTIONS.free_prefixes, *LOG_OPTIONS.free_prefixes, "lakelog."],
 )
-"""Every option of a table; unknown keys are refused with the nearest known one."""
+"""Every option of a table, and those of the storage, which are refused by name without showing a secret value;
+unknown keys are refused with the nearest known one."""
 
 
 def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
@@ -37,6 +39,11 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give the bootstrap servers, like "
             f"'localhost:9092'"
+        )
+    if address is None and "://" in path:
+        raise InvalidOption(
+            f"an embedded log cannot lie in '{path}', it needs a local disk: set '{LOG_ADDRESS.key}' to Kafka's "
+            f"bootstrap servers, or to a local file with '{LOG_TYPE.key}'='embedded'"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
     return _location(options, system, address or _embedded_path(path), topic, max(1, schema.num_buckets))

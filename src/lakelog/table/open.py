@@ -12,9 +12,9 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 
 
-def open_catalog(warehouse: str, kind: str = "filesystem") -> Catalog:
-    """The catalog of a warehouse (a directory, or a URI that lakelog.io knows)."""
-    return CATALOGS.create(kind, warehouse, file_io_for(warehouse))
+def open_catalog(warehouse: str, kind: str = "filesystem", storage_options: Mapping[str, str] | None = None) -> Catalog:
+    """The catalog of a warehouse (a directory, or a URI that lakelog.io knows). Raises what ``file_io_for`` raises."""
+    return CATALOGS.create(kind, warehouse, file_io_for(warehouse, storage_options))
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:
@@ -25,16 +25,24 @@ def identifier_of(name: str, database: str = "default") -> Identifier:
     return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1])
 
 
-def open_by_name(warehouse: str, name: str, hints: Mapping[str, str], scope: str) -> DynamicTable:
+def open_by_name(
+    warehouse: str,
+    name: str,
+    hints: Mapping[str, str],
+    scope: str,
+    storage_options: Mapping[str, str] | None = None,
+) -> DynamicTable:
     """The table of this name; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
-    location = open_catalog(warehouse).load_table(identifier_of(name))
+    location = open_catalog(warehouse, storage_options=storage_options).load_table(identifier_of(name))
     return DynamicTable(location, canonical_options(hints, scope))
 
 
-def open_by_path(path: str, hints: Mapping[str, str], scope: str) -> DynamicTable:
+def open_by_path(
+    path: str, hints: Mapping[str, str], scope: str, storage_options: Mapping[str, str] | None = None
+) -> DynamicTable:
     """The table whose directory this is (``<warehouse>/<db>.db/<table>``)."""
     head, _, table = path.rstrip("/").rpartition("/")
     warehouse, _, database = head.rpartition("/")
     if not database.endswith(".db"):
         raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
-    return open_by_name(warehouse, f"{database.removesuffix('.db')}.{table}", hints, scope)
+    return open_by_name(warehouse, f"{database.removesuffix('.db')}.{table}", hints, scope, storage_options)

@@ -1,0 +1,97 @@
+"""A table on an object store and on HDFS, from its creation to a race of processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelog import Lake
+from lakelog.errors import InvalidOption, NotFound
+from servers.warehouse import Warehouse
+
+PROCESSES, COMMITS = 8, 10
+CREATE = """create database db;
+    create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties ('bucket' = '1')"""
+
+
+def rows(lake: Lake, snapshot: int | None = None) -> dict[int, str]:
+    found = lake.table("db.t").scan(snapshot_id=snapshot).to_arrow().to_pylist()
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row["name"] for row in found}
+
+
+def write(lake: Lake, *pairs: tuple[int, str]) -> None:
+    ids, names = zip(*pairs, strict=True)
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array(ids, pa.int64()), "name": names}))
+
+
+def test_a_table_lives_there_from_create_to_drop(warehouse: Warehouse) -> None:
+    lake = warehouse.connect()
+    lake.sql(CREATE)
+    assert lake.list_tables() == ["db.t"]
+    write(lake, (1, "a"), (2, "b"))
+    write(lake, (2, "B"), (3, "c"))
+    assert rows(warehouse.connect()) == {1: "a", 2: "B", 3: "c"}
+    assert rows(lake, 1) == {1: "a", 2: "b"}
+    assert lake.table("db.t").scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "name": "B"}]
+    lake.table("db.t").compact()
+    assert rows(lake) == {1: "a", 2: "B", 3: "c"}
+    lake.sql("drop table db.t")
+    assert lake.list_databases() == ["db"], "a database without tables lasts"
+    with pytest.raises(NotFound):
+        lake.table("db.t")
+    lake.sql("drop database db")
+    assert lake.list_databases() == []
+
+
+def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehouse: Warehouse, tmp_path: Path) -> None:
+    lake = warehouse.connect()
+    lake.sql("create database db")
+    create = "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties "
+    with pytest.raises(InvalidOption, match=r"log-store\.address.*kafka"):
+        lake.sql(f"{create} ('log-store.enabled' = 'true')")
+    place = f"'log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite'"
+    lake.sql(f"{create} ('log-store.enabled' = 'true', {place})")
+    write(lake, (1, "a"), (2, "b"))
+    (batch,) = lake.table("db.t").tail("earliest", stop="latest")
+    assert batch.column("_row_kind").to_pylist() == ["+I", "+I"]
+    assert rows(lake) == {1: "a", 2: "b"}
+
+
+def test_processes_that_race_leave_no_gap_and_lose_no_row(warehouse: Warehouse) -> None:
+    lake = warehouse.connect()
+    lake.sql(CREATE)
+    started = time.monotonic()
+    given = json.dumps({"warehouse": warehouse.uri, "options": dict(warehouse.options)}).encode()
+    jobs = []
+    for number in range(PROCESSES):
+        command = [sys.executable, str(Path(__file__).with_name("race_job.py")), str(number), str(COMMITS)]
+        job = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert job.stdin is not None
+        job.stdin.write(given)
+        job.stdin.close()
+        jobs.append(job)
+    for job in jobs:
+        assert job.stderr is not None
+        errors = job.stderr.read().decode()
+        assert job.wait(240) == 0, errors[-3000:]
+        job.stderr.close()
+    print(f"{PROCESSES * COMMITS} commits in {time.monotonic() - started:.1f} s")  # noqa: T201 - a measurement
+    store = lake.table("db.t")._table.store
+    assert sorted(store.snapshots.ids()) == list(range(1, store.latest_snapshot().id + 1))
+    appends = [s.id for s in store.snapshots.backwards() if s.commit_kind == "APPEND"]
+    assert len(appends) == PROCESSES * COMMITS
+    wanted = [n * 1000 + c for n in range(PROCESSES) for c in range(COMMITS)]
+    after = rows(lake)
+    assert sorted(after) == [-1, *wanted]
+    for snapshot in appends[:10]:  # the shared row is that of the commit which made the snapshot
+        now, before = rows(lake, snapshot), rows(lake, snapshot - 1)
+        (mine,) = now.keys() - before.keys()
+        assert now[-1] == now[mine] == f"r{mine}"
