@@ -11,7 +11,6 @@ import sys
 import pyarrow as pa
 
 from lakelog import connect
-from lakelog.errors import CommitConflict
 
 
 def main() -> None:
@@ -21,13 +20,8 @@ def main() -> None:
     for commit in range(commits):
         mine = number * 1000 + commit
         rows = pa.table({"id": pa.array([mine, -1], pa.int64()), "name": [f"r{mine}", f"r{mine}"]})
-        while True:
-            try:
-                with table.writer() as writer:
-                    writer.write(rows)
-                break
-            except CommitConflict:
-                continue
+        with table.writer() as writer:
+            writer.write(rows)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,9 @@ class Declared:
             if option is None:
                 near = difflib.get_close_matches(key, self._by_name, 1)
                 hint = f", did you mean '{near[0]}'?" if near else ""
-                raise InvalidOption(f"unknown option '{key}' = '{text}'{hint}")
+                secret = near and self._by_name[near[0]].secret
+                shown = "" if secret else f" = '{text}'"
+                raise InvalidOption(f"unknown option '{key}'{shown}{hint}")
             if scope is not None and scope not in option.scope:
                 raise InvalidOption(f"option '{key}' cannot be given here; it belongs to: {', '.join(option.scope)}")
             option.parse(str(text))
