@@ -2,7 +2,8 @@
 
 The blocks of a page run in order in one empty directory; its Python blocks share their names, and SQL runs in ``lake``.
 A ``text`` block right after one of them is what it prints. ``console`` blocks are for the reader only.
-``localhost:9092`` on a page means a real Kafka broker.
+``localhost:9092`` on a page means a real Kafka broker, ``http://localhost:9000`` a real object store with a bucket
+``lake``.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import lakelog
 from lakelog.service.kafka_broker import KafkaBroker
 
+if TYPE_CHECKING:  # a page runs in a process that has no path to the tests
+    from servers.s3_server import S3Server
+
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = ("python", "sql", "bash")
-KAFKA = "localhost:9092"
+KAFKA, S3 = "localhost:9092", "http://localhost:9000"
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ def blocks_of(page: str) -> list[Block]:
     return blocks
 
 
-def run_page(path: Path, kafka: str) -> None:
+def run_page(path: Path, kafka: str, s3: str) -> None:
     """Runs the blocks of one page in the current directory; raises where a block fails or prints something else."""
     names: dict[str, Any] = {"lakelog": lakelog, "__name__": "__docs__"}
-    for block in blocks_of(path.read_text(encoding="utf-8").replace(KAFKA, kafka)):
+    for block in blocks_of(path.read_text(encoding="utf-8").replace(KAFKA, kafka).replace(S3, s3)):
         where = f"{path.name}:{block.line}"
         printed = _printed_by(block, where, names)
         if block.output is not None and _trimmed(printed) != _trimmed(block.output):
@@ -90,6 +94,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.bootstrap
 
 
+@pytest.fixture(scope="module")
+def s3(s3_server: S3Server) -> str:
+    s3_server.new_bucket("lake")
+    return s3_server.endpoint
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.exists() and blocks_of(page.read_text(encoding="utf-8"))],
@@ -98,14 +108,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_every_block_of_the_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    address = request.getfixturevalue("kafka") if KAFKA in page.read_text(encoding="utf-8") else KAFKA
-    command = [sys.executable, __file__, str(page), address]
+    text = page.read_text(encoding="utf-8")
+    kafka = request.getfixturevalue("kafka") if KAFKA in text else KAFKA
+    s3 = request.getfixturevalue("s3") if S3 in text else S3
+    command = [sys.executable, __file__, str(page), kafka, s3]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
 if __name__ == "__main__":
-    run_page(Path(sys.argv[1]), sys.argv[2])
+    run_page(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
     sys.stdout.flush()
     # Streams that a page leaves running end with it.
     os._exit(0)

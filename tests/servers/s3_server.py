@@ -25,7 +25,7 @@ _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 class S3Server(ServerProcess):
     """Buckets in a directory (gateway), or in memory (moto)."""
 
-    access_key, secret_key, region = "testkey", "testsecret123", "us-east-1"
+    access_key, secret_key, region = "lake-user", "lake-secret", "us-east-1"
 
     def __init__(self, directory: str | Path) -> None:
         super().__init__(directory)
@@ -46,9 +46,9 @@ class S3Server(ServerProcess):
             "s3.region": self.region,
         }
 
-    def new_bucket(self) -> str:
+    def new_bucket(self, name: str | None = None) -> str:
         """Makes a bucket and returns its name."""
-        name = f"b-{new_attempt()}"
+        name = name or f"b-{new_attempt()}"
         if self._binary is not None:
             (self.directory / "data" / name).mkdir()  # a folder is a bucket
         else:
