@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from servers.hdfs_cluster import HdfsCluster
-from servers.s3_server import S3Server
+if TYPE_CHECKING:
+    from servers.hdfs_cluster import HdfsCluster
+    from servers.s3_server import S3Server
 
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
 
@@ -37,6 +39,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3-compatible store for all tests that ask for it; each takes a bucket of its own."""
+    from servers.s3_server import S3Server  # finding jars needs PySpark, which most tests do not
+
     with S3Server(tmp_path_factory.mktemp("s3")) as server:
         yield server
 
@@ -44,5 +48,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     """One HDFS cluster for all tests that ask for it; each takes a directory of its own."""
+    from servers.hdfs_cluster import HdfsCluster
+
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster

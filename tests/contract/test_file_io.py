@@ -108,6 +108,19 @@ def test_an_output_is_there_after_close(io: FileIO, root: str) -> None:
     assert io.read(f"{root}/bucket-0/data-1.parquet") == b"abcdef"
 
 
+def test_a_large_output_is_whole_and_read_in_pieces(io: FileIO, root: str) -> None:
+    pieces = [bytes([n]) * 5_000_001 for n in range(4)]
+    with io.open_output(f"{root}/large") as sink:
+        for piece in pieces:
+            sink.write(piece)
+    assert io.size(f"{root}/large") == 20_000_004
+    with io.open_input(f"{root}/large") as source:
+        source.seek(5_000_000)
+        assert source.read(3) == b"\x00\x01\x01"
+        source.seek(0)
+        assert source.read() == b"".join(pieces)
+
+
 def test_an_input_reads_at_any_place(io: FileIO, root: str) -> None:
     io.write(f"{root}/file", b"0123456789")
     with io.open_input(f"{root}/file") as source:

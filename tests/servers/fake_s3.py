@@ -20,6 +20,7 @@ class FakeS3:
     endpoint: str
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    signatures: list[str] = field(default_factory=list)
     answer: Answer = lambda method, key, objects: None
 
     @property
@@ -38,6 +39,7 @@ def fake_s3() -> Iterator[FakeS3]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             key = self.path.partition("?")[0].removeprefix("/b/")
             server.requests.append((self.command, key))
+            server.signatures.append(self.headers.get("Authorization", ""))
             given = server.answer(self.command, key, server.objects)
             if given is None:
                 given = self._good(key, body)

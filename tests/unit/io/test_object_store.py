@@ -138,11 +138,13 @@ def test_other_spellings_of_an_option_are_the_same_option(server: FakeS3) -> Non
 def test_without_options_the_environment_says_how_to_reach_the_store(
     server: FakeS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("ENDPOINT_URL", server.endpoint), ("ACCESS_KEY_ID", "user"), ("SECRET_ACCESS_KEY", "hush")):
+    given = {"ENDPOINT_URL": server.endpoint, "ACCESS_KEY_ID": "envy", "SECRET_ACCESS_KEY": "hush", "REGION": "far"}
+    for name, value in given.items():
         monkeypatch.setenv(f"AWS_{name}", value)
     io = file_io_for(PATH)
     io.write(PATH, b"1")
     assert io.read(PATH) == server.objects["t/snapshot-1"] == b"1"
+    assert all("Credential=envy/" in s and "/far/s3/" in s for s in server.signatures)
 
 
 def test_a_uri_without_a_bucket_is_refused() -> None:
