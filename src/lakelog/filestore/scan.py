@@ -26,7 +26,7 @@ Place = tuple[bytes, int]
 class Split:
     """A part of a batch read that one task does: files of one bucket, and rows that are in no file yet.
 
-    ``needs_merge`` false: the rows of the files are the result as they are (any reader of their format may read them).
+    ``needs_merge`` false: the rows of the files are the result as they are, but for those that ``vectors`` delete.
     ``inline_runs`` are Arrow IPC streams of rows (all table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``) newer than
     all files.
     """
