@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
+from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.manifest_columns import EntryColumns, PlaceTest, decode_manifest
 from lakelog.filestore.paths import TablePaths
 from lakelog.format.avro_file import read_records, write_records
 from lakelog.io.file_io import FileIO
@@ -23,7 +25,6 @@ from lakelog.spec.manifest import (
     IndexManifestEntry,
     ManifestEntry,
     ManifestFileMeta,
-    entry_from_record,
     entry_to_record,
     file_meta_from_record,
     file_meta_to_record,
@@ -38,34 +39,10 @@ MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
 
 
-class _Cache:
-    """What was read, by storage and path; names carry a UUID, so a path never changes its content."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._held: OrderedDict[tuple[FileIO, str], tuple[Any, ...]] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[FileIO, str]) -> tuple[Any, ...] | None:
-        with self._lock:
-            found = self._held.get(key)
-            if found is not None:
-                self._held.move_to_end(key)
-            return found
-
-    def put(self, key: tuple[FileIO, str], value: tuple[Any, ...]) -> None:
-        with self._lock:
-            if key in self._held or len(value) > self._limit // 2:
-                return
-            self._held[key] = value
-            self._size += len(value) + 1
-            while self._size > self._limit:
-                self._size -= len(self._held.popitem(last=False)[1]) + 1
-
-
-_CACHE: Final = _Cache(limit=200_000)
-"""Entries of manifests and lists read or written by this process; about 1 kB each."""
+_THREADS: Final = 8
+"""Manifests that are read at once; the storage is waited for, and decoding lets other threads run."""
+_RECORD_BYTES: Final = 1500
+"""Memory of one decoded record of a manifest list or index manifest, about."""
 
 
 @dataclass(frozen=True)
@@ -77,60 +54,96 @@ class Manifests:
 
     def read(self, name: str) -> tuple[ManifestEntry, ...]:
         """The entries of one manifest, in order. Raises NotFound, Corrupt, UnsupportedFeature."""
-        return self._cached(name, entry_from_record)
+        return tuple(self._wanted(name, None, None))
 
     def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
         """The manifests in one manifest list, in order."""
-        return self._cached(name, file_meta_from_record)
+        return self.read_records(name, file_meta_from_record)
 
     def manifests_of(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests of a snapshot: base list, then delta list."""
         return [*self.read_list(snapshot.base_manifest_list), *self.read_list(snapshot.delta_manifest_list)]
 
     def live(
-        self, snapshot: Snapshot | None, in_manifest: MetaTest | None = None, wanted: EntryTest | None = None
+        self,
+        snapshot: Snapshot | None,
+        in_manifest: MetaTest | None = None,
+        wanted: EntryTest | None = None,
+        in_place: PlaceTest | None = None,
     ) -> list[ManifestEntry]:
         """The files alive in a snapshot.
 
-        ``in_manifest`` skips manifests, ``wanted`` entries; both must answer alike for the ADD and the DELETE of one
-        file, so they may look at partition, bucket and key range, not at the kind.
+        ``in_manifest`` skips manifests, ``in_place`` whole buckets before their entries are built, ``wanted`` entries;
+        all must answer alike for the ADD and the DELETE of one file, so they may look at partition, bucket and key
+        range, not at the kind. They are called by several threads at once.
         """
         if snapshot is None:
             return []
-        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted))
+        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_place))
 
     def live_of_list(self, name: str) -> list[ManifestEntry]:
         """The files alive after the manifests of one manifest list."""
-        return live_files(self._entries(self.read_list(name), None, None))
+        return live_files(self._entries(self.read_list(name)))
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """What one snapshot added and deleted."""
-        return list(self._entries(self.read_list(snapshot.delta_manifest_list), None, None))
+        return list(self._entries(self.read_list(snapshot.delta_manifest_list)))
 
     def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changelog files of one snapshot; none when it has no changelog."""
         name = snapshot.changelog_manifest_list
-        return [] if name is None else list(self._entries(self.read_list(name), None, None))
+        return [] if name is None else list(self._entries(self.read_list(name)))
 
     def _entries(
-        self, metas: Iterable[ManifestFileMeta], in_manifest: MetaTest | None, wanted: EntryTest | None
+        self,
+        metas: Iterable[ManifestFileMeta],
+        in_manifest: MetaTest | None = None,
+        wanted: EntryTest | None = None,
+        in_place: PlaceTest | None = None,
     ) -> Iterator[ManifestEntry]:
-        for meta in metas:
-            if in_manifest is None or in_manifest(meta):
-                entries = self.read(meta.file_name)
-                yield from entries if wanted is None else filter(wanted, entries)
+        """The wanted entries of manifests, in order; manifests that are not in memory are read side by side."""
+        names = [m.file_name for m in metas if in_manifest is None or in_manifest(m)]
+        missing = sum(MANIFEST_CACHE.get(self._key(name)) is None for name in names)
+        read = partial(self._wanted, wanted=wanted, in_place=in_place)
+        if missing < 2:
+            yield from itertools.chain.from_iterable(map(read, names))
+            return
+        with ThreadPoolExecutor(min(missing, _THREADS), thread_name_prefix="manifests") as threads:
+            yield from itertools.chain.from_iterable(threads.map(read, names))
+
+    def _wanted(self, name: str, wanted: EntryTest | None, in_place: PlaceTest | None) -> list[ManifestEntry]:
+        parts = (part.entries(in_place) for part in self._parts(name))
+        return [entry for part in parts for entry in part if wanted is None or wanted(entry)]
+
+    def _parts(self, name: str) -> Iterator[EntryColumns]:
+        """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
+        key = self._key(name)
+        found: tuple[EntryColumns, ...] | None = MANIFEST_CACHE.get(key)
+        if found is not None:
+            yield from found
+            return
+        held: list[EntryColumns] = []
+        size = 0
+        for part in decode_manifest(self.io.read(key[1])):
+            size += part.nbytes
+            if MANIFEST_CACHE.takes(size):
+                held.append(part)
+            else:
+                held.clear()
+            yield part
+        MANIFEST_CACHE.put(key, tuple(held), size)
 
     def read_records(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
         """The decoded records of any metadata file of the manifest directory, in order."""
-        return self._cached(name, decode)
-
-    def _cached(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
-        key = (self.io, self.paths.manifest(name))
-        found = _CACHE.get(key)
+        key = self._key(name)
+        found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
         if found is None:
             found = tuple(decode(record) for record in read_records(self.io.read(key[1])))
-            _CACHE.put(key, found)
+            MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
         return found
+
+    def _key(self, name: str) -> tuple[FileIO, str]:
+        return self.io, self.paths.manifest(name)
 
 
 @dataclass
@@ -147,7 +160,6 @@ class ManifestWriter:
         """Writes entries as a new manifest."""
         name = f"manifest-{self._uuid}-{next(self._number)}"
         size = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries])
-        _CACHE.put((self.io, self.paths.manifest(name)), tuple(entries))
         schema = self.paths.schema
         partitions = [decode_partition(p, schema) for p in {e.partition for e in entries}]
         added = sum(e.kind == ADD for e in entries)
@@ -168,7 +180,7 @@ class ManifestWriter:
         """Writes a manifest list; returns its name and size."""
         name = f"manifest-list-{self._uuid}-{next(self._number)}"
         size = self._put(name, MANIFEST_LIST_SCHEMA, [file_meta_to_record(m) for m in metas])
-        _CACHE.put((self.io, self.paths.manifest(name)), tuple(metas))
+        MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), tuple(metas), _RECORD_BYTES * (1 + len(metas)))
         return name, size
 
     def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
@@ -181,5 +193,10 @@ class ManifestWriter:
         compression = Options(self.paths.schema.options).need(MANIFEST_COMPRESSION)
         data = write_records(schema, records, compression)
         self.written.append(name)
-        self.io.write(self.paths.manifest(name), data)
+        path = self.paths.manifest(name)
+        self.io.write(path, data)
+        if schema is MANIFEST_SCHEMA:
+            # the next plan and the next commit ask for it
+            parts = tuple(decode_manifest(data))
+            MANIFEST_CACHE.put((self.io, path), parts, sum(part.nbytes for part in parts))
         return len(data)

@@ -113,7 +113,7 @@ class FileStore:
             None if partitions is None else frozenset(partitions),
             None if buckets is None else frozenset(buckets),
         )
-        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
+        live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
         check_files(live, self.schemas)
         seen = None if snapshot is None else snapshot.id
         vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
@@ -152,7 +152,7 @@ class FileStore:
             None if partitions is None else frozenset(partitions),
             None if buckets is None else frozenset(buckets),
         )
-        return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry)
+        return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
 
     # write
 

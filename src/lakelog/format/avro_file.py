@@ -33,12 +33,19 @@ def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
     container = parse_container(data)
     try:
         schema = json.loads(container.header[SCHEMA_KEY])
-        raw = json.dumps(_without_logical_types(schema)).encode()
-        plain = replace(container, header={SCHEMA_KEY: raw}).to_bytes("null")
-        records: list[Any] = list(fastavro.reader(io.BytesIO(plain)))
+        raw = json.dumps(without_logical_types(schema)).encode()
+    except (ValueError, KeyError) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return schema, read_plain(replace(container, header={SCHEMA_KEY: raw}).to_bytes("null"))
+
+
+def read_plain(data: bytes) -> list[Record]:
+    """All records of a container file that is not compressed, logical types as its schema says. Raises Corrupt."""
+    try:
+        records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
     except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
         raise Corrupt(f"not a sound Avro file: {why!r}") from None
-    return schema, records
+    return records
 
 
 def write_records(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str = "zstd") -> bytes:
@@ -48,9 +55,10 @@ def write_records(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]
     return parse_container(out.getvalue()).to_bytes(_CODECS[compression])
 
 
-def _without_logical_types(schema: Any) -> Any:
+def without_logical_types(schema: Any) -> Any:
+    """An Avro schema whose values come raw, as the numbers and bytes in the file."""
     if isinstance(schema, dict):
-        return {k: _without_logical_types(v) for k, v in schema.items() if k != "logicalType"}
+        return {k: without_logical_types(v) for k, v in schema.items() if k != "logicalType"}
     if isinstance(schema, list):
-        return [_without_logical_types(part) for part in schema]
+        return [without_logical_types(part) for part in schema]
     return schema

@@ -30,6 +30,7 @@ __all__ = [
     "IndexManifestEntry",
     "ManifestEntry",
     "ManifestFileMeta",
+    "check_manifest_version",
     "entry_from_record",
     "entry_to_record",
     "file_meta_from_record",
@@ -141,7 +142,7 @@ def entry_to_record(entry: ManifestEntry) -> Record:
 
 def entry_from_record(record: Mapping[str, Any]) -> ManifestEntry:
     """The reverse of ``entry_to_record``. Raises UnsupportedFeature for another version, Corrupt."""
-    _check_version(record, MANIFEST_VERSION, "manifest")
+    check_manifest_version(record.get("_VERSION"))
     try:
         return ManifestEntry(
             record["_KIND"],
@@ -242,6 +243,11 @@ def index_entry_from_record(record: Mapping[str, Any]) -> IndexManifestEntry:
         )
     except KeyError as missing:
         raise Corrupt(f"an index manifest entry has no field {missing}") from None
+
+
+def check_manifest_version(version: object) -> None:
+    """Raises UnsupportedFeature for a ``_VERSION`` of manifest entries that is not known."""
+    _check_version({"_VERSION": version}, MANIFEST_VERSION, "manifest")
 
 
 def _check_version(record: Mapping[str, Any], version: int, what: str) -> None:
