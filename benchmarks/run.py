@@ -1,6 +1,8 @@
 """Runs the benchmarks and prints a table; ``--json FILE`` writes the figures.
 
-usage: run.py [--only latency,tail,throughput] [--log embedded,kafka] [--seconds 40] [--json FILE]
+usage: run.py [--only latency,tail,throughput,planning] [--log embedded,kafka] [--seconds 40] [--json FILE]
+
+``planning`` compares with pypaimon too when ``--pypaimon`` names a Python that has it.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ from typing import Any
 
 import pyspark
 from latency import spark_to_spark
+from planning import plans
 from tail import writer_to_tail
 from throughput import double_write
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="latency,tail,throughput")
+    parser.add_argument("--only", default="latency,tail,throughput,planning")
     parser.add_argument("--log", default="embedded,kafka")
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--buckets", type=int, default=4)
     parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--pypaimon")
     parser.add_argument("--json")
     given = parser.parse_args()
     chosen = given.only.split(",")
@@ -41,8 +45,10 @@ def main() -> None:
         if "throughput" in chosen:
             figures[f"throughput {log}"] = double_write(log, given.rows)
         print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
+    if "planning" in chosen:
+        figures.update(plans(given.pypaimon))
     for name, found in figures.items():
-        print(f"{name:24} {found}")
+        print(f"{name:48} {found}")
     if given.json:
         Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

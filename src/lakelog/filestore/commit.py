@@ -10,7 +10,9 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_vectors, entries_of
 from lakelog.filestore.manifests import Manifests, ManifestWriter
 from lakelog.filestore.next_snapshot import NextSnapshot
+from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.renumber import Renumbering, highest_sequences
+from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
 from lakelog.io.names import random_fraction
@@ -129,7 +131,8 @@ class TableCommit:
             return self.manifests.live(latest)
         if over is not None and over.partitions is not None:
             partitions |= over.partitions
-        return self.manifests.live(latest, wanted=lambda e: e.partition in partitions) if partitions else []
+        pruning = Pruning(Schemas(self.manifests.io, self.manifests.paths), partitions=frozenset(partitions))
+        return self.manifests.live(latest, pruning.wants_manifest, in_place=pruning.wants_place) if partitions else []
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
         """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""

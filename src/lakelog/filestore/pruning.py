@@ -12,7 +12,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lakelog.filestore.filter import Bounds, ColumnBounds, Predicate, equal_values, literal, only_on
+from lakelog.filestore.filter import (
+    And,
+    Bounds,
+    ColumnBounds,
+    Compare,
+    IsNull,
+    Or,
+    Predicate,
+    equal_values,
+    literal,
+    only_on,
+)
 from lakelog.filestore.levels import KeyRange
 from lakelog.filestore.schemas import Schemas
 from lakelog.options.option import Options
@@ -29,6 +40,10 @@ from lakelog.spec.types import DataType
 
 _MOST_KEYS: Final = 1000
 """Bucket keys that are hashed one by one; a filter with more prunes no bucket."""
+_MOST_PARTITIONS: Final = 100
+"""Partitions asked for that are compared with each manifest; more skip no manifest."""
+_MOST_SCHEMAS: Final = 20
+"""Schemas that are read to learn which numbers of buckets the table has had."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +69,50 @@ class Pruning:
     def _on_key(self) -> Predicate | None:
         return only_on(self.filter, self._schema.trimmed_primary_keys)
 
+    @cached_property
+    def _partitions_asked(self) -> Predicate | None:
+        """The partitions asked for as a condition on their columns; None when they are all, or many."""
+        keys = self._schema.partition_keys
+        if self.partitions is None or not keys or len(self.partitions) > _MOST_PARTITIONS:
+            return None
+        rows = (decode_partition(partition, self._schema) for partition in self.partitions)
+        return Or(*(And(*map(_is, keys, row)) for row in rows))
+
+    @cached_property
+    def _buckets_filtered(self) -> frozenset[int] | None:
+        """The buckets that the filter leaves, whatever number of buckets a partition has; None when it leaves all.
+
+        A manifest list does not say how many buckets its entries had in all, but a file has as many as one of the
+        table's schemas, the newest of which may be younger than the one that this plan is made with.
+        """
+        ids = [] if self.filter is None else self.schemas.ids()
+        if not ids or len(ids) > _MOST_SCHEMAS:
+            return None
+        left = [self._wanted_buckets(total) for total in {self.schemas.get(i).num_buckets for i in ids}]
+        known = [buckets for buckets in left if buckets is not None]
+        return frozenset().union(*known) if len(known) == len(left) else None
+
     def wants_manifest(self, meta: ManifestFileMeta) -> bool:
         """Whether a manifest may have entries that are wanted."""
-        low, high = meta.min_bucket, meta.max_bucket
-        if low is not None and high is not None and not _any_between(self.buckets, low, high):
-            return False
-        if self._on_partition is None:
+        return self._wants_partitions(meta) and self._wants_buckets(meta)
+
+    def _wants_partitions(self, meta: ManifestFileMeta) -> bool:
+        tests = [p for p in (self._on_partition, self._partitions_asked) if p is not None]
+        if not tests:
             return True
-        types = partition_types(self._schema)
         rows = meta.num_added_files + meta.num_deleted_files
-        return self._on_partition.may_match(_bounds(meta.partition_stats, self._schema.partition_keys, types, rows))
+        keys, types = self._schema.partition_keys, partition_types(self._schema)
+        bounds = _bounds(meta.partition_stats, keys, types, rows)
+        return all(test.may_match(bounds) for test in tests)
+
+    def _wants_buckets(self, meta: ManifestFileMeta) -> bool:
+        low, high = meta.min_bucket, meta.max_bucket
+        if low is None or high is None:
+            return True
+        if not _any_between(self.buckets, low, high):
+            return False
+        has_all = high - low + 1 >= self._schema.num_buckets
+        return has_all or _any_between(self._buckets_filtered, low, high)
 
     def wants_entry(self, entry: ManifestEntry) -> bool:
         """Whether a file's partition, bucket and key range are wanted; the same for its ADD and its DELETE."""
@@ -127,6 +176,10 @@ class Pruning:
             elif column.id in fields and same_type(fields[column.id][1].type, column.type):
                 bounds[name] = _one(file.value_stats, types, fields[column.id][0], file.row_count)
         return bounds
+
+
+def _is(column: str, value: Any) -> Predicate:
+    return IsNull(column) if value is None else Compare(column, "=", value)
 
 
 def _any_between(buckets: frozenset[int] | None, low: int, high: int) -> bool:

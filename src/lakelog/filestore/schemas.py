@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from typing import Final
 
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
+
+_NAME: Final = re.compile(r"schema-(\d+)")
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,11 @@ class Schemas:
     io: FileIO
     paths: TablePaths
     _read: dict[int, TableSchema] = field(default_factory=dict, compare=False, repr=False)
+
+    def ids(self) -> list[int]:
+        """The ids of all schemas, by listing, in no order."""
+        found = (_NAME.fullmatch(status.name) for status in self.io.list(self.paths.schemas))
+        return [int(match[1]) for match in found if match]
 
     def get(self, schema_id: int) -> TableSchema:
         """The schema of this id. Raises NotFound."""
