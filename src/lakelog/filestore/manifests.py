@@ -19,6 +19,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import MANIFEST_COMPRESSION
 from lakelog.spec.manifest import (
     ADD,
+    DELETE,
     INDEX_MANIFEST_SCHEMA,
     MANIFEST_LIST_SCHEMA,
     MANIFEST_SCHEMA,
@@ -73,9 +74,9 @@ class Manifests:
     ) -> list[ManifestEntry]:
         """The files alive in a snapshot.
 
-        ``in_manifest`` skips manifests, ``in_place`` whole buckets before their entries are built, ``wanted`` entries;
-        all must answer alike for the ADD and the DELETE of one file, so they may look at partition, bucket and key
-        range, not at the kind. They are called by several threads at once.
+        ``in_manifest`` skips manifests and ``in_place`` whole buckets, before their entries are built; both must answer
+        alike for the ADD and the DELETE of one file. ``wanted`` is asked for added files only, since a DELETE may come
+        with other statistics. All are called by several threads at once.
         """
         if snapshot is None:
             return []
@@ -113,7 +114,7 @@ class Manifests:
 
     def _wanted(self, name: str, wanted: EntryTest | None, in_place: PlaceTest | None) -> list[ManifestEntry]:
         parts = (part.entries(in_place) for part in self._parts(name))
-        return [entry for part in parts for entry in part if wanted is None or wanted(entry)]
+        return [e for part in parts for e in part if wanted is None or e.kind == DELETE or wanted(e)]
 
     def _parts(self, name: str) -> Iterator[EntryColumns]:
         """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
