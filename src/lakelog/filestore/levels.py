@@ -74,6 +74,8 @@ class Section:
 
     def runs(self, keys: KeyRange) -> list[tuple[DataFileMeta, ...]]:
         """The fewest runs of files that do not overlap, oldest first."""
+        if len(self.files) == 1:
+            return [self.files]
         return [run.files for run in reversed(sorted_runs(self.files, keys))]
 
 

@@ -94,18 +94,28 @@ def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning,
         # the vectors leave one row per key in all levels above 0
         return _appended(files, pruning, empty)
     keys = KeyRange.of(schema)
-    splits: list[Split] = []
+    groups: list[_Group] = []
     for section in sections(files, keys):
         kept, needs_merge = _section_files(section, keys, pruning)
         if not kept:
             continue
-        last = splits[-1] if splits else None
         size = sum(f.file_size for f in kept)
-        if last is not None and last.needs_merge == needs_merge and last.file_size + size <= _SPLIT_BYTES:
-            splits[-1] = replace(last, files=(*last.files, *kept))
+        last = groups[-1] if groups else None
+        if last is not None and last.needs_merge == needs_merge and last.size + size <= _SPLIT_BYTES:
+            last.files.extend(kept)
+            last.size += size
         else:
-            splits.append(replace(empty, files=kept, needs_merge=needs_merge))
-    return splits
+            groups.append(_Group(list(kept), size, needs_merge))
+    return [replace(empty, files=tuple(g.files), needs_merge=g.needs_merge) for g in groups]
+
+
+@dataclass
+class _Group:
+    """The files of a split that is being made."""
+
+    files: list[DataFileMeta]
+    size: int
+    needs_merge: bool = False
 
 
 def _section_files(section: Section, keys: KeyRange, pruning: Pruning) -> tuple[tuple[DataFileMeta, ...], bool]:
@@ -117,15 +127,16 @@ def _section_files(section: Section, keys: KeyRange, pruning: Pruning) -> tuple[
 
 
 def _appended(files: Sequence[DataFileMeta], pruning: Pruning, empty: Split) -> list[Split]:
-    splits: list[Split] = []
+    groups: list[_Group] = []
     for file in sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name)):
         if not pruning.may_have_rows(file):
             continue
-        if splits and splits[-1].file_size + file.file_size <= _SPLIT_BYTES:
-            splits[-1] = replace(splits[-1], files=(*splits[-1].files, file))
+        if groups and groups[-1].size + file.file_size <= _SPLIT_BYTES:
+            groups[-1].files.append(file)
+            groups[-1].size += file.file_size
         else:
-            splits.append(replace(empty, files=(file,)))
-    return splits
+            groups.append(_Group([file], file.file_size))
+    return [replace(empty, files=tuple(g.files)) for g in groups]
 
 
 def flat(splits: Mapping[Place, Sequence[Split]]) -> list[Split]:

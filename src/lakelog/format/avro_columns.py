@@ -82,20 +82,21 @@ def _by_polars(part: bytes, paths: Sequence[str], count: int) -> Columns | None:
         frame = pl.read_avro(io.BytesIO(part))
     except (PolarsError, PanicException, OSError):
         return None
-    if len(frame) != count:
-        return None
-    return {path: found for path in paths if (found := _field(frame, path.split("."))) is not None}
+    return dict(_fields(frame, "", paths)) if len(frame) == count else None
 
 
-def _field(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series | None:
-    if names[0] not in frame.columns:
-        return None
-    found = frame.get_column(names[0])
-    for name in names[1:]:
-        if not isinstance(found.dtype, pl.Struct) or name not in {f.name for f in found.dtype.fields}:
-            return None
-        found = found.struct.field(name)
-    return found
+def _fields(frame: pl.DataFrame, above: str, paths: Sequence[str]) -> Iterator[tuple[str, pl.Series]]:
+    """The columns of paths that all begin with ``above``; each record is taken apart once."""
+    kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
+    inner: dict[str, list[str]] = {}
+    for path in paths:
+        name, _, rest = path[len(above) :].partition(".")
+        if not rest and name in kinds:
+            yield path, frame.get_column(name)
+        elif rest and isinstance(kinds.get(name), pl.Struct):
+            inner.setdefault(name, []).append(path)
+    for name, deeper in inner.items():
+        yield from _fields(frame.get_column(name).struct.unnest(), f"{above}{name}.", deeper)
 
 
 def _by_record(part: bytes, paths: Sequence[str]) -> Columns:
