@@ -19,7 +19,7 @@ from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
 from lakelog.spec.binary_row import encode_row
 from lakelog.spec.bucket import row_hashes
-from lakelog.spec.data_file import DataFileMeta, SimpleStats
+from lakelog.spec.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
 from lakelog.spec.partition import encode_partition
 from lakelog.spec.schema import new_schema
@@ -27,31 +27,33 @@ from lakelog.spec.snapshot import APPEND, Snapshot
 from lakelog.spec.types import parse_type
 
 TEXT, INT = parse_type("STRING"), parse_type("INT")
-FIELDS = [("day", TEXT, None), ("id", INT, None), ("name", TEXT, None)]
-OLD = new_schema(FIELDS, ("day", "id"), ("day",), {"bucket": "3", "manifest.merge-min-count": "3"})
+FIELDS = [("day", TEXT, None), ("id", INT, None), ("part", INT, None)]
+OPTIONS = {"bucket": "3", "bucket-key": "id", "manifest.merge-min-count": "3"}
+OLD = new_schema(FIELDS, ("day", "id", "part"), ("day",), OPTIONS)
 NEW = replace(OLD, id=1, options={**OLD.options, "bucket": "5"})
 DAYS = st.sampled_from(["", "a", "b", "é", None])
 
 
 @dataclass(frozen=True)
 class File:
-    """One row in one file: what is true of it is known without any statistics."""
+    """A file of one row: its day and id are known without statistics, its part only by them."""
 
     day: str | None
     id: int
+    part: int
     buckets: int
     has_stats: bool
 
     def entry(self, name: str) -> ManifestEntry:
-        key = encode_row([self.id], [INT])
-        stats = SimpleStats(key, key, (0,)) if self.has_stats else DataFileMeta("", 0, 0).key_stats
+        key = encode_row([self.id, self.part], [INT, INT])
+        stats = SimpleStats(key, key, (0, 0)) if self.has_stats else EMPTY_STATS
         hashed = row_hashes([pa.array([self.id], pa.int32())], [INT])
         bucket = int(np.abs(np.fmod(hashed, np.int32(self.buckets)))[0])
         file = DataFileMeta(name, 1, 1, key, key, stats, level=self.id % 3, creation_time_ms=1)
         return ManifestEntry(ADD, encode_partition([self.day], OLD), bucket, self.buckets, file)
 
 
-FILES = st.builds(File, DAYS, st.integers(0, 9), st.sampled_from([3, 5]), st.booleans())
+FILES = st.builds(File, DAYS, st.integers(0, 9), st.integers(0, 2), st.sampled_from([3, 5]), st.booleans())
 
 
 @st.composite
@@ -64,8 +66,7 @@ def histories(draw: st.DrawFn) -> tuple[list[File], list[list[ManifestEntry]]]:
         manifests.append([entry])
         if draw(st.booleans()):
             # what is deleted may be known with other statistics, and be added again
-            bare = replace(entry.file, key_stats=DataFileMeta("", 0, 0).key_stats)
-            gone = replace(entry, kind=DELETE, file=draw(st.sampled_from([entry.file, bare])))
+            gone = replace(replace(file, has_stats=draw(st.booleans())).entry(f"data-{at}"), kind=DELETE)
             manifests.append([gone, entry] if draw(st.booleans()) else [gone])
     joined: list[list[ManifestEntry]] = []
     for entries in manifests:
@@ -76,18 +77,21 @@ def histories(draw: st.DrawFn) -> tuple[list[File], list[list[ManifestEntry]]]:
     return files, joined
 
 
-def matches(file: File, day: Predicate | None, ids: Predicate | None) -> bool:
+def matches(file: File, day: Predicate | None, ids: Predicate | None, part: Predicate | None) -> bool:
     if isinstance(day, IsNull) and file.day is not None:
         return False
     if isinstance(day, Compare) and (day.value is None or file.day != day.value):
         return False
-    return not (isinstance(ids, In) and file.id not in ids.values)
+    if isinstance(ids, In) and file.id not in ids.values:
+        return False
+    return not (isinstance(part, Compare) and file.has_stats and file.part != part.value)
 
 
 @given(
     history=histories(),
     day=st.none() | st.just(IsNull("day")) | st.builds(Compare, st.just("day"), st.just("="), DAYS),
     ids=st.none() | st.builds(In, st.just("id"), st.lists(st.integers(0, 10), max_size=3).map(tuple)),
+    part=st.none() | st.builds(Compare, st.just("part"), st.just("="), st.integers(0, 2)),
     asked=st.none() | st.frozensets(DAYS, max_size=3),
     buckets=st.none() | st.frozensets(st.integers(0, 4)),
     schema=st.sampled_from([OLD, NEW]),
@@ -95,7 +99,7 @@ def matches(file: File, day: Predicate | None, ids: Predicate | None) -> bool:
     is_merged=st.booleans(),
 )
 def test_a_pruned_plan_has_exactly_the_files_that_match(  # type: ignore[no-untyped-def]
-    history, day, ids, asked, buckets, schema, cut, is_merged
+    history, day, ids, part, asked, buckets, schema, cut, is_merged
 ) -> None:
     files, entries = history
     io, paths = MemoryFileIO(new_uuid()), TablePaths("/t", schema)
@@ -107,7 +111,7 @@ def test_a_pruned_plan_has_exactly_the_files_that_match(  # type: ignore[no-unty
     lists = writer.write_list(base)[0], writer.write_list(metas[cut:])[0]
     snapshot = Snapshot(1, 0, *lists, "user", 1, APPEND, 0, 0, 0)
 
-    parts = [p for p in (day, ids) if p is not None]
+    parts = [p for p in (day, ids, part) if p is not None]
     partitions = None if asked is None else frozenset(encode_partition([d], OLD) for d in asked)
     pruning = Pruning(Schemas(io, paths), And(*parts) if parts else None, partitions, buckets)
     pruned = manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
@@ -116,7 +120,7 @@ def test_a_pruned_plan_has_exactly_the_files_that_match(  # type: ignore[no-unty
     expected = {
         name
         for name, entry in whole.items()
-        if matches(files[int(name[5:])], day, ids)
+        if matches(files[int(name[5:])], day, ids, part)
         and (asked is None or files[int(name[5:])].day in asked)
         and (buckets is None or entry.bucket in buckets)
     }
