@@ -5,7 +5,7 @@ A manifest of the format holds up to some hundred thousand entries, of which a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,10 @@ import polars as pl
 from lakelog.errors import Corrupt
 from lakelog.format.avro_columns import CHUNK_BYTES, Columns, read_columns
 from lakelog.spec.data_file import DataFileMeta, SimpleStats
-from lakelog.spec.manifest import ManifestEntry, check_manifest_version
+from lakelog.spec.manifest import DELETE, ManifestEntry, ManifestFileMeta, check_manifest_version
+from lakelog.spec.partition import decode_partition, partition_types
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.stats import merge_bounds
 
 PlaceTest = Callable[[bytes, int, int], bool]
 """(serialised partition row, bucket, total buckets) → whether its files are wanted."""
@@ -76,6 +79,19 @@ class EntryColumns:
             return self._build(None)
         return self._build(np.sort(np.concatenate(wanted))) if wanted else []
 
+    def at(self, rows: np.ndarray) -> list[ManifestEntry]:
+        """The entries of some row numbers."""
+        return self._build(rows)
+
+    def deleted_names(self) -> list[str]:
+        """The names of the files that are deleted here."""
+        column = self.columns["_FILE._FILE_NAME"]
+        return column.filter(self.columns["_KIND"] == DELETE).to_list()
+
+    def is_named(self, names: Sequence[str]) -> np.ndarray:
+        """For each entry, whether its file has one of these names."""
+        return self.columns["_FILE._FILE_NAME"].is_in(names).to_numpy()
+
     def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
         count = self.count if rows is None else len(rows)
 
@@ -112,6 +128,26 @@ def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Ent
     """The parts of a manifest file, in order; each takes about ``chunk_bytes``. Raises UnsupportedFeature, Corrupt."""
     for columns in read_columns(data, _PATHS, chunk_bytes):
         yield _entry_columns(columns)
+
+
+def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: TableSchema) -> ManifestFileMeta:
+    """What a manifest list says of a manifest of ``size`` bytes that has these parts, at least one."""
+    places = {place for part in parts for place, _ in part.places}
+    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
+    deleted = sum(len(part.deleted_names()) for part in parts)
+    levels = pl.concat([part.columns["_FILE._LEVEL"] for part in parts])
+    return ManifestFileMeta(
+        name,
+        size,
+        len(levels) - deleted,
+        deleted,
+        merge_bounds(partitions, partition_types(schema)),
+        schema.id,
+        min(bucket for _, bucket, _ in places),
+        max(bucket for _, bucket, _ in places),
+        min(levels.to_list()),
+        max(levels.to_list()),
+    )
 
 
 def _entry_columns(columns: Columns) -> EntryColumns:

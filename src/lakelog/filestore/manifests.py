@@ -10,15 +10,14 @@ from functools import partial
 from typing import Any, Final
 
 from lakelog.filestore.manifest_cache import MANIFEST_CACHE
-from lakelog.filestore.manifest_columns import EntryColumns, PlaceTest, decode_manifest
+from lakelog.filestore.manifest_columns import EntryColumns, PlaceTest, decode_manifest, manifest_meta
 from lakelog.filestore.paths import TablePaths
-from lakelog.format.avro_file import read_records, write_records
+from lakelog.format.avro_file import Block, read_blocks, read_records, write_records
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.options.option import Options
 from lakelog.options.table import MANIFEST_COMPRESSION
 from lakelog.spec.manifest import (
-    ADD,
     DELETE,
     INDEX_MANIFEST_SCHEMA,
     MANIFEST_LIST_SCHEMA,
@@ -32,9 +31,7 @@ from lakelog.spec.manifest import (
     index_entry_to_record,
     live_files,
 )
-from lakelog.spec.partition import decode_partition, partition_types
 from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.stats import merge_bounds
 
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
@@ -113,10 +110,14 @@ class Manifests:
             yield from itertools.chain.from_iterable(threads.map(read, names))
 
     def _wanted(self, name: str, wanted: EntryTest | None, in_place: PlaceTest | None) -> list[ManifestEntry]:
-        parts = (part.entries(in_place) for part in self._parts(name))
+        parts = (part.entries(in_place) for part in self.parts(name))
         return [e for part in parts for e in part if wanted is None or e.kind == DELETE or wanted(e)]
 
-    def _parts(self, name: str) -> Iterator[EntryColumns]:
+    def blocks(self, name: str) -> tuple[Block, ...] | None:
+        """The blocks of one manifest, plain; None when another writer has put other fields into it."""
+        return read_blocks(self.io.read(self.paths.manifest(name)), MANIFEST_SCHEMA)
+
+    def parts(self, name: str) -> Iterator[EntryColumns]:
         """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
         key = self._key(name)
         found: tuple[EntryColumns, ...] | None = MANIFEST_CACHE.get(key)
@@ -157,30 +158,19 @@ class ManifestWriter:
     _uuid: str = field(default_factory=new_uuid)
     _number: Iterator[int] = field(default_factory=itertools.count)
 
-    def write(self, entries: Sequence[ManifestEntry]) -> ManifestFileMeta:
-        """Writes entries as a new manifest."""
+    def write(self, entries: Sequence[ManifestEntry], blocks: Sequence[Block] = ()) -> ManifestFileMeta:
+        """Writes entries as a new manifest, behind ``blocks`` of others (see ``Manifests.blocks``)."""
         name = f"manifest-{self._uuid}-{next(self._number)}"
-        size = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries])
-        schema = self.paths.schema
-        partitions = [decode_partition(p, schema) for p in {e.partition for e in entries}]
-        added = sum(e.kind == ADD for e in entries)
-        return ManifestFileMeta(
-            name,
-            size,
-            added,
-            len(entries) - added,
-            merge_bounds(partitions, partition_types(schema)),
-            schema.id,
-            min(e.bucket for e in entries),
-            max(e.bucket for e in entries),
-            min(e.file.level for e in entries),
-            max(e.file.level for e in entries),
-        )
+        data = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries], blocks)
+        # the next plan and the next commit ask for it
+        parts = tuple(decode_manifest(data))
+        MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), parts, sum(part.nbytes for part in parts))
+        return manifest_meta(name, len(data), parts, self.paths.schema)
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Writes a manifest list; returns its name and size."""
         name = f"manifest-list-{self._uuid}-{next(self._number)}"
-        size = self._put(name, MANIFEST_LIST_SCHEMA, [file_meta_to_record(m) for m in metas])
+        size = len(self._put(name, MANIFEST_LIST_SCHEMA, [file_meta_to_record(m) for m in metas]))
         MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), tuple(metas), _RECORD_BYTES * (1 + len(metas)))
         return name, size
 
@@ -190,14 +180,11 @@ class ManifestWriter:
         self._put(name, INDEX_MANIFEST_SCHEMA, [index_entry_to_record(e) for e in entries])
         return name
 
-    def _put(self, name: str, schema: dict[str, Any], records: list[dict[str, Any]]) -> int:
+    def _put(
+        self, name: str, schema: dict[str, Any], records: list[dict[str, Any]], blocks: Sequence[Block] = ()
+    ) -> bytes:
         compression = Options(self.paths.schema.options).need(MANIFEST_COMPRESSION)
-        data = write_records(schema, records, compression)
+        data = write_records(schema, records, compression, blocks)
         self.written.append(name)
-        path = self.paths.manifest(name)
-        self.io.write(path, data)
-        if schema is MANIFEST_SCHEMA:
-            # the next plan and the next commit ask for it
-            parts = tuple(decode_manifest(data))
-            MANIFEST_CACHE.put((self.io, path), parts, sum(part.nbytes for part in parts))
-        return len(data)
+        self.io.write(self.paths.manifest(name), data)
+        return data

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import fastavro
+from fastavro.schema import SchemaParseException, to_parsing_canonical_form
 
 from lakelog.errors import Corrupt
 from lakelog.format.avro_container import SCHEMA_KEY, parse_container
 
 Record = dict[str, Any]
+Block = tuple[int, bytes]
+"""(number of records, their plain bytes)."""
 
 _CODECS: Final = {"zstd": "zstandard", "none": "null"}
 _BLOCK_BYTES: Final = 64 << 10
@@ -48,11 +51,31 @@ def read_plain(data: bytes) -> list[Record]:
     return records
 
 
-def write_records(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str = "zstd") -> bytes:
-    """A container file of records; ``compression`` is zstd or none. Times are given as raw numbers."""
+def write_records(
+    schema: Mapping[str, Any],
+    records: Iterable[Mapping[str, Any]],
+    compression: str = "zstd",
+    blocks: Sequence[Block] = (),
+) -> bytes:
+    """A container file of records; ``compression`` is zstd or none. Times are given as raw numbers.
+
+    ``blocks`` are those of other files with this schema, which come before the records.
+    """
     out = io.BytesIO()
     fastavro.writer(out, dict(schema), records, codec="null", sync_interval=_BLOCK_BYTES)
-    return parse_container(out.getvalue()).to_bytes(_CODECS[compression])
+    made = parse_container(out.getvalue())
+    return replace(made, blocks=(*blocks, *made.blocks)).to_bytes(_CODECS[compression])
+
+
+def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:
+    """The blocks of a container file; None when its records are not of exactly this schema. Raises Corrupt."""
+    container = parse_container(data)
+    try:
+        written = json.loads(container.header[SCHEMA_KEY])
+        is_same = to_parsing_canonical_form(written) == to_parsing_canonical_form(dict(schema))
+    except (ValueError, KeyError, SchemaParseException) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return container.blocks if is_same else None
 
 
 def without_logical_types(schema: Any) -> Any:
