@@ -63,9 +63,8 @@ LAYOUTS = (
 )
 
 
-def plans(pypaimon: str | None) -> dict[str, Any]:
+def plans(pypaimon: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The figures of all tables, plans and sides. ``pypaimon`` is the Python that has it; without, it is left out."""
-    figures: dict[str, Any] = {}
     for layout in LAYOUTS:
         warehouse = tempfile.mkdtemp(prefix="lakelog-bench-planning-")
         store = make_table(warehouse, layout)
@@ -73,13 +72,12 @@ def plans(pypaimon: str | None) -> dict[str, Any]:
             for side in SIDES:
                 python = pypaimon if side == "pypaimon" else sys.executable
                 if python is not None:
-                    figures[f"{layout.name}, {view}, {side}"] = _measured(python, side, warehouse, view)
-        figures[f"{layout.name}, commit of 1 file, lakelog"] = commit_times(store)
-    return figures
+                    yield f"{layout.name}, {view}, {side}", _measured(python, side, warehouse, view)
+        yield f"{layout.name}, commit of 1 file, lakelog", commit_times(store)
 
 
 def _measured(python: str, side: str, warehouse: str, view: str) -> dict[str, Any]:
-    """What a process of its own measures: first plan, best of ten more, peak memory, files planned."""
+    """What a process of its own measures: first plan, best of some more, peak memory, files planned."""
     command = [python, str(Path(__file__).with_name("planning_side.py")), side, warehouse, view]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

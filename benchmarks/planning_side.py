@@ -14,7 +14,7 @@ from typing import Any
 
 DAY, KEY = "2026-0004", 3_000_012_345
 _BUNDLE = "org.apache.paimon:paimon-bundle:1.4.2"
-_WARM = 10
+_WARM = 5
 
 
 class Lakelog:

@@ -46,7 +46,9 @@ def main() -> None:
             figures[f"throughput {log}"] = double_write(log, given.rows)
         print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
     if "planning" in chosen:
-        figures.update(plans(given.pypaimon))
+        for name, found in plans(given.pypaimon):
+            figures[name] = found
+            print(json.dumps({name: found}), flush=True)
     for name, found in figures.items():
         print(f"{name:48} {found}")
     if given.json:
