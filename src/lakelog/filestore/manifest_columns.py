@@ -58,16 +58,20 @@ _PATHS: Final = ("_VERSION", *_REQUIRED, *(f"_FILE.{name}" for name in (*_FILE_R
 
 @dataclass(frozen=True)
 class EntryColumns:
-    """A part of a manifest: its columns, and the row numbers of each (partition, bucket, total buckets)."""
+    """A part of a manifest: a frame of its columns, and the row numbers of each (partition, bucket, total buckets)."""
 
-    columns: Columns
+    frame: pl.DataFrame
     places: tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]
-    count: int
+
+    @property
+    def count(self) -> int:
+        """Number of entries."""
+        return self.frame.height
 
     @property
     def nbytes(self) -> int:
         """Bytes held, about."""
-        held = sum(int(column.estimated_size()) for column in self.columns.values())
+        held = int(self.frame.estimated_size())
         return held + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
 
     def entries(self, in_place: PlaceTest | None = None) -> list[ManifestEntry]:
@@ -85,21 +89,18 @@ class EntryColumns:
 
     def deleted_names(self) -> list[str]:
         """The names of the files that are deleted here."""
-        column = self.columns["_FILE._FILE_NAME"]
-        return column.filter(self.columns["_KIND"] == DELETE).to_list()
+        return self.frame["_FILE._FILE_NAME"].filter(self.frame["_KIND"] == DELETE).to_list()
 
     def is_named(self, names: Sequence[str]) -> np.ndarray:
         """For each entry, whether its file has one of these names."""
-        return self.columns["_FILE._FILE_NAME"].is_in(names).to_numpy()
+        return self.frame["_FILE._FILE_NAME"].is_in(names).to_numpy()
 
     def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
-        count = self.count if rows is None else len(rows)
+        taken = self.frame if rows is None else self.frame[rows]
+        known = frozenset(taken.columns)
 
         def values(name: str) -> list[Any]:
-            column = self.columns.get(name)
-            if column is None:
-                return [None] * count
-            return (column if rows is None else column.gather(rows)).to_list()
+            return taken.get_column(name).to_list() if name in known else [None] * taken.height
 
         def stats(name: str) -> Iterable[SimpleStats]:
             nulls = (tuple(v) if v else () for v in values(f"_FILE.{name}._NULL_COUNTS"))
@@ -135,7 +136,7 @@ def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: T
     places = {place for part in parts for place, _ in part.places}
     partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
     deleted = sum(len(part.deleted_names()) for part in parts)
-    levels = pl.concat([part.columns["_FILE._LEVEL"] for part in parts])
+    levels = pl.concat([part.frame["_FILE._LEVEL"] for part in parts])
     return ManifestFileMeta(
         name,
         size,
@@ -152,19 +153,23 @@ def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: T
 
 def _entry_columns(columns: Columns) -> EntryColumns:
     versions = columns.get("_VERSION")
-    for version in [None] if versions is None else versions.unique().to_list():
+    for version in (None,) if versions is None or versions.null_count() else (versions.min(), versions.max()):
         check_manifest_version(version)
     for name in (*_REQUIRED, *(f"_FILE.{name}" for name in _FILE_REQUIRED)):
         if name not in columns or columns[name].null_count():
             raise Corrupt(f"a manifest entry has no field '{name.rpartition('.')[2]}'")
-    place = pl.DataFrame([columns[name].alias(name) for name in _PLACE])
-    grouped = place.with_row_index("row").group_by(_PLACE, maintain_order=True).agg("row")
+    kept = {name: column for name, column in columns.items() if name != "_VERSION" and not _is_empty(column)}
+    frame = pl.DataFrame(kept)
+    grouped = (
+        frame.select(*_PLACE, pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+        .group_by(_PLACE, maintain_order=True)
+        .agg("row")
+    )
     places = tuple(
         ((partition, bucket, total), rows.to_numpy())
         for partition, bucket, total, rows in zip(*(grouped.get_column(n) for n in (*_PLACE, "row")), strict=True)
     )
-    kept = {name: column for name, column in columns.items() if name != "_VERSION" and not _is_empty(column)}
-    return EntryColumns(kept, places, len(place))
+    return EntryColumns(frame, places)
 
 
 def _is_empty(column: pl.Series) -> bool:
