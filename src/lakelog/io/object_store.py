@@ -170,10 +170,10 @@ class ObjectStoreFileIO(FileIO):
         directory, _, name = path.rpartition("/")
         probe = f"{directory}/.{name}.{new_attempt()}.probe"
         try:
-            with self._errors(probe):
+            with self._errors(path):
                 refused = self._create(probe, b"") and not self._create(probe, b"")
         except CommitUnknown as why:
-            raise Unavailable(f"'{probe}': {why}") from why
+            raise Unavailable(f"'{path}' was not made, the check of the store's conditional put failed: {why}") from why
         finally:
             with contextlib.suppress(LakelogError):
                 self.delete(probe)
@@ -198,7 +198,7 @@ class ObjectStoreFileIO(FileIO):
             raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
         except (BaseError, OSError) as why:
             text = f"'{path}' cannot be read or written: {self._text(why)}"
-            if changes and "NotImplemented" in str(why):
+            if "NotImplemented" in str(why):
                 raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
             # the client says where it failed: a request that found no server has done nothing
             if changes and "kind: Connect" not in str(why) and "SlowDown" not in str(why):

@@ -111,6 +111,22 @@ def test_a_store_that_ignores_the_condition_is_found_out_before_it_costs_a_commi
     assert server.objects == {}
 
 
+def test_a_store_without_conditional_put_is_found_out_at_once(server: FakeS3) -> None:
+    io = opened(server)
+    server.answer = lambda method, key, objects: (501, "NotImplemented") if method == "PUT" else None
+    with pytest.raises(UnsupportedFeature, match=rf"{PATH}.*storage\.lock"):
+        io.create(PATH, b"1")
+
+
+def test_a_check_that_got_no_answer_made_nothing(server: FakeS3) -> None:
+    io = opened(server)
+    server.answer = lambda method, key, objects: 500 if method == "PUT" else None
+    with pytest.raises(Unavailable, match="probe"):
+        io.create(PATH, b"1")
+    server.answer = lambda method, key, objects: None
+    assert io.create(PATH, b"1") is True
+
+
 def test_a_server_that_is_away_is_unavailable_and_nothing_happened(server: FakeS3) -> None:
     io = file_io_for(PATH, {**server.options, "s3.endpoint": f"http://127.0.0.1:{free_port()}"})
     calls = [lambda: io.read(PATH), lambda: io.create(PATH, b""), lambda: io.list(PATH), lambda: io.open_input(PATH)]
