@@ -75,7 +75,7 @@ def fake_s3() -> Iterator[FakeS3]:
 
     listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server = FakeS3(f"http://127.0.0.1:{listener.server_address[1]}")
-    thread = threading.Thread(target=listener.serve_forever, daemon=True)
+    thread = threading.Thread(target=listener.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield server
