@@ -35,30 +35,30 @@ cache table c as with x as (select * from db.t) select id from x
 -->   v2 = db.t [id]
 
 --# statements that lakelog tables do not have
-alter table db.t add column x int
+truncate table db.t
 --> UnsupportedStatement:
--->   line 1, column 1: ALTER TABLE is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   alter table db.t add column x int
+-->   line 1, column 1: TRUNCATE TABLE is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   truncate table db.t
 -->   ^
 
 --# delete
 delete from db.t where id = 1
 --> UnsupportedStatement:
--->   line 1, column 1: DELETE FROM is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   line 1, column 1: DELETE FROM is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
 -->   delete from db.t where id = 1
 -->   ^
 
 --# update
 update db.t set name = 'x'
 --> UnsupportedStatement:
--->   line 1, column 1: UPDATE is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   line 1, column 1: UPDATE is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
 -->   update db.t set name = 'x'
 -->   ^
 
 --# merge
 merge into db.t using db.u on t.id = u.id when matched then delete
 --> UnsupportedStatement:
--->   line 1, column 1: MERGE INTO is not supported for lakelog table 'db.t'; CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
+-->   line 1, column 1: MERGE INTO is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
 -->   merge into db.t using db.u on t.id = u.id when matched then delete
 -->   ^
 

@@ -6,8 +6,8 @@ file is SQL by itself. To add one: write the statements, run, compare what pytes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, LakelogError, NotFound
 from lakelog.options.option import Declared, Option
 from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.spec.schema_change import Position, SchemaChange, apply_changes
+from lakelog.spec.types import DataType
 from lakelog.sql.session import QueryPlan, Session
 from lakelog.sql.types import parse_type_text, type_text
 
@@ -84,6 +86,16 @@ class ScribeOfTables:
         flags = " if exists" * if_exists + " purge" * purge
         self.events.append(f"drop table {identifier.database}.{identifier.table}{flags}")
 
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
+        before = self.tables[identifier]
+        after = apply_changes(before, changes, has_snapshots=True, time_millis=0)
+        self.events.append(f"alter table {identifier.database}.{identifier.table}")
+        self.events += [f"  {type(c).__name__} {_fields_text(c)}" for c in changes]
+        self.tables[identifier] = after
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        self.events.append(f"rename table {identifier} to {new}")
+
     def list_tables(self, database: str) -> list[str]:
         if database not in self.databases:
             raise NotFound(f"database '{database}' does not exist")
@@ -148,6 +160,21 @@ class ScribeOfSpark:
 
 def _options(options: Mapping[str, str]) -> str:
     return "".join(f" {key}={value}" for key, value in options.items())
+
+
+def _fields_text(change: SchemaChange) -> str:
+    """The fields of a change, types as SQL."""
+    out = []
+    for f in fields(change):
+        value = getattr(change, f.name)
+        if isinstance(value, DataType):
+            value = type_text(value) + ("" if value.nullable else " not null")
+        elif isinstance(value, Position):
+            value = value.place.value + ("" if value.other is None else f" {value.other}")
+        elif isinstance(value, tuple):
+            value = ".".join(value)
+        out.append(f"{f.name}={value}")
+    return " ".join(out)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange
 
 DEFAULT_DATABASE: Final = "default"
 """The one database that need not be created."""
@@ -32,6 +34,10 @@ class TableLocation:
     path: str
     schema: TableSchema
     io: FileIO
+
+
+CheckChange = Callable[[TableSchema, TableSchema], None]
+"""Looks at (the schema before, the schema after) a change and raises when it must not be."""
 
 
 class Catalog(ABC):
@@ -72,3 +78,23 @@ class Catalog(ABC):
     @abstractmethod
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
         """Removes a table with all its files. Raises NotFound."""
+
+    @abstractmethod
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
+    ) -> TableLocation:
+        """Gives a table one new schema with all these changes; answers with the table as it is then.
+
+        The changes are tried on the newest schema, and again on a newer one when another ALTER was faster, so that what
+        is not possible any more is refused. ``check`` may refuse, too. Changes that change nothing make no schema.
+        Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict (others were faster again and
+        again), CommitUnknown.
+        """
+
+    @abstractmethod
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        """Gives a table another name, perhaps in another database; of several who try at once one wins.
+
+        Raises NotFound (the table, or the database of the new name), AlreadyExists, InvalidRequest for a bad name,
+        UnsupportedFeature where the storage cannot do it at once.
+        """

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelog.errors import UnsupportedFeature
+
 
 @dataclass(frozen=True)
 class FileStatus:
@@ -84,3 +86,14 @@ class FileIO(ABC):
     @abstractmethod
     def makedirs(self, path: str) -> None:
         """Makes a directory and those above it; one that exists is fine."""
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        """Gives a directory another place, at once: at every moment all of it is at the old or at the new one.
+
+        Makes the directories above the new place. Raises NotFound, AlreadyExists when something is at the new place,
+        UnsupportedFeature where the storage has no such step (object stores copy file by file).
+        """
+        raise UnsupportedFeature(
+            f"'{path}' cannot be moved to '{new_path}': this storage cannot rename a directory in one step; "
+            f"make a new table and copy the rows"
+        )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from lakelog.errors import CommitUnknown, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.file_io import FileIO, FileStatus
 from lakelog.io.names import new_attempt
 
@@ -109,6 +109,19 @@ class LocalFileIO(FileIO):
     def makedirs(self, path: str) -> None:
         with _os_errors(path):
             os.makedirs(_local(path), exist_ok=True)
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        source, target = _local(path), _local(new_path)
+        with _os_errors(path):
+            _make_parents(target)
+            try:
+                os.rename(source, target)  # replaces an empty directory only
+            except OSError as why:
+                if why.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise AlreadyExists(f"'{new_path}' exists: choose another name") from None
+                raise
+            for directory in {os.path.dirname(source), os.path.dirname(target)}:
+                _sync_directory(directory)
 
 
 class _DurableFile(io.FileIO):

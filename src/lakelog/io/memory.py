@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakelog.errors import NotFound
+from lakelog.errors import AlreadyExists, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.file_io import FileIO, FileStatus
 
@@ -100,6 +100,20 @@ class MemoryFileIO(FileIO):
     def makedirs(self, path: str) -> None:
         with self._store.lock:
             self._make(_key(path))
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        source, target = _key(path), _key(new_path)
+        store = self._store
+        with store.lock:
+            if source not in store.directories:
+                raise NotFound(f"file '{path}' does not exist")
+            if target in store.files or any(name.startswith(target + "/") for name in store.files):
+                raise AlreadyExists(f"'{new_path}' exists: choose another name")
+            self._make(target)
+            for name in [n for n in store.files if n.startswith(source + "/")]:
+                store.files[target + name[len(source) :]] = store.files.pop(name)
+            for name in [n for n in store.directories if n == source or n.startswith(source + "/")]:
+                store.directories[target + name[len(source) :]] = store.directories.pop(name)
 
     def _put(self, key: str, data: bytes) -> None:
         self._make(key.rpartition("/")[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakelog.catalog.base import Identifier
@@ -11,9 +11,11 @@ from lakelog.lake.describe import describe
 from lakelog.lake.table import Table
 from lakelog.options.registry import Registry
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.engine import Engine
 from lakelog.sql.plan import QueryPlan
 from lakelog.sql.session import Session
+from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
@@ -50,6 +52,14 @@ class CatalogTables:
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops a table and, where it is ours, its log."""
         drop_table(self.catalog, identifier, if_exists, purge)
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
+        """Changes a table's schema."""
+        alter_table(self.catalog, identifier, changes)
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        """Renames a table."""
+        rename_table(self.catalog, identifier, new)
 
     def list_tables(self, database: str) -> list[str]:
         """Table names of a database."""

@@ -136,6 +136,11 @@ class Declared:
         """Whether a key (or another spelling of it, or its prefix) is declared here."""
         return key.startswith(self.free_prefixes) or key in self._by_name or key.lower() in self._by_name
 
+    def canonical_key(self, key: str) -> str:
+        """The canonical key of an option by any of its names; an unknown key is answered as it is."""
+        option = self._by_name.get(key) or self._by_name.get(key.lower())
+        return key if option is None else option.key
+
     def canonical(self, given: Mapping[str, str], scope: str | None = None) -> dict[str, str]:
         """Checks every key and value and returns canonical keys.
 

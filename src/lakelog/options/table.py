@@ -104,6 +104,29 @@ INDEX_BESIDE_DATA: Final = Option(
     "index-file-in-data-file-dir", bool, False, "Index files of a bucket lie beside its data files.", immutable=True
 )
 
+DELETION_VECTORS_MODIFIABLE: Final = Option(
+    "deletion-vectors.modifiable", bool, False, "Let 'deletion-vectors.enabled' change; compact the table fully before."
+)
+
+NULL_TO_NOT_NULL_DISABLED: Final = Option(
+    "alter-column-null-to-not-null.disabled",
+    bool,
+    True,
+    "Refuse to make a nullable column NOT NULL; false is a promise that no row has NULL there.",
+)
+EXPLICIT_CASTING_DISABLED: Final = Option(
+    "disable-explicit-type-casting",
+    bool,
+    False,
+    "Refuse changes of a column's type by which values may lose something, such as BIGINT to INT.",
+)
+ADD_COLUMN_BEFORE_PARTITION: Final = Option(
+    "add-column-before-partition",
+    bool,
+    False,
+    "Put a new column without a position before the first partition column, not at the end.",
+)
+
 WRITE_ONLY: Final = Option(
     "write-only", bool, False, "Neither compact nor expire after a write; another job does it.", _WRITE
 )

@@ -153,20 +153,32 @@ def new_schema(
     kept = dict(options or {})
     primary = _keys("primary-key", primary_keys, kept)
     partition = _keys("partition", partition_keys, kept)
-    names = [name for name, _, _ in fields]
-    _check_names(names)
-    _check_keys(names, primary, partition)
-    for name, kind, _ in fields:
-        if name in (*primary, *partition):
-            _check_key_type(name, kind)
     numbers = _Numbers(len(fields) - 1)
     columns = tuple(
         DataField(i, name, numbers.renumber(kind.with_nullable(kind.nullable and name not in primary)), text)
         for i, (name, kind, text) in enumerate(fields)
     )
     schema = TableSchema(0, columns, numbers.highest, partition, primary, kept, comment, time_millis)
-    _check_buckets(schema)
+    check_schema(schema)
     return schema
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Checks names, keys and buckets of a new or changed schema.
+
+    Raises InvalidSchema, InvalidOption, UnsupportedFeature as ``new_schema`` says.
+    """
+    _check_names(schema.field_names)
+    _check_keys(schema.field_names, schema.primary_keys, schema.partition_keys)
+    for key in (*schema.primary_keys, *schema.partition_keys):
+        _check_key_type(key, schema.field(key).type)
+    _check_buckets(schema)
+
+
+def renumbered(kind: DataType, highest: int) -> tuple[DataType, int]:
+    """A type that is new in a table: the fields of its rows get ids above ``highest``; and the new highest id."""
+    numbers = _Numbers(highest)
+    return numbers.renumber(kind), numbers.highest
 
 
 class _Numbers:

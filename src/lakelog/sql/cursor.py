@@ -181,7 +181,7 @@ class Cursor:
         out: dict[str, str] = {}
         while not self.accept_symbol(")"):
             place = self.peek()
-            key = self._option_key()
+            key = self.option_key()
             if key in out:
                 self.fail(f"option '{key}' is given twice", place)
             self.accept_symbol("=")
@@ -190,7 +190,8 @@ class Cursor:
                 self.expect_symbol(",", f" or ')' after option '{key}'")
         return out
 
-    def _option_key(self) -> str:
+    def option_key(self) -> str:
+        """Moves over the key of an option, in quotes or as a dotted name."""
         token = self.peek()
         if token is not None and token.kind is Kind.STRING:
             self.at += 1

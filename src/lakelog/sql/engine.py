@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.plan import QueryPlan
 
 
@@ -45,6 +46,12 @@ class Tables(Protocol):
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops the table. Raises NotFound unless if_exists."""
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
+        """Gives the table one new schema with all changes. Raises NotFound, InvalidRequest for what is refused."""
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        """Renames the table. Raises NotFound, AlreadyExists."""
 
     def list_tables(self, database: str, /) -> list[str]:
         """Table names of a database. Raises NotFound."""

@@ -6,13 +6,20 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
+from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.io.clock import now_ms
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange, apply_changes
 
 _SUFFIX = ".db"
 _SCHEMA_FILE = re.compile(r"schema-(\d+)")
+_SNAPSHOT_FILE = re.compile(r"snapshot-\d+")
+_ALTER_TRIES = 100
+"""How often a change that lost against another one is tried on the newer schema."""
+_ASKED_AGAIN = 3
+"""How often a schema file whose outcome is unknown is looked up and created again."""
 _NOT_IN_NAMES = re.compile(r"[/\\$\x00-\x1f]")
 
 
@@ -90,6 +97,49 @@ class FilesystemCatalog(Catalog):
             if status.is_dir and status.name != "schema":
                 self._io.delete_dir(status.path)
         self._io.delete_dir(path)
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
+    ) -> TableLocation:
+        path = self.table_path(identifier)
+        for _ in range(_ALTER_TRIES):
+            before = self.load_table(identifier)
+            schema = apply_changes(before.schema, changes, self._has_snapshots(path), now_ms())
+            if schema is before.schema:
+                return before
+            if check is not None:
+                check(before.schema, schema)
+            if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+                return TableLocation(identifier, path, schema, self._io)
+        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        path, target = self.table_path(identifier), self.table_path(new)
+        if not self._schema_ids(path):
+            raise self._no_table(identifier)
+        if not self._io.exists(self._database_path(new.database)):
+            raise self._no_database(new.database)
+        if self._schema_ids(target):
+            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
+        self._io.rename_dir(path, target)
+
+    def _create_schema(self, path: str, data: bytes) -> bool:
+        """Whether the schema file is there with these bytes now; False when another change has its number."""
+        unknown: CommitUnknown | None = None
+        for _ in range(_ASKED_AGAIN):
+            try:
+                return self._io.create(path, data) or self._io.read(path) == data
+            except CommitUnknown as why:
+                unknown = why
+            # what is not there may still arrive; creating the same bytes again does no harm
+            if self._io.exists(path):
+                return self._io.read(path) == data
+        raise CommitUnknown(
+            f"nobody knows whether '{path}' was created: look at the table's columns, then change it again if need be"
+        ) from unknown
+
+    def _has_snapshots(self, path: str) -> bool:
+        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in self._io.list(f"{path}/snapshot"))
 
     def _database_path(self, name: str) -> str:
         _check_name("database", name)

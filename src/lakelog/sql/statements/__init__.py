@@ -17,6 +17,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "CREATE TABLE": "lakelog.sql.statements.create_table:CreateTable",
         "CREATE OR REPLACE": "lakelog.sql.statements.create_table:CreateTable",
         "CREATE EXTERNAL TABLE": "lakelog.sql.statements.create_table:CreateTable",
+        "ALTER TABLE": "lakelog.sql.statements.alter_table:AlterTable",
         "DROP TABLE": "lakelog.sql.statements.drop_table:DropTable",
         "CREATE DATABASE": "lakelog.sql.statements.create_database:CreateDatabase",
         "CREATE SCHEMA": "lakelog.sql.statements.create_database:CreateDatabase",

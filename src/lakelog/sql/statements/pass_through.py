@@ -13,10 +13,10 @@ from lakelog.sql.tokens import Kind
 
 # Statements that name a table behind these words; on a lakelog table Spark could only misunderstand them.
 _ON_TABLES = (
-    ("ALTER", "TABLE"), ("DELETE", "FROM"), ("UPDATE",), ("MERGE", "INTO"), ("TRUNCATE", "TABLE"),
+    ("DELETE", "FROM"), ("UPDATE",), ("MERGE", "INTO"), ("TRUNCATE", "TABLE"),
     ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"), ("REPLACE", "TABLE"),
 )  # fmt: skip
-_WHAT_WORKS = "CREATE TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work"
+_WHAT_WORKS = "CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,146 @@
+"""Changes and renames a table that may have a log: what the log's readers could not follow is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lakelog.catalog.base import Catalog, Identifier, TableLocation
+from lakelog.errors import InvalidOption, InvalidSchema, NotFound
+from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_TYPE
+from lakelog.options.option import Options
+from lakelog.options.table import BUCKET, check_writable
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import RemoveOption, SchemaChange, SetOption
+from lakelog.spec.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_options import ALL_OPTIONS, canonical_options
+
+_KEPT_BY_LAKELOG = "lakelog."
+_FIXED = tuple(o.key for o in LOG_OPTIONS.options if o.immutable)
+
+
+def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
+    """Gives a table one new schema with all these changes, or none of them.
+
+    Options may be given by any of their names. Beside the format's rules: the result must be a table that lakelog
+    writes; and in a table with a log, whose messages name their columns, nothing may change what a name means (see
+    ``check_log_follows``). Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict,
+    CommitUnknown.
+    """
+    location = catalog.load_table(identifier)
+
+    def check(before: TableSchema, after: TableSchema) -> None:
+        check_writable(after.options)
+        arrow_schema(after.fields)
+        _check_log_options(before, after)
+        if Options(before.options).need(LOG_ENABLED):
+            check_log_follows(before, after, former_schemas(replace(location, schema=before)))
+
+    return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
+
+
+def rename_table(catalog: Catalog, identifier: Identifier, new: Identifier) -> None:
+    """Gives a table another name; its log stays with it. Stop its writers first: they know it by its old place."""
+    catalog.rename_table(identifier, new)
+
+
+def former_schemas(location: TableLocation) -> list[TableSchema]:
+    """The schemas that the table had before this one, as far as they are there."""
+    schemas = DynamicTable(location).store.schemas
+    out = []
+    for schema_id in range(location.schema.id):
+        with contextlib.suppress(NotFound):
+            out.append(schemas.get(schema_id))
+    return out
+
+
+def check_log_follows(before: TableSchema, after: TableSchema, former: Sequence[TableSchema]) -> None:
+    """Whether messages that are in the log still mean the same with the new schema; they name their columns.
+
+    A new column is NULL in them and a dropped one is left out. Raises InvalidSchema for a column that is renamed, gets
+    another type or becomes NOT NULL, and for a name that another column had; InvalidOption for another number of
+    buckets, because the log has one partition for each.
+    """
+    if before.num_buckets != after.num_buckets:
+        raise _refused_option(BUCKET.key, str(after.num_buckets), "its log has one partition for each bucket")
+    old = dict(_named(before.fields))
+    used = {path: number for schema in former for number, (path, _) in _named(schema.fields)}
+    used |= {path: number for number, (path, _) in old.items()}
+    for number, (path, field) in _named(after.fields):
+        if number not in old:
+            if used.get(path, number) != number:
+                raise _refused_column(path, "added again", "older messages have values of the former column under it")
+            continue
+        old_path, old_field = old[number]
+        if old_path != path:
+            raise _refused_column(old_path, f"renamed to '{path}'", "older messages have its values under the old name")
+        if _shape(old_field.type) != _shape(field.type):
+            raise _refused_column(path, "given another type", "older messages have values of the old type")
+        if old_field.type.nullable and not field.type.nullable:
+            raise _refused_column(path, "made NOT NULL", "older messages may have NULL in it")
+
+
+def _canonical(change: SchemaChange) -> SchemaChange:
+    if isinstance(change, SetOption):
+        ((key, value),) = canonical_options({change.key: change.value}, "table").items()
+        return SetOption(key, value)
+    if isinstance(change, RemoveOption):
+        return RemoveOption(ALL_OPTIONS.canonical_key(change.key))
+    return change
+
+
+def _check_log_options(before: TableSchema, after: TableSchema) -> None:
+    """What says where the log is and what it holds never changes; snapshots or not."""
+    for key in {*before.options, *after.options}:
+        old, new = before.options.get(key), after.options.get(key)
+        if old == new:
+            continue
+        if key.startswith(_KEPT_BY_LAKELOG):
+            raise _refused_option(key, new, "lakelog keeps it for itself")
+        moved = key == LOG_ADDRESS.key and before.options.get(LOG_TYPE.key, "embedded") == "embedded"
+        if key in _FIXED or moved:
+            why = "a log is made with its table and holds what was written since; make a new table and copy the rows"
+            raise _refused_option(key, new, why)
+
+
+def _refused_option(key: str, value: str | None, why: str) -> InvalidOption:
+    done = "reset" if value is None else f"set to '{value}'"
+    return InvalidOption(f"option '{key}' cannot be {done} for this table: {why}")
+
+
+def _refused_column(column: str, done: str, why: str) -> InvalidSchema:
+    return InvalidSchema(
+        f"column '{column}' cannot be {done} in a table with a log: {why}; "
+        f"add a column with a name that was never used, or make a new table and copy the rows"
+    )
+
+
+def _named(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[int, tuple[str, DataField]]]:
+    """(id, (path, field)) of every column and every part of one."""
+    for field in fields:
+        path = f"{above}{field.name}"
+        yield field.id, (path, field)
+        yield from _named(_parts(field.type), f"{path}.")
+
+
+def _parts(kind: DataType) -> tuple[DataField, ...]:
+    """The fields of the rows directly inside a type."""
+    if isinstance(kind, RowType):
+        return kind.fields
+    if isinstance(kind, MapType):
+        return (*_parts(kind.key), *_parts(kind.value))
+    return _parts(kind.element) if isinstance(kind, ArrayType | MultisetType | VectorType) else ()
+
+
+def _shape(kind: DataType) -> object:
+    """The type as messages show it: NULL or not is no matter, the fields of rows are looked at by themselves."""
+    if isinstance(kind, RowType):
+        return "ROW"
+    if isinstance(kind, MapType):
+        return "MAP", _shape(kind.key), _shape(kind.value)
+    if isinstance(kind, ArrayType | MultisetType | VectorType):
+        return type(kind).__name__, _shape(kind.element)
+    return kind.with_nullable(True)

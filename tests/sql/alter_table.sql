@@ -1,0 +1,136 @@
+-- ALTER TABLE in Spark's words and in Flink's.
+
+--# add a column
+alter table db.t add column x int
+--> alter table db.t
+-->   AddColumn path=x type=int comment=None position=None
+
+--# spark
+alter table db.u add columns (a int comment 'A' after id, `b c` timestamp first, c struct<x:int> comment 'it''s')
+--> alter table db.u
+-->   AddColumn path=a type=int comment=A position=AFTER id
+-->   AddColumn path=b c type=timestamp comment=None position=FIRST
+-->   AddColumn path=c type=struct<x:int> comment=it's position=None
+
+--# flink, where a timestamp has no zone
+alter table db.u add (a int comment 'A' after id, b timestamp first);
+alter table db.u add c array<int>
+--> alter table db.u
+-->   AddColumn path=a type=int comment=A position=AFTER id
+-->   AddColumn path=b type=timestamp_ntz comment=None position=FIRST
+--> alter table db.u
+-->   AddColumn path=c type=array<int> comment=None position=None
+
+--# nested
+alter table db.t add column info.more string after a
+--> alter table db.t
+-->   AddColumn path=info.more type=string comment=None position=AFTER a
+
+--# drop
+alter table db.t drop column name;
+alter table db.t drop columns (ts, tags);
+alter table db.u drop amount, `order`
+--> alter table db.t
+-->   DropColumn path=name if_exists=False
+--> alter table db.t
+-->   DropColumn path=ts if_exists=False
+-->   DropColumn path=tags if_exists=False
+--> alter table db.u
+-->   DropColumn path=amount if_exists=False
+-->   DropColumn path=order if_exists=False
+
+--# drop if exists
+alter table db.t drop column if exists nothing
+--> alter table db.t
+-->   DropColumn path=nothing if_exists=True
+
+--# rename
+alter table db.t rename column name to title;
+alter table db.t rename title to name;
+alter table db.t rename column info.a to aa
+--> alter table db.t
+-->   RenameColumn path=name new_name=title
+--> alter table db.t
+-->   RenameColumn path=title new_name=name
+--> alter table db.t
+-->   RenameColumn path=info.a new_name=aa
+
+--# alter column
+alter table db.u alter column id type bigint, name comment 'who', amount first, uid after name;
+alter table db.u alter column id drop not null;
+alter table db.u alter name set default 'none'
+--> alter table db.u
+-->   ChangeType path=id type=bigint keep_nullable=True
+-->   ChangeComment path=name comment=who
+-->   ChangePosition path=amount position=FIRST
+-->   ChangePosition path=uid position=AFTER name
+--> alter table db.u
+-->   ChangeNullability path=id nullable=True
+--> alter table db.u
+-->   ChangeDefault path=name value=none
+
+--# change
+alter table db.u change column id id bigint comment 'n' after name;
+alter table db.u change id number bigint;
+alter table db.u change column name comment 'x'
+--> alter table db.u
+-->   ChangeType path=id type=bigint keep_nullable=True
+-->   ChangeComment path=id comment=n
+-->   ChangePosition path=id position=AFTER name
+--> alter table db.u
+-->   RenameColumn path=id new_name=number
+-->   ChangeType path=number type=bigint keep_nullable=True
+--> alter table db.u
+-->   ChangeComment path=name comment=x
+
+--# modify
+alter table db.u modify id bigint comment 'n' after name;
+alter table db.u modify (id bigint, name varchar(20) first)
+--> alter table db.u
+-->   ChangeType path=id type=bigint keep_nullable=False
+-->   ChangeComment path=id comment=n
+-->   ChangePosition path=id position=AFTER name
+--> alter table db.u
+-->   ChangeType path=id type=bigint keep_nullable=False
+-->   ChangeType path=name type=varchar(20) keep_nullable=False
+-->   ChangePosition path=name position=FIRST
+
+--# options
+alter table db.t set tblproperties ('snapshot.num-retained.min' = '3', 'comment' = 'a table');
+alter table db.t unset tblproperties if exists ('snapshot.num-retained.min', 'comment')
+--> alter table db.t
+-->   SetOption key=snapshot.num-retained.min value=3
+-->   ChangeTableComment comment=a table
+--> alter table db.t
+-->   RemoveOption key=snapshot.num-retained.min
+-->   ChangeTableComment comment=None
+
+--# options of flink
+alter table db.t set ('snapshot.num-retained.min' = '3');
+alter table db.t reset ('snapshot.num-retained.min')
+--> alter table db.t
+-->   SetOption key=snapshot.num-retained.min value=3
+--> alter table db.t
+-->   RemoveOption key=snapshot.num-retained.min
+
+--# rename table
+alter table db.t rename to s;
+alter table db.t rename to other.s;
+alter table lakelog.db.t rename to lakelog.db.s
+--> rename table db.t to db.s
+--> rename table db.t to other.s
+--> rename table db.t to db.s
+
+--# a table of spark
+alter table spark_t add column x int;
+alter table spark_t set location 'elsewhere';
+alter table spark_t add partition (day = 1)
+--> spark:
+-->   alter table spark_t add column x int
+--> spark:
+-->   alter table spark_t set location 'elsewhere'
+--> spark:
+-->   alter table spark_t add partition (day = 1)
+
+--# if exists
+alter table if exists db.nothing add column x int
