@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakelog.errors import NotFound
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.index_manifests import IndexManifests, next_index
 from lakelog.filestore.manifest_merge import merge_manifests
 from lakelog.filestore.manifests import Manifests, ManifestWriter
+from lakelog.filestore.schemas import Schemas
 from lakelog.io import clock
 from lakelog.spec.manifest import ADD, ManifestEntry
 from lakelog.spec.snapshot import Snapshot
@@ -30,8 +32,9 @@ class NextSnapshot:
     ) -> Snapshot:
         """Writes manifests, manifest lists and the index manifest; returns the snapshot with their names.
 
-        Raises what ``request.prepare`` raises, before anything is written.
+        Raises what ``request.prepare`` raises, and NotFound when the table is gone, before anything is written.
         """
+        self._check_there(latest)
         properties = dict(request.properties)
         if request.prepare is not None:
             properties.update(request.prepare(latest))
@@ -43,7 +46,7 @@ class NextSnapshot:
         watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
         snapshot = Snapshot(
             id=1,
-            schema_id=self.manifests.paths.schema.id,
+            schema_id=Schemas(self.manifests.io, self.manifests.paths).newest_id(latest.schema_id if latest else 0),
             base_manifest_list=base,
             base_manifest_list_size=base_size,
             delta_manifest_list=delta,
@@ -64,6 +67,12 @@ class NextSnapshot:
             next_row_id=0,
         )
         return snapshot if latest is None else _after(snapshot, latest)
+
+    def _check_there(self, latest: Snapshot | None) -> None:
+        """A first snapshot at a place where there is no table any more would be found by nobody."""
+        paths = self.manifests.paths
+        if latest is None and not self.manifests.io.exists(paths.schema_file(paths.schema.id)):
+            raise NotFound(f"there is no table at '{paths.root}' any more: it was dropped or renamed; open it again")
 
     def _list_of(self, entries: Sequence[ManifestEntry]) -> tuple[str, int]:
         return self.writer.write_list([self.writer.write(entries)] if entries else [])

@@ -48,26 +48,22 @@ class Renumbering:
 
     def shift(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
         """Writes a copy of a file with ``shift`` added to every sequence number; the original stays."""
+        # in the file's own schema: columns that another one does not have would be lost
+        written = self.files.schemas.get(file.schema_id)
+        files = replace(self.files, paths=replace(self.files.paths, schema=written))
         writer = DataFileWriter(
-            self.files.io,
-            self.files.paths,
+            files.io,
+            files.paths,
             partition,
             bucket,
             file.level,
             APPEND_SOURCE if file.file_source is None else file.file_source,
             one_file=True,
         )
-        made = writer.write(self._shifted(partition, bucket, file, shift))
+        made = writer.write(_shifted(files, partition, bucket, file, shift))
         if len(made) != 1:
             raise InternalError(f"data file '{file.file_name}' became {len(made)} files while it was renumbered")
         return made[0]
-
-    def _shifted(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> Iterator[pa.RecordBatch]:
-        columns = self.files.paths.schema.field_names
-        for batch in self.files.read(partition, bucket, file, columns, system_columns=True):
-            at = batch.schema.get_field_index(SEQUENCE_COLUMN)
-            numbers = pc.add(batch.column(at), pa.scalar(shift, pa.int64()))
-            yield batch.set_column(at, batch.schema.field(at), numbers)
 
     def delete(self, change: BucketFiles, but: Sequence[DataFileMeta]) -> None:
         """Deletes the new files of a change that nobody will ever name, except ``but``."""
@@ -75,3 +71,12 @@ class Renumbering:
         for file in change.new_files:
             if file.file_name not in kept:
                 self.files.io.delete(self.files.paths.data_file(change.partition, change.bucket, file))
+
+
+def _shifted(
+    files: DataFileReader, partition: bytes, bucket: int, file: DataFileMeta, shift: int
+) -> Iterator[pa.RecordBatch]:
+    for batch in files.read(partition, bucket, file, files.paths.schema.field_names, system_columns=True):
+        at = batch.schema.get_field_index(SEQUENCE_COLUMN)
+        numbers = pc.add(batch.column(at), pa.scalar(shift, pa.int64()))
+        yield batch.set_column(at, batch.schema.field(at), numbers)

@@ -34,3 +34,13 @@ class Schemas:
         if found is None:
             found = self._read[schema_id] = TableSchema.from_json(self.io.read(self.paths.schema_file(schema_id)))
         return found
+
+    def newest_id(self, at_least: int = 0) -> int:
+        """The id of the newest schema now, which an ALTER TABLE may have made after this table was opened.
+
+        Ids have no gap, so one look at the next one is enough; ``at_least`` is one that is known to be there.
+        """
+        newest = max(self.paths.schema.id, at_least)
+        while self.io.exists(self.paths.schema_file(newest + 1)):
+            newest += 1
+        return newest

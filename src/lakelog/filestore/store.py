@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,11 @@ class FileStore:
     @cached_property
     def _files(self) -> DataFileReader:
         return DataFileReader(self.io, self.paths, self.schemas)
+
+    def with_newest_schema(self) -> FileStore:
+        """The same files seen with the newest schema; itself when it has that."""
+        newest = self.schemas.newest_id()
+        return self if newest == self.schema.id else replace(self, schema=self.schemas.get(newest))
 
     # snapshots
 
@@ -210,6 +215,9 @@ class FileStore:
         task = pick_compaction(self.live_entries(latest, {partition}, {bucket}), self.schema, full)
         if task is None:
             return None
+        if any(f.schema_id > self.schema.id for f in task.files):
+            # columns that this schema does not have would be lost
+            return self.with_newest_schema().run_compaction(partition, bucket, full)
         changed = Compactor(self._files).run_compaction(task)
         return changed if changed.new_files or changed.deleted_files else None
 

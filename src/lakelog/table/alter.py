@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import InvalidOption, InvalidSchema, NotFound
+from lakelog.errors import InvalidOption, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.filestore.evolved_rows import can_read_as
 from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_TYPE
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, check_writable
@@ -36,8 +37,10 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         check_writable(after.options)
         arrow_schema(after.fields)
         _check_log_options(before, after)
+        former = [*former_schemas(replace(location, schema=before)), before]
+        check_readable_types(after, former)
         if Options(before.options).need(LOG_ENABLED):
-            check_log_follows(before, after, former_schemas(replace(location, schema=before)))
+            check_log_follows(after, former)
 
     return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
 
@@ -57,18 +60,35 @@ def former_schemas(location: TableLocation) -> list[TableSchema]:
     return out
 
 
-def check_log_follows(before: TableSchema, after: TableSchema, former: Sequence[TableSchema]) -> None:
+def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> None:
+    """Whether files of every schema that the table had are read with the new one.
+
+    The format looks at the last type only: after INT → STRING → DATE it could not read the oldest files any more.
+    Raises UnsupportedFeature naming column and types.
+    """
+    now = {f.id: f for f in after.fields}
+    for schema in reversed(former):
+        for old in schema.fields:
+            new = now.get(old.id)
+            if new is not None and not can_read_as(old.type, new.type):
+                raise UnsupportedFeature(
+                    f"column '{new.name}' was {_word(old.type)} in schema {schema.id}, and lakelog does not read such "
+                    f"files as {_word(new.type)}: add a new column of the other type"
+                )
+
+
+def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None:
     """Whether messages that are in the log still mean the same with the new schema; they name their columns.
 
     A new column is NULL in them and a dropped one is left out. Raises InvalidSchema for a column that is renamed, gets
     another type or becomes NOT NULL, and for a name that another column had; InvalidOption for another number of
-    buckets, because the log has one partition for each.
+    buckets, because the log has one partition for each. ``former`` are the schemas before, the oldest first.
     """
+    before = former[-1]
     if before.num_buckets != after.num_buckets:
         raise _refused_option(BUCKET.key, str(after.num_buckets), "its log has one partition for each bucket")
     old = dict(_named(before.fields))
     used = {path: number for schema in former for number, (path, _) in _named(schema.fields)}
-    used |= {path: number for number, (path, _) in old.items()}
     for number, (path, field) in _named(after.fields):
         if number not in old:
             if used.get(path, number) != number:
@@ -124,6 +144,11 @@ def _named(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[int, 
         path = f"{above}{field.name}"
         yield field.id, (path, field)
         yield from _named(_parts(field.type), f"{path}.")
+
+
+def _word(kind: DataType) -> str:
+    text = kind.to_json()
+    return text if isinstance(text, str) else str(text["type"])
 
 
 def _parts(kind: DataType) -> tuple[DataField, ...]:

@@ -18,7 +18,8 @@ class StagedRun:
     """Rows of one (partition, bucket) that an attempt has made ready for the file store.
 
     Either ``inline`` (an Arrow IPC stream of table columns plus ``_order`` int64 and ``_kind`` int8, in order) or
-    ``files`` (level-0 data files whose sequence numbers are ``order + delta``).
+    ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
+    inline rows; a file knows its own.
     """
 
     partition: bytes
@@ -27,6 +28,7 @@ class StagedRun:
     inline: bytes = b""
     files: tuple[DataFileMeta, ...] = ()
     delta: int = 0
+    schema_id: int = 0
 
 
 @dataclass(frozen=True)

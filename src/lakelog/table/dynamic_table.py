@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,11 @@ class DynamicTable:
     def with_hints(self, hints: Mapping[str, str]) -> DynamicTable:
         """The same table with options for one use."""
         return DynamicTable(self.location, {**self.hints, **hints})
+
+    def with_newest_schema(self) -> DynamicTable:
+        """The same table with the newest schema, which an ALTER TABLE may have made since it was opened."""
+        schema = self.store.with_newest_schema().schema
+        return self if schema is self.schema else DynamicTable(replace(self.location, schema=schema), self.hints)
 
     @property
     def name(self) -> str:

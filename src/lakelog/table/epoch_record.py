@@ -106,6 +106,7 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
                 "inline": len(run.inline),
                 "files": [file_to_json(f) for f in run.files],
                 "delta": run.delta,
+                "schema_id": run.schema_id,
             }
         )
     appends = [[p.bucket, p.first_offset, p.record_count] for p in attempt.appends]
@@ -124,6 +125,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
             inline=blobs.take(r["inline"]),
             files=tuple(file_from_json(f) for f in r["files"]),
             delta=r["delta"],
+            schema_id=r.get("schema_id", 0),
         )
         for r in json["runs"]
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import InvalidOption, InvalidRequest
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.formats import log_format
@@ -124,6 +124,16 @@ class LogScan:
         rows = form.decode(values, self.data_schema).select(self.schema.names)
         if self.table.options.need(CHANGELOG_MODES) == "append-only":
             rows = rows.filter(pc.equal(rows.column(ROW_KIND_COLUMN), "+I"))
+        return self._checked(rows)
+
+    def _checked(self, rows: pa.Table) -> pa.Table:
+        """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""
+        for field in self.schema:
+            if not field.nullable and rows.column(field.name).null_count:
+                raise InvalidSchema(
+                    f"column '{field.name}' of table {self.table.name} is NOT NULL, but newer messages of its log do "
+                    f"not have it: it was dropped meanwhile; open the table again, or start the query again"
+                )
         return rows.cast(self.schema)
 
     def tail(

@@ -39,6 +39,7 @@ def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, 
 
     Called while healing only, for the few keys of a failed attempt.
     """
+    table = table.with_newest_schema()  # a row that another writer made may have columns that this one does not know
     form = log_format(table.options.need(DATA_FORMAT))
     schema = table.schema
     key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])

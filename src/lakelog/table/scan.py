@@ -14,6 +14,7 @@ from lakelog.filestore.scan import Split
 from lakelog.spec.arrow import arrow_schema
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.evolve import in_schema
 from lakelog.table.log_state import state_at
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
 from lakelog.table.staging import run_to_ipc
@@ -57,7 +58,7 @@ class Scan:
         if not records:
             return [] if snapshot is None else list(store.plan(snapshot_id=snapshot.id, filter=self.filter))
         state = state_at(store, snapshot)
-        records = [r for r in records if r.epoch > state.sealed_epoch(r.writer)]
+        records = in_schema([r for r in records if r.epoch > state.sealed_epoch(r.writer)], store)
         highest = store.max_sequence_numbers(snapshot, places_of(records))
         extra = {
             place: [_extra_run(rows) for rows in self._all_inline(place, runs)]

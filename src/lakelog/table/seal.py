@@ -19,6 +19,7 @@ from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, state_at
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
@@ -48,6 +49,7 @@ def seal(committer: Committer) -> Snapshot | None:
             return None
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
+        table = knowing_all(table, records)
         files = _level0_files(table, records, latest)
         # 3
         try:
@@ -104,6 +106,7 @@ def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sea
 
 def _level0_files(table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None) -> tuple[BucketFiles, ...]:
     highest = table.store.max_sequence_numbers(latest, places_of(records))
+    records = in_schema(records, table.store)
     out = []
     for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):
         made = _write_place(table, partition, bucket, runs)

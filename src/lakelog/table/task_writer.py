@@ -183,7 +183,8 @@ class TaskWriter:
         table = table.append_column(pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(kinds))
         for partition, part in by_partition(table, self._table):
             if inline:
-                self._runs.append(StagedRun(partition, bucket, part.num_rows, run_to_ipc(part)))
+                schema_id = self._table.schema.id
+                self._runs.append(StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=schema_id))
             else:
                 self._runs.append(write_run_files(self._table, partition, bucket, part))
 
