@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults import FaultPlan, FaultyFileIO
-from lakelog.errors import NotFound
+from lakelog.errors import AlreadyExists, NotFound
 from lakelog.io import file_io_for
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
@@ -180,3 +180,23 @@ def test_names_with_escapes_and_letters_of_all_kinds_are_kept(io: FileIO, root: 
     io.write(path, b"1")
     assert [s.name for s in io.list(root)] == ["day=a%2Fb d%25é"]
     assert io.read(path) == b"1"
+
+
+def test_a_renamed_directory_is_at_its_new_place_only(io: FileIO, root: str) -> None:
+    io.write(f"{root}/t/a/one", b"1")
+    io.write(f"{root}/t2/one", b"2")
+    io.makedirs(f"{root}/t/empty")
+    io.rename_dir(f"{root}/t", f"{root}/db/s")
+    assert io.read(f"{root}/db/s/a/one") == b"1"
+    assert [s.name for s in io.list(f"{root}/db/s")] == ["a", "empty"]
+    assert sorted(s.name for s in io.list(root)) == ["db", "t2"]
+
+
+def test_a_directory_is_not_renamed_onto_what_is_there(io: FileIO, root: str) -> None:
+    io.write(f"{root}/t/one", b"1")
+    io.write(f"{root}/s/one", b"2")
+    with pytest.raises(AlreadyExists, match="exists"):
+        io.rename_dir(f"{root}/t", f"{root}/s")
+    assert (io.read(f"{root}/t/one"), io.read(f"{root}/s/one")) == (b"1", b"2")
+    with pytest.raises(NotFound):
+        io.rename_dir(f"{root}/nothing", f"{root}/x")

@@ -38,9 +38,9 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         arrow_schema(after.fields)
         _check_log_options(before, after)
         former = [*former_schemas(replace(location, schema=before)), before]
-        check_readable_types(after, former)
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
+        check_readable_types(after, former)
 
     return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
 

@@ -1,0 +1,224 @@
+"""What every catalog promises about changing and renaming a table, over local files and their twin in memory."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.catalog import CATALOGS
+from lakelog.catalog.base import Catalog, Identifier
+from lakelog.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    InvalidOption,
+    InvalidRequest,
+    InvalidSchema,
+    NotFound,
+    UnsupportedFeature,
+)
+from lakelog.io.file_io import FileIO
+from lakelog.io.local import LocalFileIO
+from lakelog.io.memory import MemoryFileIO
+from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SetOption
+from lakelog.spec.types import BIGINT, INT, STRING
+
+SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, None)], ["id"], [], {"bucket": "2"})
+ORDERS = Identifier("shop", "orders")
+
+
+@pytest.fixture(params=["local", "memory"])
+def io(request: pytest.FixtureRequest) -> FileIO:
+    return LocalFileIO() if request.param == "local" else MemoryFileIO(uuid.uuid4().hex)
+
+
+@pytest.fixture(params=sorted(CATALOGS))
+def catalog(request: pytest.FixtureRequest, io: FileIO, tmp_path: Path) -> Catalog:
+    made = CATALOGS.create(request.param, str(tmp_path / "warehouse"), io)
+    made.create_database("shop")
+    made.create_table(ORDERS, SCHEMA)
+    return made
+
+
+def columns(catalog: Catalog, identifier: Identifier = ORDERS) -> tuple[str, ...]:
+    return catalog.load_table(identifier).schema.field_names
+
+
+def test_a_change_is_one_new_schema_and_the_old_one_stays(catalog: Catalog, io: FileIO) -> None:
+    made = catalog.alter_table(ORDERS, [AddColumn(("name",), STRING), ChangeType(("n",), BIGINT)])
+    assert made == catalog.load_table(ORDERS)
+    assert (made.schema.id, made.schema.field_names) == (1, ("id", "n", "name"))
+    assert made.schema.time_millis > 1_600_000_000_000
+    assert TableSchema.from_json(io.read(f"{made.path}/schema/schema-0")) == SCHEMA
+    assert [s.name for s in io.list(f"{made.path}/schema")] == ["schema-0", "schema-1"]
+
+
+def test_a_change_that_changes_nothing_makes_no_schema(catalog: Catalog) -> None:
+    assert catalog.alter_table(ORDERS, [SetOption("bucket", "2")]).schema == SCHEMA
+    assert catalog.load_table(ORDERS).schema.id == 0
+
+
+def test_what_is_refused_changes_nothing(catalog: Catalog) -> None:
+    with pytest.raises(InvalidSchema, match="'id' cannot be dropped"):
+        catalog.alter_table(ORDERS, [AddColumn(("name",), STRING), DropColumn(("id",))])
+    assert catalog.load_table(ORDERS).schema == SCHEMA
+    with pytest.raises(NotFound, match="did you mean 'orders'"):
+        catalog.alter_table(Identifier("shop", "order"), [DropColumn(("n",))])
+
+
+def test_a_check_sees_both_schemas_and_may_refuse(catalog: Catalog) -> None:
+    seen = []
+
+    def refuse(before: TableSchema, after: TableSchema) -> None:
+        seen.append((before.field_names, after.field_names))
+        raise InvalidRequest("not today")
+
+    with pytest.raises(InvalidRequest, match="not today"):
+        catalog.alter_table(ORDERS, [DropColumn(("n",))], refuse)
+    assert seen == [(("id", "n"), ("id",))]
+    assert catalog.load_table(ORDERS).schema == SCHEMA
+
+
+def test_options_that_files_depend_on_are_fixed_by_the_first_snapshot(catalog: Catalog, io: FileIO) -> None:
+    change = SetOption("merge-engine", "first-row")
+    path = catalog.alter_table(ORDERS, [change]).path
+    io.write(f"{path}/snapshot/snapshot-1", b"{}")
+    with pytest.raises(InvalidOption, match="files of the table depend on it"):
+        catalog.alter_table(ORDERS, [SetOption("merge-engine", "aggregation")])
+
+
+def test_rivals_all_get_their_change_in(catalog: Catalog) -> None:
+    together = threading.Barrier(6)
+    failures: list[BaseException] = []
+
+    def rival(number: int) -> None:
+        together.wait()
+        try:
+            catalog.alter_table(ORDERS, [AddColumn((f"c{number}",), INT)])
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=rival, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    schema = catalog.load_table(ORDERS).schema
+    assert schema.id == 6
+    assert sorted(schema.field_names) == ["c0", "c1", "c2", "c3", "c4", "c5", "id", "n"]
+    assert len({f.id for f in schema.fields}) == 8
+
+
+def rival_before_create(io: FileIO, monkeypatch: pytest.MonkeyPatch, rival: Callable[[], Any]) -> None:
+    """Lets a rival act right before the next create."""
+    create = io.create
+
+    def late(path: str, data: bytes) -> bool:
+        monkeypatch.undo()
+        rival()
+        return create(path, data)
+
+    monkeypatch.setattr(io, "create", late)
+
+
+def test_a_lost_race_is_tried_on_the_newer_schema(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival_before_create(io, monkeypatch, lambda: catalog.alter_table(ORDERS, [AddColumn(("x",), INT)]))
+    made = catalog.alter_table(ORDERS, [AddColumn(("y",), INT)])
+    assert made.schema.field_names == ("id", "n", "x", "y")
+    assert [f.id for f in made.schema.fields] == [0, 1, 2, 3]
+
+
+def test_what_is_not_possible_any_more_is_refused_after_a_lost_race(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival_before_create(io, monkeypatch, lambda: catalog.alter_table(ORDERS, [RenameColumn(("n",), "m")]))
+    with pytest.raises(InvalidSchema, match="there is no column 'n'"):
+        catalog.alter_table(ORDERS, [DropColumn(("n",))])
+    assert columns(catalog) == ("id", "m")
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_lost_answer_is_resolved_by_looking(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    create = io.create
+
+    def lost(path: str, data: bytes) -> bool:
+        monkeypatch.undo()
+        if arrives:
+            create(path, data)
+        raise CommitUnknown("the answer was lost")
+
+    monkeypatch.setattr(io, "create", lost)
+    made = catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
+    assert (made.schema.id, columns(catalog)) == (1, ("id", "n", "x"))
+
+
+def test_a_lost_answer_about_a_number_that_a_rival_took_is_a_lost_race(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(path: str, data: bytes) -> bool:
+        monkeypatch.undo()
+        catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
+        raise CommitUnknown("the answer was lost")
+
+    monkeypatch.setattr(io, "create", lost)
+    assert catalog.alter_table(ORDERS, [AddColumn(("y",), INT)]).schema.field_names == ("id", "n", "x", "y")
+
+
+def test_an_outcome_that_stays_unknown_is_said_so(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(path: str, data: bytes) -> bool:
+        raise CommitUnknown("the answer was lost")
+
+    monkeypatch.setattr(io, "create", lost)
+    with pytest.raises(CommitUnknown, match=r"schema-1' was created: look at the table's columns"):
+        catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
+
+
+def test_a_renamed_table_has_its_files_under_the_new_name(catalog: Catalog, io: FileIO) -> None:
+    made = catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
+    io.write(f"{made.path}/bucket-0/data-1.parquet", b"1")
+    catalog.create_database("store")
+    new = Identifier("store", "sales")
+    catalog.rename_table(ORDERS, new)
+    assert catalog.list_tables("shop") == []
+    assert catalog.list_tables("store") == ["sales"]
+    found = catalog.load_table(new)
+    assert found.schema == made.schema
+    assert io.read(f"{found.path}/bucket-0/data-1.parquet") == b"1"
+    assert not io.exists(made.path)
+
+
+def test_a_name_that_is_taken_stays_taken(catalog: Catalog) -> None:
+    other = Identifier("shop", "other")
+    catalog.create_table(other, new_schema([("a", INT, None)]))
+    with pytest.raises(AlreadyExists, match=r"shop\.other"):
+        catalog.rename_table(ORDERS, other)
+    assert (columns(catalog), columns(catalog, other)) == (("id", "n"), ("a",))
+
+
+def test_a_rename_of_nothing_or_to_nowhere_is_refused(catalog: Catalog) -> None:
+    with pytest.raises(NotFound, match="did you mean 'orders'"):
+        catalog.rename_table(Identifier("shop", "order"), Identifier("shop", "x"))
+    with pytest.raises(NotFound, match="database 'shup' does not exist, did you mean 'shop'"):
+        catalog.rename_table(ORDERS, Identifier("shup", "orders"))
+    with pytest.raises(InvalidRequest, match="cannot be the name of a table"):
+        catalog.rename_table(ORDERS, Identifier("shop", "a/b"))
+    assert columns(catalog) == ("id", "n")
+
+
+def test_a_storage_that_cannot_rename_says_so(catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(io), "rename_dir", FileIO.rename_dir)
+    with pytest.raises(UnsupportedFeature, match="cannot rename a directory in one step"):
+        catalog.rename_table(ORDERS, Identifier("shop", "x"))
+    assert columns(catalog) == ("id", "n")
