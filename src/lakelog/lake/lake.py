@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakelog.catalog.base import Identifier
+from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import NotFound
 from lakelog.lake.describe import describe
 from lakelog.lake.table import Table
@@ -53,9 +53,9 @@ class CatalogTables:
         """Drops a table and, where it is ours, its log."""
         drop_table(self.catalog, identifier, if_exists, purge)
 
-    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
-        """Changes a table's schema."""
-        alter_table(self.catalog, identifier, changes)
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
+        """Changes a table's schema; answers with the table as it is then."""
+        return alter_table(self.catalog, identifier, changes)
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         """Renames a table."""
@@ -181,7 +181,11 @@ class Lake:
     def table(self, name: str) -> Table:
         """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
         table = self._tables.open(identifier_of(name, self._session.database))
-        return Table(table, lambda of, scan, condition: self._engine.started.scan(of, scan, condition))
+        return Table(
+            table,
+            lambda of, scan, condition: self._engine.started.scan(of, scan, condition),
+            self._tables.alter_table,
+        )
 
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None

@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.filestore.filter import Predicate
 from lakelog.lake.describe import describe
+from lakelog.spec.schema_change import SchemaChange
 from lakelog.spec.snapshot import Snapshot
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.dynamic_table import DynamicTable
@@ -23,8 +25,13 @@ from lakelog.table.writer import TableWriter
 class Table:
     """One logical table. Made by ``Lake.table``; cheap, holds nothing open."""
 
-    def __init__(self, table: DynamicTable, to_dataframe: Callable[[DynamicTable, Scan, str | None], Any]) -> None:
-        self._table, self._to_dataframe = table, to_dataframe
+    def __init__(
+        self,
+        table: DynamicTable,
+        to_dataframe: Callable[[DynamicTable, Scan, str | None], Any],
+        alter: Callable[[Identifier, Sequence[SchemaChange]], TableLocation],
+    ) -> None:
+        self._table, self._to_dataframe, self._alter = table, to_dataframe, alter
 
     @property
     def name(self) -> str:
@@ -101,6 +108,15 @@ class Table:
     def compact(self, full: bool = True) -> Snapshot | None:
         """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""
         return compact_where_needed(self._table, full=full)
+
+    def alter(self, *changes: SchemaChange) -> None:
+        """Gives the table one new schema with all these changes (``lakelog.spec.schema_change``), or none of them.
+
+        This object sees the new schema at once, others (and writers that are open) go on with the one that they have.
+        Raises InvalidSchema, InvalidOption, UnsupportedFeature naming what is refused, CommitConflict, CommitUnknown.
+        """
+        location = self._alter(self._table.location.identifier, changes)
+        self._table = DynamicTable(location, self._table.hints)
 
     def describe(self, extended: bool = False) -> list[tuple[str, str, str]]:
         """(column, type, comment) rows as DESCRIBE shows them."""

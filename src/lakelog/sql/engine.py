@@ -47,7 +47,7 @@ class Tables(Protocol):
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops the table. Raises NotFound unless if_exists."""
 
-    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> object:
         """Gives the table one new schema with all changes. Raises NotFound, InvalidRequest for what is refused."""
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:

@@ -1,0 +1,294 @@
+"""Writers, readers and jobs that know a table from before an ALTER: nothing is lost, nothing is mistaken."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelog import Lake, connect
+from lakelog.errors import InvalidOption, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.lake.table import Table
+from lakelog.options.option import Options
+from lakelog.spec.schema_change import (
+    AddColumn,
+    ChangeNullability,
+    ChangePosition,
+    ChangeTableComment,
+    ChangeType,
+    DropColumn,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    after,
+)
+from lakelog.spec.types import BIGINT, INT, STRING, AtomicType, DataField, RowType, parse_type
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.seal import seal_staged
+from lakelog.table.task_writer import TaskWriter
+
+CREATE = "create table db.t (id int, n int, primary key (id)) using lakelog tblproperties ('bucket' = '1'{})"
+WITH_LOG = ", 'log-store.enabled' = 'true'"
+
+
+@pytest.fixture
+def lake(tmp_path) -> Lake:
+    return connect(warehouse=str(tmp_path / "warehouse"))
+
+
+@pytest.fixture(params=["", WITH_LOG], ids=["files only", "with log"])
+def table(request: pytest.FixtureRequest, lake: Lake) -> Table:
+    lake.sql(CREATE.format(request.param))
+    return lake.table("db.t")
+
+
+@pytest.fixture
+def logged(lake: Lake) -> Table:
+    lake.sql(CREATE.format(WITH_LOG))
+    return lake.table("db.t")
+
+
+def write(table: Table, **columns: list) -> None:
+    with table.writer() as writer:
+        writer.write(pa.table(columns))
+
+
+def read(table: Table) -> list[dict]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda r: r["id"])
+
+
+def decide(table: Table, epoch: int, **columns: list) -> None:
+    """Writes an epoch that is decided but in no snapshot."""
+    dynamic = table._table
+    register_writer(dynamic, "w")
+    task = TaskWriter(dynamic, "w", epoch, 0)
+    task.write(pa.RecordBatch.from_pydict(columns))
+    Committer(dynamic, "w").commit(epoch, [task.finish()])
+
+
+def test_a_handle_sees_its_own_change_and_others_keep_what_they_know(lake: Lake, table: Table) -> None:
+    other = lake.table("db.t")
+    write(table, id=[1], n=[10])
+    table.alter(AddColumn(("s",), STRING, "text", after("id")), ChangeTableComment("t"))
+    assert table.schema.names == ["id", "s", "n"]
+    assert other.schema.names == ["id", "n"]
+    write(table, id=[2], n=[20], s=["b"])
+    assert read(table) == [{"id": 1, "s": None, "n": 10}, {"id": 2, "s": "b", "n": 20}]
+    assert read(other) == [{"id": 1, "n": 10}, {"id": 2, "n": 20}]
+    assert ("s", "string", "text") in table.describe()
+    assert "COMMENT 't'" in lake.sql("show create table db.t").to_pylist()[0]["createtab_stmt"]
+
+
+def test_a_snapshot_names_the_newest_schema_whoever_made_it(lake: Lake, table: Table) -> None:
+    old = lake.table("db.t")
+    table.alter(AddColumn(("s",), STRING))
+    table.alter(AddColumn(("t",), STRING))
+    write(old, id=[1], n=[10])
+    assert old.latest_snapshot().schema_id == 2
+    write(old, id=[2], n=[20])
+    assert old.latest_snapshot().schema_id == 2
+
+
+def test_a_writer_from_before_writes_null_into_what_it_does_not_know(lake: Lake, table: Table) -> None:
+    old = lake.table("db.t")
+    write(table, id=[1], n=[10])
+    table.alter(AddColumn(("s",), STRING), DropColumn(("n",)))
+    write(table, id=[2], s=["b"])
+    write(old, id=[1, 3], n=[11, 30])
+    assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}, {"id": 3, "s": None}]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_compaction_from_before_keeps_the_new_columns(lake: Lake, keyed: bool) -> None:
+    lake.sql(CREATE.format("") if keyed else "create table db.t (id int, n int) using lakelog")
+    old, new = lake.table("db.t"), lake.table("db.t")
+    write(new, id=[1], n=[10])
+    new.alter(AddColumn(("s",), STRING))
+    write(new, id=[2], n=[20], s=["b"])
+    assert old.compact() is not None
+    assert read(new) == [{"id": 1, "n": 10, "s": None}, {"id": 2, "n": 20, "s": "b"}]
+    assert new.latest_snapshot().commit_kind == "COMPACT"
+
+
+def test_rows_that_wait_for_the_files_are_read_with_every_schema(table: Table, lake: Lake) -> None:
+    decide(table, 0, id=[1], n=[10])
+    table.alter(AddColumn(("s",), STRING, None, after("id")))
+    decide(table, 1, id=[2], n=[20], s=["b"])
+    old = lake.table("db.t")
+    table.alter(DropColumn(("n",)))
+    assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
+    assert read(old) == [{"id": 1, "s": None, "n": 10}, {"id": 2, "s": "b", "n": 20}]
+    assert seal_staged(table._table) != []
+    assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
+
+
+def test_waiting_rows_follow_a_rename_and_a_new_type(lake: Lake) -> None:
+    lake.sql(CREATE.format(""))
+    table = lake.table("db.t")
+    decide(table, 0, id=[1], n=[10])
+    table.alter(RenameColumn(("n",), "m"), ChangeType(("m",), BIGINT), AddColumn(("n",), STRING))
+    assert read(table) == [{"id": 1, "m": 10, "n": None}]
+    table.seal()
+    assert read(table) == [{"id": 1, "m": 10, "n": None}]
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_seal_from_before_keeps_the_new_columns(
+    lake: Lake, table: Table, inline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not inline:
+        monkeypatch.setattr("lakelog.table.task_writer._INLINE_BYTES", 0)
+    old = lake.table("db.t")
+    table.alter(AddColumn(("s",), STRING))
+    decide(table, 0, id=[1], n=[10], s=["a"])
+    write(lake.table("db.t"), id=[1], n=[11], s=["b"])  # the waiting rows must be numbered anew
+    decide(table, 1, id=[2], n=[20], s=["c"])
+    assert [s.schema_id for s in old.seal()] == [1]
+    assert {r["id"]: r["s"] for r in read(table)} == {1: "a", 2: "c"}
+
+
+def test_a_table_that_was_dropped_or_renamed_takes_no_first_snapshot(lake: Lake) -> None:
+    lake.sql(CREATE.format(""))
+    old = lake.table("db.t")
+    lake.sql("alter table db.t rename to u")
+    with pytest.raises(NotFound, match="dropped or renamed; open it again"):
+        write(old, id=[1], n=[10])
+    write(lake.table("db.u"), id=[1], n=[10])
+    assert read(lake.table("db.u")) == [{"id": 1, "n": 10}]
+
+
+def test_a_renamed_table_has_its_log_with_it(lake: Lake, logged: Table) -> None:
+    write(logged, id=[1], n=[10])
+    lake.sql("alter table db.t rename to u")
+    renamed = lake.table("db.u")
+    write(renamed, id=[2], n=[20])
+    assert [r["id"] for b in renamed.tail("earliest", stop="latest") for r in b.to_pylist()] == [1, 2]
+    assert len(read(renamed)) == 2
+
+
+def test_older_messages_have_null_in_new_columns_and_leave_dropped_ones_out(lake: Lake, logged: Table) -> None:
+    point = RowType((DataField(-1, "x", INT),))
+    old = lake.table("db.t")
+    write(logged, id=[1], n=[10])
+    logged.alter(
+        AddColumn(("s",), STRING), AddColumn(("m",), parse_type({"type": "MAP", "key": "STRING", "value": "INT"}))
+    )
+    logged.alter(DropColumn(("n",)), AddColumn(("p",), point))
+    write(logged, id=[2], s=["b"], p=[{"x": 1}])
+    rows = [r for b in logged.tail("earliest", stop="latest") for r in b.to_pylist()]
+    assert rows == [
+        {"id": 1, "s": None, "m": None, "p": None, "_row_kind": "+I"},
+        {"id": 2, "s": "b", "m": None, "p": {"x": 1}, "_row_kind": "+I"},
+    ]
+    assert [r for b in old.tail("earliest", stop="latest") for r in b.to_pylist()] == [
+        {"id": 1, "n": 10, "_row_kind": "+I"},
+        {"id": 2, "n": None, "_row_kind": "+I"},
+    ]
+
+
+def test_a_reader_from_before_is_told_that_a_not_null_column_is_gone(lake: Lake) -> None:
+    lake.sql("create table db.t (id int, n int not null, primary key (id)) using lakelog "
+             "tblproperties ('log-store.enabled' = 'true')")  # fmt: skip
+    old, table = lake.table("db.t"), lake.table("db.t")
+    write(table, id=[1], n=[10])
+    table.alter(DropColumn(("n",)))
+    write(table, id=[2])
+    with pytest.raises(InvalidSchema, match="'n' of table db.t is NOT NULL.*dropped meanwhile; open the table again"):
+        list(old.tail("earliest", stop="latest"))
+
+
+def test_healing_by_a_writer_from_before_restores_the_whole_row(lake: Lake, logged: Table) -> None:
+    old = lake.table("db.t")
+    logged.alter(AddColumn(("s",), STRING))
+    write(logged, id=[1], n=[10], s=["a"])
+    with pytest.raises(KeyError), old.writer() as writer:
+        writer.write(pa.table({"id": [1], "n": [99]}))
+        writer.flush()
+        raise KeyError("the writer fails")
+    rows = [r for b in logged.tail("earliest", stop="latest") for r in b.to_pylist()]
+    assert {k: rows[-1][k] for k in ("id", "n", "s")} == {"id": 1, "n": 10, "s": "a"}
+
+
+REFUSED_WITH_LOG: list[tuple[SchemaChange, str]] = [
+    (RenameColumn(("n",), "m"), "'n' cannot be renamed to 'm' in a table with a log"),
+    (ChangeType(("n",), BIGINT), "'n' cannot be given another type in a table with a log"),
+    (RenameColumn(("p", "x"), "y"), r"'p\.x' cannot be renamed to 'p\.y' in a table with a log"),
+    (ChangeType(("p", "x"), BIGINT), r"'p\.x' cannot be given another type in a table with a log"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_WITH_LOG, ids=[m for _, m in REFUSED_WITH_LOG])
+def test_what_readers_of_the_log_could_not_follow_is_refused(logged: Table, change: SchemaChange, message: str) -> None:
+    logged.alter(AddColumn(("p",), RowType((DataField(-1, "x", INT),))))
+    with pytest.raises(InvalidSchema, match=message):
+        logged.alter(change)
+    assert logged.schema.names == ["id", "n", "p"]
+
+
+def test_a_name_of_a_former_column_is_refused_with_a_log_only(lake: Lake, table: Table) -> None:
+    write(table, id=[1], n=[10])
+    table.alter(DropColumn(("n",)))
+    table.alter(AddColumn(("x",), INT))
+    if table.options.get("log-store.enabled") == "true":
+        with pytest.raises(InvalidSchema, match="'n' cannot be added again in a table with a log"):
+            table.alter(AddColumn(("n",), INT))
+        return
+    table.alter(AddColumn(("n",), INT))
+    assert read(table) == [{"id": 1, "x": None, "n": None}]
+
+
+def test_not_null_is_refused_with_a_log(logged: Table) -> None:
+    with pytest.raises(InvalidSchema, match="'n' cannot be made NOT NULL in a table with a log"):
+        logged.alter(SetOption("alter-column-null-to-not-null.disabled", "false"), ChangeNullability(("n",), False))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (SetOption("bucket", "3"), "'bucket' cannot be set to '3'.*one partition for each bucket"),
+        (SetOption("log-store.topic", "x"), "'log-store.topic' cannot be set to 'x'.*made with its table"),
+        (SetOption("log-store.address", "x"), "'log-store.address' cannot be set to 'x'.*made with its table"),
+        (RemoveOption("log-store.enabled"), "'log-store.enabled' cannot be reset.*made with its table"),
+        (RemoveOption("lakelog.log-id"), "'lakelog.log-id' cannot be reset.*keeps it for itself"),
+    ],
+)
+def test_where_the_log_is_never_changes(logged: Table, change: SchemaChange, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        logged.alter(change)
+
+
+def test_a_log_is_not_added_later(lake: Lake) -> None:
+    lake.sql(CREATE.format(""))
+    with pytest.raises(InvalidOption, match="'log-store.enabled' cannot be set to 'true'.*made with its table"):
+        lake.table("db.t").alter(SetOption("log-store.enable", "true"))
+
+
+def test_options_are_checked_and_have_their_canonical_names(table: Table) -> None:
+    table.alter(SetOption("mixed-format.emit.mode", "file"), SetOption("snapshot.num-retained.min", "3"))
+    assert Options(table.options)["emit.mode"] == "file"
+    table.alter(RemoveOption("arctic.emit.mode"))
+    assert "emit.mode" not in table.options
+    with pytest.raises(InvalidOption, match="unknown option 'snapshot.num-retained.mni'.*did you mean"):
+        table.alter(SetOption("snapshot.num-retained.mni", "3"))
+    with pytest.raises(InvalidOption, match="not a valid int"):
+        table.alter(SetOption("snapshot.num-retained.min", "three"))
+
+
+def test_a_table_that_lakelog_would_not_write_is_not_made(table: Table) -> None:
+    with pytest.raises(UnsupportedFeature, match=r"'row-tracking\.enabled'|'file\.format' = 'orc'"):
+        table.alter(SetOption("file.format", "orc"))
+    assert "file.format" not in table.options
+
+
+def test_a_type_that_files_of_any_former_schema_could_not_be_read_as_is_refused(lake: Lake) -> None:
+    lake.sql("create table db.t (id int, d timestamp_ntz(3)) using lakelog")
+    table = lake.table("db.t")
+    with pytest.raises(UnsupportedFeature, match=r"'d' was TIMESTAMP\(3\) in schema 0.*as BIGINT: add a new column"):
+        table.alter(ChangeType(("d",), AtomicType("BIGINT")))
+
+
+def test_a_position_changes_nothing_in_the_rows(table: Table) -> None:
+    write(table, id=[1], n=[10])
+    table.alter(ChangePosition(("id",), after("n")))
+    write(table, id=[2], n=[20])
+    assert [list(r.items()) for r in read(table)] == [[("n", 10), ("id", 1)], [("n", 20), ("id", 2)]]
