@@ -134,3 +134,27 @@ alter table spark_t add partition (day = 1)
 
 --# if exists
 alter table if exists db.nothing add column x int
+
+--# what was altered is shown
+create table db.a (id int default 5 comment 'key', name string default 'it''s', primary key (id)) using lakelog;
+alter table db.a alter column name set default 'none';
+alter table db.a add columns (day date comment 'of birth' after id);
+alter table db.a alter column day set default date'2024-01-31';
+show create table db.a
+--> create table db.a
+-->   id int not null -- key
+-->   name string
+-->   primary key id
+--> alter table db.a
+-->   ChangeDefault path=name value=none
+--> alter table db.a
+-->   AddColumn path=day type=date comment=of birth position=AFTER id
+--> alter table db.a
+-->   ChangeDefault path=day value=2024-01-31
+--> answer createtab_stmt:
+-->   CREATE TABLE db.a (
+-->     id int DEFAULT '5' COMMENT 'key',
+-->     day date DEFAULT '2024-01-31' COMMENT 'of birth',
+-->     name string DEFAULT 'none',
+-->     PRIMARY KEY (id))
+-->   USING lakelog

@@ -163,11 +163,16 @@ create table db.a (id int, twice as id * 2) with ()
 -->   create table db.a (id int, twice as id * 2) with ()
 -->                                    ^
 
---# a default
-create table db.a (id int default 7) using lakelog
+--# a default that is no value of the column
+create table db.a (id int default 'seven') using lakelog
+--> InvalidSchema:
+-->   'seven' cannot be the default of column 'id' of type INT: write a value of this type as text, such as '0', '2024-01-31' or 'none'
+
+--# a generated column
+create table db.a (id int generated always as identity) using lakelog
 --> UnsupportedStatement:
--->   line 1, column 27: DEFAULT on column 'id' is not supported; remove it
--->   create table db.a (id int default 7) using lakelog
+-->   line 1, column 27: GENERATED on column 'id' is not supported; remove it
+-->   create table db.a (id int generated always as identity) using lakelog
 -->                             ^
 
 --# a partition transform

@@ -17,6 +17,7 @@ from lakelog.options.table import (
     FILE_FORMAT,
     NULL_TO_NOT_NULL_DISABLED,
 )
+from lakelog.spec.default_value import default_scalar
 from lakelog.spec.field_path import PART_ID, Fields, Path, edit_field, edit_siblings, has_path, index_of, path_text
 from lakelog.spec.option_change import check_option_change, is_same_key_option, options_naming, renamed_in_options
 from lakelog.spec.schema import SCHEMA_VERSION, TableSchema, check_schema, renumbered
@@ -196,7 +197,8 @@ class ChangeType(SchemaChange):
             if not can_change_type(field.type, self.type, explicit):
                 raise InvalidSchema(self._refused(field.type, explicit))
             kind = self.type if field.type.with_nullable(True) != self.type.with_nullable(True) else field.type
-            return replace(field, type=kind.with_nullable((field if self.keep_nullable else self).type.nullable))
+            nullable = (field if self.keep_nullable else self).type.nullable
+            return _with_checked_default(replace(field, type=kind.with_nullable(nullable)))
 
         return replace(schema, fields=edit_field(schema.fields, self.path, change))
 
@@ -270,8 +272,10 @@ class ChangeDefault(SchemaChange):
     value: str | None
 
     def apply(self, schema: TableSchema, has_snapshots: bool) -> TableSchema:
-        changed = edit_field(schema.fields, self.path, lambda f: replace(f, default_value=self.value))
-        return replace(schema, fields=changed)
+        def change(field: DataField) -> DataField:
+            return _with_checked_default(replace(field, default_value=self.value))
+
+        return replace(schema, fields=edit_field(schema.fields, self.path, change))
 
 
 @dataclass(frozen=True)
@@ -343,6 +347,12 @@ def _word(kind: DataType) -> str:
     """The type for messages; of a nested one just the word."""
     text = kind.to_json()
     return text if isinstance(text, str) else str(text["type"])
+
+
+def _with_checked_default(field: DataField) -> DataField:
+    """The field, if its default is a value of its type."""
+    default_scalar(field)
+    return field
 
 
 def _check_new_name(siblings: Fields, path: Path) -> None:

@@ -27,7 +27,7 @@ from lakelog.spec.schema_change import (
 )
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.tokens import Token
-from lakelog.sql.types import Dialect, parse_type
+from lakelog.sql.types import Dialect, parse_default, parse_type
 
 _MOST_PARTS = 9
 _COMMENT = "comment"
@@ -124,7 +124,7 @@ def _read_add(cursor: Cursor, dialect: Dialect) -> Iterator[Alteration]:
     kind = parse_type(cursor, dialect)
     comment, position = _comment_and_position(cursor)
     if cursor.at_words("DEFAULT"):
-        cursor.fail(f"DEFAULT on new column '{path[-1]}' is not supported; add it, then ALTER COLUMN … SET DEFAULT")
+        cursor.fail("in Spark a new column's default fills old rows, too; here it does not: add it, then SET DEFAULT")
     yield Alteration(AddColumn(path, kind, comment, position), place)
 
 
@@ -209,7 +209,7 @@ def _actions(cursor: Cursor, path: tuple[str, ...], place: Token) -> Iterator[Al
         elif cursor.accept_words("DROP", "NOT", "NULL"):
             change = ChangeNullability(path, nullable=True)
         elif cursor.accept_words("SET", "DEFAULT"):
-            change = ChangeDefault(path, _default(cursor))
+            change = ChangeDefault(path, parse_default(cursor))
         elif cursor.accept_words("DROP", "DEFAULT"):
             change = ChangeDefault(path, None)
         elif (position := _position(cursor)) is not None:
@@ -221,19 +221,6 @@ def _actions(cursor: Cursor, path: tuple[str, ...], place: Token) -> Iterator[Al
         else:
             return
         yield Alteration(change, place)
-
-
-def _default(cursor: Cursor) -> str:
-    """A literal: its text is what the table keeps."""
-    place = cursor.peek()
-    if cursor.at_words("CURRENT_TIMESTAMP") or cursor.at_words("CURRENT_DATE"):
-        cursor.fail("a default is one value for all rows; write a literal such as 0, 'none' or date'2024-01-31'", place)
-    for word in ("DATE", "TIMESTAMP"):
-        cursor.accept_words(word)
-    if cursor.at_text():
-        return cursor.text_literal("the default")
-    sign = "-" if cursor.accept_symbol("-") else ""
-    return sign + cursor.take().text
 
 
 def _read_rename(cursor: Cursor) -> Iterator[Alteration]:

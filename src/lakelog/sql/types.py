@@ -177,6 +177,19 @@ def _row_fields(cursor: Cursor, word: str, dialect: Dialect) -> tuple[DataField,
     return tuple(fields)
 
 
+def parse_default(cursor: Cursor) -> str:
+    """Moves over a literal behind DEFAULT; its text is what the schema keeps. Raises UnsupportedStatement."""
+    for word in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "NOW"):
+        if cursor.at_words(word):
+            cursor.fail("a default is one value for all rows; write a literal such as 0, 'none' or date'2024-01-31'")
+    for word in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        cursor.accept_words(word)
+    if cursor.at_text():
+        return cursor.text_literal("the default")
+    sign = "-" if cursor.accept_symbol("-") else ""
+    return sign + cursor.take().text
+
+
 def parse_type_text(text: str, dialect: Dialect = Dialect.SPARK) -> DataType:
     """Reads a whole text as one type, e.g. ``decimal(10, 2) not null``."""
     cursor = Cursor(StatementText(text, 0, len(text)), tuple(tokenize(text)))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
 from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.default_value import default_scalar
 from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
 from lakelog.spec.schema import TableSchema
 
@@ -38,14 +39,15 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
                 f"column '{name}' of table {table} is {want}, but the rows have {have}: cast it before writing"
             )
     for field in target:
-        if field.name not in names and not field.nullable:
+        has_default = schema.field(field.name).default_value is not None
+        if field.name not in names and not field.nullable and not has_default:
             raise InvalidSchema(f"column '{field.name}' of table {table} is NOT NULL, but the rows do not have it")
     if ROW_KIND_COLUMN in given.names and not _is_text(given.field(ROW_KIND_COLUMN).type):
         raise InvalidSchema(f"column '{ROW_KIND_COLUMN}' must be text ({', '.join(NAMES)})")
 
 
 def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The batch with exactly the table's columns and types, and the row kinds (int8).
+    """The batch with exactly the table's columns and types, and the row kinds (int8); defaults stand where NULL was.
 
     Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is
     NOT NULL, an unknown row kind, a retraction for a table without a primary key.
@@ -55,10 +57,11 @@ def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.
     columns = []
     for field in target:
         index = batch.schema.get_field_index(field.name)
-        if index < 0:
-            columns.append(pa.nulls(batch.num_rows, field.type))
-            continue
-        column = _cast(batch.column(index), field, table)
+        missing = index < 0
+        column = pa.nulls(batch.num_rows, field.type) if missing else _cast(batch.column(index), field, table)
+        default = default_scalar(schema.field(field.name))
+        if default is not None and column.null_count:
+            column = pc.fill_null(column, default)
         if not field.nullable and column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()
             what = "primary key" if field.name in schema.primary_keys else "NOT NULL"

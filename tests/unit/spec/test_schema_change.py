@@ -177,6 +177,13 @@ def test_comment_and_default_change() -> None:
     assert changed(ChangeDefault(("a",), None), schema=made).field("a").default_value is None
 
 
+def test_a_default_stays_a_value_of_the_new_type() -> None:
+    schema = changed(ChangeDefault(("b",), "five"))
+    assert changed(ChangeType(("b",), parse_type("VARCHAR(9)")), schema=schema).field("b").default_value == "five"
+    with pytest.raises(InvalidSchema, match="'five' cannot be the default of column 'b' of type INT"):
+        changed(ChangeType(("b",), INT), schema=schema)
+
+
 def test_a_drop_of_nothing_is_fine_if_it_was_said_so() -> None:
     assert changed(DropColumn(("nothing",), if_exists=True), DropColumn(("p", "q"), if_exists=True)) is TABLE
     assert names(changed(DropColumn(("a",), if_exists=True))) == "id day b p points by_name"
@@ -209,6 +216,7 @@ REFUSED: list[tuple[SchemaChange, str]] = [
     (ChangeType(("a",), parse_type("BIGINT NOT NULL")), "'a' cannot become NOT NULL.*'false' first"),
     (ChangeNullability(("a",), nullable=False), "'a' cannot become NOT NULL.*'false' first"),
     (ChangeNullability(("id",), nullable=True), "'id' cannot be made nullable: it is a primary key column"),
+    (ChangeDefault(("a",), "five"), "'five' cannot be the default of column 'a' of type INT"),
     (ChangePosition(("a",), after("a")), "'a' cannot stand before or after itself"),
     (ChangePosition(("a",), before("nothing")), "there is no column 'nothing'"),
     (ChangeComment(("aa",), "x"), "there is no column 'aa', did you mean 'a'"),

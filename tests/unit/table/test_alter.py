@@ -292,3 +292,15 @@ def test_a_position_changes_nothing_in_the_rows(table: Table) -> None:
     table.alter(ChangePosition(("id",), after("n")))
     write(table, id=[2], n=[20])
     assert [list(r.items()) for r in read(table)] == [[("n", 10), ("id", 1)], [("n", 20), ("id", 2)]]
+
+
+def test_a_default_stands_where_a_written_row_has_null_and_old_rows_keep_theirs(lake: Lake, table: Table) -> None:
+    write(table, id=[1], n=[None])
+    lake.sql("alter table db.t alter column n set default 7")
+    new = lake.table("db.t")
+    write(new, id=[2])
+    write(new, id=[3, 4], n=[None, 5])
+    assert [r["n"] for r in read(new)] == [None, 7, 7, 5]
+    lake.sql("alter table db.t alter column n drop default")
+    write(lake.table("db.t"), id=[5])
+    assert [r["n"] for r in read(new)] == [None, 7, 7, 5, None]

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 from lakelog.io.clock import now_ms
 from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.spec.schema_change import ChangeDefault
 from lakelog.spec.types import DataType
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import done
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind, Token
-from lakelog.sql.types import Dialect, parse_type
+from lakelog.sql.types import Dialect, parse_default, parse_type
 
 # What stands after USING (or in Flink's option `connector`) when the table is lakelog's.
 PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
@@ -34,6 +35,7 @@ class Column:
     name: str
     type: DataType
     comment: str | None
+    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class CreateTable(ParsedStatement):
 
     def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
         """The schema of the new table. Raises InvalidSchema, UnsupportedFeature."""
-        return new_schema(
+        schema = new_schema(
             fields=[(c.name, c.type, c.comment) for c in self.columns],
             primary_keys=list(self.primary_key),
             partition_keys=list(self.partition_keys),
@@ -102,6 +104,10 @@ class CreateTable(ParsedStatement):
             comment=self.comment,
             time_millis=time_millis,
         )
+        for column in self.columns:
+            if column.default is not None:
+                schema = ChangeDefault((column.name,), column.default).apply(schema, has_snapshots=False)
+        return schema
 
     def run(self, session: Context) -> object:
         """Creates the table, and its database if that is missing: statements from manuals run as they stand."""
@@ -207,7 +213,9 @@ def _read_column(cursor: Cursor, found: _Definition, dialect: Dialect) -> _Defin
     name = cursor.name_part("a column name")
     if cursor.at_words("AS"):
         cursor.fail(f"column '{name}' is computed, which is not supported; compute it in the query or in a view")
-    kind, comment = parse_type(cursor, dialect), None
+    kind = parse_type(cursor, dialect)
+    comment: str | None = None
+    default: str | None = None
     while True:
         if cursor.accept_words("NOT", "NULL"):
             kind = kind.with_nullable(False)
@@ -216,12 +224,14 @@ def _read_column(cursor: Cursor, found: _Definition, dialect: Dialect) -> _Defin
         elif cursor.accept_words("PRIMARY", "KEY"):
             _skip_enforced(cursor)
             found = _with_key(cursor, found, (name,), place)
-        elif cursor.at_words("METADATA") or cursor.at_words("GENERATED") or cursor.at_words("DEFAULT"):
+        elif cursor.accept_words("DEFAULT"):
+            default = parse_default(cursor)
+        elif cursor.at_words("METADATA") or cursor.at_words("GENERATED"):
             word = cursor.take()
             cursor.fail(f"{word.text.upper()} on column '{name}' is not supported; remove it", word)
         else:
             break
-    return replace(found, columns=(*found.columns, Column(name, kind, comment)))
+    return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
 
 
 def _read_clauses(cursor: Cursor, found: _Definition) -> _Definition:

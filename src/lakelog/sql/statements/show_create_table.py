@@ -41,6 +41,8 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
         line = f"{quoted_name(field.name)} {type_text(field.type)}"
         if not field.type.nullable and field.name not in schema.primary_keys:
             line += " NOT NULL"
+        if field.default_value is not None:
+            line += f" DEFAULT {quoted_text(field.default_value)}"
         if field.description:
             line += f" COMMENT {quoted_text(field.description)}"
         yield line

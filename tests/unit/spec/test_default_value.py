@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakelog.errors import InvalidSchema
+from lakelog.spec.default_value import default_scalar
+from lakelog.spec.types import INT, ArrayType, DataField, parse_type
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("INT", "5", 5), ("BIGINT", "-7", -7), ("STRING", "none", "none"), ("STRING", "'it's'", "it's"),
+        ("DOUBLE", "1.5", 1.5), ("DECIMAL(10, 2)", "1.50", Decimal("1.50")), ("BOOLEAN", "true", True),
+        ("DATE", "2024-01-31", date(2024, 1, 31)),
+        ("TIMESTAMP(3)", "2024-01-31 12:30:00", datetime(2024, 1, 31, 12, 30)),
+        ("BYTES", "ab", b"ab"),
+    ],
+)  # fmt: skip
+def test_a_default_is_a_value_of_its_column(kind: str, text: str, value: Any) -> None:
+    found = default_scalar(DataField(0, "a", parse_type(kind), default_value=text))
+    assert found is not None
+    assert found.as_py() == value
+
+
+def test_a_column_without_a_default_has_none() -> None:
+    assert default_scalar(DataField(0, "a", INT)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("INT", "five"), ("DATE", "31.1.2024"), ("TIMESTAMP_LTZ(3)", "2024-01-31 12:30:00")]
+)
+def test_what_is_no_value_of_the_type_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(InvalidSchema, match=f"'{text}' cannot be the default of column 'a' of type"):
+        default_scalar(DataField(0, "a", parse_type(kind), default_value=text))
+
+
+def test_a_nested_type_has_no_default() -> None:
+    with pytest.raises(InvalidSchema, match="cannot be the default of column 'a'"):
+        default_scalar(DataField(0, "a", ArrayType(INT), default_value="[]"))
