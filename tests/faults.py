@@ -33,7 +33,9 @@ LATE: Final = "late"
 KINDS: Final = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUEST, LATE)
 DEATHS: Final = (DIE_BEFORE, DIE_AFTER)
 
-CHANGES: Final = frozenset({"write", "create", "open_output", "close_output", "delete", "delete_dir", "makedirs"})
+CHANGES: Final = frozenset(
+    {"write", "create", "open_output", "close_output", "delete", "delete_dir", "makedirs", "rename_dir"}
+)
 READS: Final = frozenset({"read", "open_input", "exists", "size", "list"})
 
 _LATE_BY: Final = 3
@@ -175,6 +177,9 @@ class FaultyFileIO(FileIO):
 
     def makedirs(self, path: str) -> None:
         self.plan.around("makedirs", path, lambda: self.inner.makedirs(path))
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        self.plan.around("rename_dir", path, lambda: self.inner.rename_dir(path, new_path))
 
     def _made(self, path: str, work: Callable[[], T]) -> T:
         new = bool(self.plan.stale) and not self.inner.exists(path)

@@ -145,6 +145,15 @@ def test_what_is_not_possible_any_more_is_refused_after_a_lost_race(
     assert columns(catalog) == ("id", "m")
 
 
+def test_a_listing_that_lags_behind_delays_no_change(
+    catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.alter_table(ORDERS, [AddColumn(("x",), INT)])
+    listed = io.list
+    monkeypatch.setattr(io, "list", lambda path: [s for s in listed(path) if s.name != "schema-1"])
+    assert catalog.alter_table(ORDERS, [AddColumn(("y",), INT)]).schema.field_names == ("id", "n", "x", "y")
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_lost_answer_is_resolved_by_looking(
     catalog: Catalog, io: FileIO, monkeypatch: pytest.MonkeyPatch, arrives: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, InvalidRequest, NotFound
@@ -102,8 +103,12 @@ class FilesystemCatalog(Catalog):
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
     ) -> TableLocation:
         path = self.table_path(identifier)
+        taken = 0
         for _ in range(_ALTER_TRIES):
             before = self.load_table(identifier)
+            if before.schema.id < taken:  # the listing lags behind what a create was told
+                schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{taken}"))
+                before = replace(before, schema=schema)
             schema = apply_changes(before.schema, changes, self._has_snapshots(path), now_ms())
             if schema is before.schema:
                 return before
@@ -111,6 +116,7 @@ class FilesystemCatalog(Catalog):
                 check(before.schema, schema)
             if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
                 return TableLocation(identifier, path, schema, self._io)
+            taken = schema.id
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
