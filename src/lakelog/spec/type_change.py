@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.spec.types import ArrayType, AtomicType, DataType, MapType, RowType
+from lakelog.spec.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
 
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _NUMBERS: Final = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 _TEXTS: Final = ("CHAR", "VARCHAR")
 _BYTES: Final = ("BINARY", "VARBINARY")
 _TIMESTAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
-_TO_TEXT: Final = (*_NUMBERS, *_BYTES, *_TIMESTAMPS, "BOOLEAN", "DATE", "TIME", "ARRAY", "MAP", "ROW")
+_TIMES: Final = ("DATE", "TIME", *_TIMESTAMPS)
+_TO_TEXT: Final = (*_NUMBERS, *_BYTES, *_TIMES, "BOOLEAN", "ARRAY", "MAP", "ROW")
 
 _IMPLICIT: Final[dict[str, tuple[str, ...]]] = {
     "CHAR": ("CHAR",),
@@ -34,7 +35,7 @@ _IMPLICIT: Final[dict[str, tuple[str, ...]]] = {
 """New type → the old types that change to it without being asked twice."""
 
 _EXPLICIT: Final[dict[str, tuple[str, ...]]] = {
-    "CHAR": ("VARCHAR", *_TO_TEXT),
+    "CHAR": ("VARCHAR", *(root for root in _TO_TEXT if root not in _TIMES)),
     "VARCHAR": _TO_TEXT,
     "BOOLEAN": (*_WHOLE, *_TEXTS),
     "BINARY": ("VARBINARY", *_TEXTS),
@@ -48,8 +49,8 @@ _EXPLICIT: Final[dict[str, tuple[str, ...]]] = {
     "DOUBLE": ("BOOLEAN", *_TEXTS),
     "DATE": ("TIMESTAMP_LTZ", *_TEXTS),
     "TIME": ("TIMESTAMP_LTZ", *_TEXTS),
-    "TIMESTAMP": (*_NUMBERS, *_TEXTS, "DATE", "TIME"),
-    "TIMESTAMP_LTZ": (*_NUMBERS, *_TEXTS, "DATE", "TIME"),
+    "TIMESTAMP": ("INT", "BIGINT", *_TEXTS, "DATE", "TIME"),
+    "TIMESTAMP_LTZ": ("INT", "BIGINT", *_TEXTS, "DATE", "TIME"),
 }
 """New type → the old types whose values may lose something; refused with ``disable-explicit-type-casting``."""
 
@@ -65,6 +66,8 @@ def can_change_type(old: DataType, new: DataType, explicit: bool) -> bool:
     if not isinstance(new, AtomicType):
         return False
     root = _root(old)
+    if root in _TIMES and new.root == "VARCHAR" and new.length != MAX_LENGTH:
+        return False  # readers write a time as text of any length only
     return root in _IMPLICIT.get(new.root, ()) or (explicit and root in _EXPLICIT.get(new.root, ()))
 
 
