@@ -50,6 +50,7 @@ def seal(committer: Committer) -> Snapshot | None:
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
         table = knowing_all(table, records)
+        records = in_schema(records, table.store)
         files = _level0_files(table, records, latest)
         # 3
         try:
@@ -106,7 +107,6 @@ def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sea
 
 def _level0_files(table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None) -> tuple[BucketFiles, ...]:
     highest = table.store.max_sequence_numbers(latest, places_of(records))
-    records = in_schema(records, table.store)
     out = []
     for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):
         made = _write_place(table, partition, bucket, runs)
