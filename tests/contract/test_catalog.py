@@ -10,6 +10,17 @@ from typing import Any
 
 import pytest
 
+from faults import (
+    DIE_BEFORE,
+    FAIL_BEFORE,
+    KINDS,
+    LATE,
+    LOST,
+    LOST_REQUEST,
+    Died,
+    FaultPlan,
+    FaultyFileIO,
+)
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import (
@@ -19,6 +30,7 @@ from lakelog.errors import (
     InvalidRequest,
     InvalidSchema,
     NotFound,
+    Unavailable,
     UnsupportedFeature,
 )
 from lakelog.io.file_io import FileIO
@@ -231,3 +243,22 @@ def test_a_storage_that_cannot_rename_says_so(catalog: Catalog, io: FileIO, monk
     with pytest.raises(UnsupportedFeature, match="cannot rename a directory in one step"):
         catalog.rename_table(ORDERS, Identifier("shop", "x"))
     assert columns(catalog) == ("id", "n")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_is_made_once_or_not_whatever_the_storage_does(tmp_path: Path, kind: str) -> None:
+    inner = MemoryFileIO(uuid.uuid4().hex)
+    CATALOGS.create("filesystem", str(tmp_path), inner).create_table(Identifier("default", "t"), SCHEMA)
+    plan = FaultPlan({1: kind})
+    told = None
+    try:
+        catalog = CATALOGS.create("filesystem", str(tmp_path), FaultyFileIO(inner, plan))
+        told = catalog.alter_table(Identifier("default", "t"), [AddColumn(("x",), INT)])
+    except (Died, Unavailable):
+        pass
+    plan.arrive()
+    found = CATALOGS.create("filesystem", str(tmp_path), inner).load_table(Identifier("default", "t")).schema
+    assert plan.hit
+    assert (told is not None) == (kind in (LOST, LOST_REQUEST, LATE)), "an unknown outcome is resolved by looking"
+    assert found.field_names == (("id", "n") if kind in (DIE_BEFORE, FAIL_BEFORE) else ("id", "n", "x"))
+    assert found.id == len(found.field_names) - 2

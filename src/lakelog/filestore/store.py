@@ -217,7 +217,9 @@ class FileStore:
             return None
         if any(f.schema_id > self.schema.id for f in task.files):
             # columns that this schema does not have would be lost
-            return self.with_newest_schema().run_compaction(partition, bucket, full)
+            newer = self.with_newest_schema()
+            if newer is not self:
+                return newer.run_compaction(partition, bucket, full)
         changed = Compactor(self._files).run_compaction(task)
         return changed if changed.new_files or changed.deleted_files else None
 
