@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from hdfs_native import Client, WriteOptions
 
-from lakelog.errors import CommitUnknown, InvalidRequest, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NotFound, Unavailable
 from lakelog.io.file_io import FileIO, FileStatus
 from lakelog.io.names import new_attempt
 from lakelog.io.ranged_input import RangedInput
@@ -117,6 +117,18 @@ class HdfsFileIO(FileIO):
         client, name = self._place(path)
         with self._errors(path):
             client.mkdirs(name, create_parent=True)
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        client, name = self._place(path)
+        target = self._place(new_path)[1]
+        with self._errors(path):
+            if not _exists(client, name):
+                raise FileNotFoundError(name)
+            client.mkdirs(target.rpartition("/")[0], create_parent=True)
+            try:
+                client.rename(name, target, overwrite=False)
+            except FileExistsError:
+                raise AlreadyExists(f"'{new_path}' exists: choose another name") from None
 
     def _place(self, path: str) -> tuple[Client, str]:
         root, name = split_hdfs(path)

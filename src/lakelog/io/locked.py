@@ -61,3 +61,6 @@ class LockedFileIO(FileIO):
 
     def makedirs(self, path: str) -> None:
         self.inner.makedirs(path)
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        self.inner.rename_dir(path, new_path)

@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.errors import NotFound, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.data_file_reader import can_read_as, rows_as
+from lakelog.filestore.evolved_rows import can_read_as, rows_as
 from lakelog.filestore.store import FileStore
 from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SchemaChange, apply_changes
 from lakelog.spec.types import BIGINT, STRING, parse_type
