@@ -305,3 +305,25 @@ def test_a_default_stands_where_a_written_row_has_null_and_old_rows_keep_theirs(
     lake.sql("alter table db.t alter column n drop default")
     write(lake.table("db.t"), id=[5])
     assert [r["n"] for r in read(new)] == [None, 7, 7, 5, None]
+
+
+def test_parts_of_rows_are_added_dropped_and_renamed_and_old_files_follow(lake: Lake) -> None:
+    lake.sql(
+        "create table db.t (id int, p struct<x:int,y:int>, l array<struct<x:int>>, primary key (id)) using lakelog"
+    )
+    table = lake.table("db.t")
+    write(table, id=[1], p=[{"x": 1, "y": 2}], l=[[{"x": 3}]])
+    decide(table, 0, id=[2], p=[{"x": 4, "y": 5}], l=[[]])
+    lake.sql("alter table db.t add column p.z string first; alter table db.t rename column p.x to w")
+    lake.sql("alter table db.t drop column p.y; alter table db.t alter column l.element.x type bigint")
+    table = lake.table("db.t")
+    write(table, id=[3], p=[{"z": "c", "w": 6}], l=[[{"x": 2**40}]])
+    wanted = [
+        {"id": 1, "p": {"z": None, "w": 1}, "l": [{"x": 3}]},
+        {"id": 2, "p": {"z": None, "w": 4}, "l": []},
+        {"id": 3, "p": {"z": "c", "w": 6}, "l": [{"x": 2**40}]},
+    ]
+    assert read(table) == wanted
+    table.seal()
+    table.compact()
+    assert read(table) == wanted
