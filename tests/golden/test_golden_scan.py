@@ -17,6 +17,7 @@ from printed import canonical, printed_rows
 DATA = Path(__file__).parent / "data"
 
 TABLES = [
+    "aggregation",
     "append_bucketed",
     "append_unaware",
     "branch_tag",
@@ -27,11 +28,14 @@ TABLES = [
     "dynamic_bucket",
     "evolution_append",
     "evolution_pk",
+    "first_row",
     "manifest_merge",
     "overwrite_expire",
+    "partial_update",
     "pk_dedup",
     "pk_dedup_compacted",
     "pk_partitioned",
+    "sequence_field",
     "sp_append_dv",
     "sp_evolve",
     "sp_pk",

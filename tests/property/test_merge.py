@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from lakelog.merge import merge_engine
 from lakelog.merge.runs import merge_runs
+from lakelog.spec.schema import new_schema
+from lakelog.spec.types import parse_type
 
 Row = tuple[tuple[int, str], int, int]
 
@@ -38,10 +40,13 @@ def test_a_merge_is_a_dict_that_is_updated_in_sequence_order(runs, batch_rows, o
         if not (ignore and kind in (1, 3)):
             expected[key] = (sequence, kind)
 
+    columns = [("a", parse_type("BIGINT"), None), ("b", parse_type("STRING"), None)]
+    schema = new_schema(columns, ["a", "b"], options={"ignore-delete": str(ignore).lower()})
+    engine = merge_engine("deduplicate", schema)
     streams = [run_batches(run, batch_rows) for run in sequenced]
     got = [
         ((row["a"], row["b"]), (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]))
-        for batch in merge_runs(streams, ["a", "b"], merge_engine("deduplicate", ignore_delete=ignore))
+        for batch in merge_runs(streams, ["a", "b"], engine)
         for row in batch.to_pylist()
     ]
     assert got == sorted(expected.items(), key=lambda item: (item[0][0], item[0][1].encode()))

@@ -17,9 +17,9 @@ from lakelog.filestore.reader import engine_of
 from lakelog.io.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.options.option import Options
-from lakelog.options.table import IGNORE_DELETE, WRITE_BUFFER_SIZE
+from lakelog.options.table import IGNORE_DELETE, ROWKIND_FIELD, WRITE_BUFFER_SIZE
 from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
+from lakelog.spec.row_kind import INSERT, UPDATE_AFTER, kinds_from_text
 
 
 class BucketWriter:
@@ -36,6 +36,7 @@ class BucketWriter:
         self._target = row_schema(self._schema, self._schema.field_names, True)
         options = Options(self._schema.options)
         self._ignore_delete = options.need(IGNORE_DELETE)
+        self._kind_field = options.get_typed(ROWKIND_FIELD)
         limit = int(options.need(WRITE_BUFFER_SIZE))
         # an append table has no key to sort by: its rows go on in order, file by file
         self._memtable = Memtable(self._schema.trimmed_primary_keys, engine_of(self._schema), limit)
@@ -52,17 +53,22 @@ class BucketWriter:
     ) -> None:
         """Takes rows with all table columns by name.
 
-        ``kinds`` are row kinds as numbers (int8; None: all +I), ``sequences`` their sequence numbers (int64; None: the
-        next ones). Raises InvalidSchema for a missing column, a wrong type, or a delete in an append table.
+        ``kinds`` are row kinds as numbers (int8; None: all +I; a column ``rowkind.field`` wins over them),
+        ``sequences`` their sequence numbers (int64; None: the next ones). Raises InvalidSchema for a missing column, a
+        wrong type, an unknown row kind, or a delete in an append table.
         """
         if rows.num_rows == 0:
             return
+        if self._kind_field is not None:
+            kinds = kinds_from_text(rows.column(self._kind_field), self._kind_field)
         if kinds is None:
             kinds = pa.array(np.full(rows.num_rows, INSERT, dtype=np.int8))
         if sequences is None:
             sequences = pa.array(np.arange(self._next, self._next + rows.num_rows, dtype=np.int64))
         self._next = max(self._next, pc.max(sequences).as_py() + 1)
         table = self._with_system_columns(rows, kinds, sequences)
+        if self._ignore_delete:
+            table = table.filter(_is_row(kinds))
         if self._schema.is_keyed:
             self._memtable.add(table)
         else:
@@ -88,15 +94,11 @@ class BucketWriter:
             yield from table.to_batches()
 
     def _append(self, rows: pa.Table) -> None:
-        kinds = rows.column(KIND_COLUMN)
-        is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
-        if not pc.all(is_row).as_py():
-            if not self._ignore_delete:
-                raise InvalidSchema(
-                    "a table without a primary key takes no rows of kind -U or -D: give it a primary key, or set "
-                    "'ignore-delete' = 'true'"
-                )
-            rows = rows.filter(is_row)
+        if not pc.all(_is_row(rows.column(KIND_COLUMN))).as_py():
+            raise InvalidSchema(
+                "a table without a primary key takes no rows of kind -U or -D: give it a primary key, or set "
+                "'ignore-delete' = 'true'"
+            )
         self._appended.append(rows)
         self._appended_bytes += rows.nbytes
         if self._appended_bytes > self._limit:
@@ -122,3 +124,7 @@ class BucketWriter:
             return pa.Table.from_arrays(arrays, schema=self._target)
         except pa.ArrowInvalid as why:
             raise InvalidSchema(f"rows do not fit the columns of the table: {why}") from None
+
+
+def _is_row(kinds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))

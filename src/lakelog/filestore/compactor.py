@@ -13,6 +13,7 @@ from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections, sorted_runs
 from lakelog.filestore.reader import engine_of
+from lakelog.filestore.scan import skips_level_zero
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
@@ -35,7 +36,9 @@ def pick_compaction(entries: Sequence[ManifestEntry], schema: TableSchema, full:
         small = pick_small_files(ordered, target_file_size(schema), options.need(COMPACTION_TRIGGER), full)
         return CompactionTask(*place, small, 0, False) if small else None
     runs = sorted_runs(files, KeyRange.of(schema))
-    picked = pick_runs(runs, options, full)
+    # new files that nobody sees yet cannot wait, and no key may be in two levels that are read without a merge
+    urgent = skips_level_zero(schema) and any(f.level == 0 for f in files)
+    picked = pick_runs(runs, options, full or urgent)
     if picked is None:
         return None
     count, level = picked

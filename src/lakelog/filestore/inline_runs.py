@@ -14,7 +14,7 @@ from lakelog.filestore.data_file_reader import row_schema
 from lakelog.filestore.levels import Key, KeyRange
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.reader import engine_of, inline_rows
-from lakelog.filestore.scan import Place, Split
+from lakelog.filestore.scan import Place, Split, skips_level_zero
 from lakelog.merge.runs import fold_rows
 from lakelog.spec.schema import TableSchema
 
@@ -29,8 +29,11 @@ def attach_runs(
     """Adds runs (Arrow IPC streams, see ``Split.inline_runs``) to the splits of their bucket, in place.
 
     Rows of keyed tables are sorted and folded here, then cut at the key ranges of the splits, so that parts of a bucket
-    without new rows stay free of a merge. A bucket without files gets a split of its own.
+    without new rows stay free of a merge. A bucket without files gets a split of its own. Tables whose new files are
+    not visible yet (``skips_level_zero``) do not show these rows either.
     """
+    if skips_level_zero(schema):
+        return
     for (partition, bucket), runs in extra_runs.items():
         if not pruning.wants_place(partition, bucket, schema.num_buckets):
             continue

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.io.local import LocalFileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import MergeEngine
-from lakelog.merge.runs import fold_rows, merge_runs
+from lakelog.merge.runs import fold_rows, merge_runs, sort_run
 
 _SPILL_ROWS = 65536
 
@@ -20,8 +20,9 @@ _SPILL_ROWS = 65536
 class Memtable:
     """Rows with sequence numbers, sorted when read.
 
-    Above ``limit`` bytes the rows at hand are sorted, folded and spilled to a file of this machine; reading merges the
-    spilled runs with the rest, so memory stays bounded. Call ``close`` at the end, it deletes the spilled files.
+    Above ``limit`` bytes the rows at hand are sorted (and folded where that changes nothing) and spilled to a file of
+    this machine; reading merges the spilled runs with the rest, so memory stays bounded. Call ``close`` at the end, it
+    deletes the spilled files.
     """
 
     keys: tuple[str, ...]
@@ -43,10 +44,12 @@ class Memtable:
 
     def sorted_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows: sorted by key, one row per key."""
-        rest = self._folded()
         if not self._spilled:
-            yield from rest.to_batches() if rest is not None else ()
+            yield from (
+                fold_rows(pa.concat_tables(self._rows), self.keys, self.engine).to_batches() if self._rows else ()
+            )
             return
+        rest = self._sorted()
         runs = [self._read(path) for path in self._spilled]
         if rest is not None:
             runs.append(iter(rest.to_batches(max_chunksize=_SPILL_ROWS)))
@@ -60,13 +63,13 @@ class Memtable:
             self._disk.delete(path)
         self._spilled.clear()
 
-    def _folded(self) -> pa.Table | None:
+    def _sorted(self) -> pa.Table | None:
         if not self._rows:
             return None
-        return fold_rows(pa.concat_tables(self._rows), self.keys, self.engine)
+        return sort_run(pa.concat_tables(self._rows), self.keys, self.engine)
 
     def _spill(self) -> None:
-        rows = self._folded()
+        rows = self._sorted()
         path = f"{tempfile.gettempdir()}/lakelog-spill-{new_uuid()}.arrow"
         self._spilled.append(path)
         options = pa.ipc.IpcWriteOptions(compression="lz4")

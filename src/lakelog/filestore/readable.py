@@ -10,21 +10,15 @@ from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.reader import engine_of
 from lakelog.filestore.schemas import Schemas
-from lakelog.options.option import Options
-from lakelog.options.table import SEQUENCE_FIELD
 from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.snapshot import Snapshot
 
 
-def check_readable(schema: TableSchema, snapshot: Snapshot | None, manifests: Manifests) -> None:
-    """Raises UnsupportedFeature naming the merge engine or the sequence field of a table. Called before a plan."""
-    options = Options(schema.options)
+def check_readable(schema: TableSchema) -> None:
+    """Raises InvalidRequest for options that do not say how rows of one key are merged. Called before a plan."""
     if schema.is_keyed:
         engine_of(schema)
-        field = options.get_typed(SEQUENCE_FIELD)
-        if field:
-            raise UnsupportedFeature(f"option 'sequence.field' = '{field}' is not supported: use another engine")
 
 
 def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
@@ -39,7 +33,7 @@ def check_compactable(schema: TableSchema, snapshot: Snapshot | None, manifests:
 
     Vectors are looked for in the snapshot itself, whatever the options say now.
     """
-    check_readable(schema, snapshot, manifests)
+    check_readable(schema)
     for entry in IndexManifests(manifests).entries(snapshot):
         if entry.index_type == DELETION_VECTORS:
             raise UnsupportedFeature(

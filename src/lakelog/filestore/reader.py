@@ -17,16 +17,15 @@ from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, MergeEngine
 from lakelog.merge.runs import fold_rows, merge_runs
 from lakelog.options.option import Options
-from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE
+from lakelog.options.table import MERGE_ENGINE
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
 from lakelog.spec.schema import TableSchema
 
 
 def engine_of(schema: TableSchema) -> MergeEngine:
-    """The merge engine of a table. Raises UnsupportedFeature naming the one that lakelog does not have."""
-    options = Options(schema.options)
-    return merge_engine(options.need(MERGE_ENGINE), options.need(IGNORE_DELETE))
+    """The merge engine of a table. Raises InvalidOption for options of the engine that do not fit the columns."""
+    return merge_engine(Options(schema.options).need(MERGE_ENGINE), schema)
 
 
 def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
@@ -75,12 +74,14 @@ class SplitReader:
     def _merged(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         schema = self.files.paths.schema
         keys = schema.trimmed_primary_keys
-        needed = [*columns, *(k for k in keys if k not in columns)]
         engine = engine_of(schema)
+        needed = [*columns, *(k for k in keys if k not in columns)]
+        needed += engine.needed_columns(needed)
         runs: list[Iterator[pa.RecordBatch]] = []
         for run in reversed(sorted_runs(split.files, KeyRange.of(schema))):
-            # rows of the oldest run may go early: what replaces them is in a newer run
-            pushed = filter if not runs and _is_oldest(run.files, split) else only_on(filter, keys)
+            # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
+            is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
+            pushed = filter if is_hidden else only_on(filter, keys)
             runs.append(self._run(split, run.files, needed, pushed))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:

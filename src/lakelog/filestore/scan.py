@@ -10,13 +10,15 @@ from lakelog.filestore.deletion_vectors import VectorPlace
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.pruning import Pruning
 from lakelog.options.option import Options
-from lakelog.options.table import DELETION_VECTORS, MERGE_ON_READ
+from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE, MERGE_ON_READ
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
 
 _SPLIT_BYTES: Final = 128 << 20
 """Neighbouring files of one bucket are read in one split up to this size."""
+
+_FIRST_ROW: Final = "first-row"
 
 Place = tuple[bytes, int]
 """(serialised partition row, bucket)."""
@@ -55,7 +57,10 @@ class Split:
 def skips_level_zero(schema: TableSchema) -> bool:
     """Whether a batch read leaves level-0 files out until a compaction has made them visible (format sheet 7)."""
     options = Options(schema.options)
-    return schema.is_keyed and options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ)
+    if not schema.is_keyed:
+        return False
+    is_first_row = options.need(MERGE_ENGINE) == _FIRST_ROW
+    return is_first_row or (options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ))
 
 
 def plan_splits(
@@ -91,7 +96,7 @@ def _with_vectors(split: Split, vectors: Sequence[VectorPlace]) -> Split:
 
 def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning, empty: Split) -> list[Split]:
     if skips_level_zero(schema) and not any(has_deletes(f) for f in files):
-        # the vectors leave one row per key in all levels above 0
+        # the vectors, or compactions of first rows, leave one row per key in all levels above 0
         return _appended(files, pruning, empty)
     keys = KeyRange.of(schema)
     groups: list[_Group] = []

@@ -111,7 +111,7 @@ class FileStore:
         feature that lakelog does not read.
         """
         snapshot = self._snapshot_at(snapshot_id)
-        check_readable(self.schema, snapshot, self.manifests)
+        check_readable(self.schema)
         pruning = Pruning(
             self.schemas,
             filter,

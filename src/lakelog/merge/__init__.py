@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from lakelog.errors import UnsupportedFeature
 from lakelog.merge.base import MergeEngine
 from lakelog.options.registry import Registry
+from lakelog.spec.schema import TableSchema
 
 ENGINES: Final[Registry[MergeEngine]] = Registry(
-    "merge engine", {"deduplicate": "lakelog.merge.engines.deduplicate:Deduplicate"}
+    "merge engine",
+    {
+        "deduplicate": "lakelog.merge.engines.deduplicate:Deduplicate",
+        "partial-update": "lakelog.merge.engines.partial_update:PartialUpdate",
+        "aggregation": "lakelog.merge.engines.aggregation:Aggregation",
+        "first-row": "lakelog.merge.engines.first_row:FirstRow",
+    },
 )
 """Merge engines by the value of option ``merge-engine``."""
 
-_OF_THE_FORMAT: Final = ("partial-update", "aggregation", "first-row")
 
-
-def merge_engine(name: str, ignore_delete: bool = False) -> MergeEngine:
+def merge_engine(name: str, schema: TableSchema) -> MergeEngine:
     """The merge engine of a table (format sheet, 8).
 
-    Called before a bucket is merged. Raises UnsupportedFeature for an engine of the format that lakelog does not have,
-    InvalidRequest for an unknown name.
+    Called before a bucket is merged. Raises InvalidRequest for an unknown name, InvalidOption for options of the
+    engine that do not fit the columns, UnsupportedFeature for an aggregate function that lakelog does not have.
     """
-    if name in _OF_THE_FORMAT and name not in ENGINES:
-        raise UnsupportedFeature(
-            f"option 'merge-engine' = '{name}' is not supported; lakelog merges: {', '.join(ENGINES)}. "
-            f"Read this table with another engine"
-        )
-    return ENGINES.create(name, ignore_delete=ignore_delete)
+    return ENGINES.create(name, schema)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelog.options.fields import split_names
+from lakelog.options.option import Options
+from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
+from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.spec.schema import TableSchema
+
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
 KIND_COLUMN: Final = "_VALUE_KIND"
 
 Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,11 @@ class Piece:
         """The position in the order of the newest row of each key."""
         return np.append(self.starts[1:], self.rows.num_rows) - 1
 
+    @property
+    def sizes(self) -> Indices:
+        """The number of rows of each key."""
+        return np.diff(self.starts, append=self.rows.num_rows)
+
     def rows_at(self, positions: Indices) -> pa.Table:
         """The rows at positions of the order."""
         if self.order is not None:
@@ -41,15 +55,105 @@ class Piece:
             return self.rows
         return self.rows.take(pa.array(positions))
 
+    def numbers(self, column: str) -> npt.NDArray[np.int64]:
+        """A column of whole numbers without NULL, in the order."""
+        values: npt.NDArray[np.int64] = self.rows.column(column).to_numpy()
+        return values if self.order is None else values[self.order]
 
-class MergeEngine(ABC):
-    """Decides what the rows of one key become. Stateless; the same call for reads, flushes and compactions.
 
-    ``ignore_delete`` is the option ``ignore-delete``: rows of kind -U and -D do not count.
+@dataclass(frozen=True)
+class Contested:
+    """The keys of a piece with more than one row, which a merge function sees; a key with one row passes untouched.
+
+    ``is_contested`` says for each key of the piece whether it is one; ``rows`` are their rows (row numbers of
+    ``piece.rows``) by key and age, ``starts`` the positions in ``rows`` at which a key begins, ``kinds`` the row kinds.
     """
 
-    def __init__(self, ignore_delete: bool = False) -> None:
-        self.ignore_delete = ignore_delete
+    piece: Piece
+    is_contested: Mask
+    rows: Indices
+    starts: Indices
+    kinds: npt.NDArray[np.int8]
+
+    @staticmethod
+    def of(piece: Piece) -> Contested:
+        """Finds them."""
+        sizes = piece.sizes
+        is_contested = sizes > 1
+        positions = np.flatnonzero(np.repeat(is_contested, sizes))
+        kinds = piece.numbers(KIND_COLUMN)[positions].astype(np.int8, copy=False)
+        rows = positions if piece.order is None else piece.order[positions]
+        held = sizes[is_contested]
+        return Contested(piece, is_contested, rows, np.cumsum(held) - held, kinds)
+
+    @cached_property
+    def ends(self) -> Indices:
+        """The position in ``rows`` of the newest row of each key."""
+        return np.append(self.starts[1:], len(self.rows)) - 1
+
+    @cached_property
+    def is_retract(self) -> Mask:
+        """For each row, whether its kind is -U or -D."""
+        return np.isin(self.kinds, (DELETE, UPDATE_BEFORE))
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the piece, addressed by ``rows``."""
+        return one_array(self.piece.rows.column(name))
+
+    def folded(self, columns: Mapping[str, pa.Array]) -> pa.Table:
+        """The newest row of each key of the piece, with ``columns`` (one value a contested key) put in."""
+        newest = self.piece.rows_at(self.piece.newest)
+        places = np.empty(len(self.is_contested), dtype=np.int64)
+        singles = int((~self.is_contested).sum())
+        places[~self.is_contested] = np.arange(singles)
+        places[self.is_contested] = np.arange(singles, len(places))
+        untouched = pa.array(np.flatnonzero(~self.is_contested))
+        arrays = []
+        for name, column in zip(newest.column_names, newest.columns, strict=True):
+            if name not in columns:
+                arrays.append(column)
+                continue
+            values = columns[name].cast(column.type)
+            if singles:
+                values = pa.concat_arrays([one_array(column).take(untouched), values]).take(pa.array(places))
+            arrays.append(values)
+        return pa.Table.from_arrays(arrays, schema=newest.schema)
+
+
+class MergeEngine(ABC):
+    """Decides what the rows of one key become. Stateless; the same call for reads, flushes and compactions."""
+
+    folds_again: ClassVar[bool] = False
+    """Whether rows may be folded in parts and the results folded again, with the same outcome as all rows at once."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        options = Options(schema.options)
+        self.schema = schema
+        self.ignore_delete = options.need(IGNORE_DELETE)
+        self.sequence_fields = split_names(options.get_typed(SEQUENCE_FIELD))
+        self.smallest_is_newest = options.need(SEQUENCE_FIELD_ORDER) == "descending"
+
+    @property
+    def takes_retractions(self) -> bool:
+        """Whether rows of kind -U and -D may be written, to count or to be ignored."""
+        return True
+
+    @property
+    def number_decides(self) -> bool:
+        """Whether the row with the largest sequence number is the result, so that what it hides need not be read."""
+        return False
+
+    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """The columns without which the columns ``wanted`` cannot be merged: more than those, but not the keys."""
+        wanted = set(wanted)
+        return tuple(name for name in self.sequence_fields if name not in wanted)
+
+    def check_options(self) -> None:
+        """Raises InvalidOption, InvalidSchema or UnsupportedFeature for options that would fail a later merge.
+
+        Called for CREATE TABLE.
+        """
+        self.schema.select(self.sequence_fields)
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:
@@ -58,3 +162,16 @@ class MergeEngine(ABC):
         ``_VALUE_KIND`` stays: a key whose result is a delete keeps a row of kind -D (or -U), which a batch read drops
         and a compaction that does not reach the highest level must keep.
         """
+
+
+class KeepAll(MergeEngine):
+    """Folds nothing: the rows of a key stay, by age. For rows that are folded later, all at once."""
+
+    def fold(self, piece: Piece) -> pa.Table:
+        return piece.rows if piece.order is None else piece.rows.take(pa.array(piece.order))
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column in one piece of memory."""
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

@@ -88,9 +88,14 @@ def concat_parts(parts: Sequence[Part]) -> Part:
 def _part(name: str, array: pa.Array) -> Part:
     if array.null_count:
         raise InvalidSchema(f"key column '{name}' has {array.null_count} NULL values: a key column must not be NULL")
+    return comparable(name, array)
+
+
+def comparable(name: str, array: pa.Array) -> Part:
+    """A column without NULL in comparable form. Raises InvalidSchema for a type without order."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return _part(name, array.dictionary_decode())
+        return comparable(name, array.dictionary_decode())
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return array.to_numpy().astype(np.int64, copy=False)
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
@@ -106,7 +111,7 @@ def _part(name: str, array: pa.Array) -> Part:
         return array.cast(pa.binary())
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return array.cast(pa.large_binary())
-    raise InvalidSchema(f"key column '{name}' of type {kind} has no order")
+    raise InvalidSchema(f"column '{name}' of type {kind} has no order")
 
 
 def _float_part(values: npt.NDArray[np.float64]) -> Numbers:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.base import SEQUENCE_COLUMN, Indices, MergeEngine, Piece
+from lakelog.merge.base import SEQUENCE_COLUMN, Indices, KeepAll, Mask, MergeEngine, Piece, one_array
 from lakelog.merge.keys import Key, Part, concat_parts, key_at, key_parts, key_starts, rows_up_to, sort_rows
+from lakelog.merge.numbers import order_numbers
 
 
 def merge_runs(
@@ -19,7 +20,8 @@ def merge_runs(
 
     Called for batch reads and compactions. Each run yields batches of one schema (with the key columns ``keys``,
     ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), sorted by the key columns, strings by their UTF-8 bytes. The newest row
-    of a key has the largest sequence number; among equal ones the later run in ``runs`` counts as newer.
+    of a key has the largest ``sequence.field`` (see ``MergeEngine``), then the largest sequence number; among equal
+    ones the later run in ``runs`` counts as newer.
 
     The runs are cut behind the smallest last key of the batches at hand; the rows up to the cut are merged, and the run
     that ended there gives its next batch. So at most two batches of each run are held, more only when one key
@@ -32,13 +34,13 @@ def merge_runs(
         for cursor in live:
             cursor.complete(cut)
         taken = [chunks for c in live if (chunks := list(c.take(cut)))]
-        piece = _make_piece([chunk for chunks in taken for chunk in chunks], is_sorted=len(taken) == 1)
+        piece = _make_piece([chunk for chunks in taken for chunk in chunks], engine, is_sorted=len(taken) == 1)
         yield from engine.fold(piece).to_batches()
         live = [c for c in live if c.fill()]
 
 
 def fold_rows(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Table:
-    """Sorts rows by key, then sequence number, and folds them to one row per key.
+    """Sorts rows by key, then age, and folds them to one row per key.
 
     Called for a memtable's flush and for rows that are not yet in files; rows of one key with equal sequence numbers
     count as newer the later they come.
@@ -46,7 +48,15 @@ def fold_rows(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Ta
     chunks = [_Chunk(b, key_parts(b, keys), 0, b.num_rows) for b in rows.to_batches() if b.num_rows]
     if not chunks:
         return rows
-    return engine.fold(_make_piece(chunks, is_sorted=False))
+    return engine.fold(_make_piece(chunks, engine, is_sorted=False))
+
+
+def sort_run(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Table:
+    """Sorts rows to a run of ``merge_runs``; folds them already if the engine may fold the result again.
+
+    Called for a part of a memtable that is spilled.
+    """
+    return fold_rows(rows, keys, engine if engine.folds_again else KeepAll(engine.schema))
 
 
 @dataclass
@@ -65,7 +75,7 @@ class _Chunk:
         return _Chunk(self.batch, self.parts, self.start, stop)
 
 
-def _make_piece(chunks: Sequence[_Chunk], is_sorted: bool) -> Piece:
+def _make_piece(chunks: Sequence[_Chunk], engine: MergeEngine, is_sorted: bool) -> Piece:
     """Puts chunks together, sorted by key and age; ``is_sorted`` says that they follow each other in one run."""
     rows = pa.Table.from_batches([c.batch.slice(c.start, c.stop - c.start) for c in chunks])
     columns = zip(*[[part[c.start : c.stop] for part in c.parts] for c in chunks], strict=True)
@@ -74,10 +84,12 @@ def _make_piece(chunks: Sequence[_Chunk], is_sorted: bool) -> Piece:
     new = key_starts(parts, order)
     if not new.all():
         order = _by_age(rows, order, new)
+        if engine.sequence_fields:
+            order = _by_sequence_fields(rows, order, new, engine)
     return Piece(rows, order, np.flatnonzero(new))
 
 
-def _by_age(rows: pa.Table, order: Indices | None, new: np.ndarray) -> Indices | None:
+def _by_age(rows: pa.Table, order: Indices | None, new: Mask) -> Indices | None:
     """The order with the rows of each key from the smallest to the largest sequence number."""
     sequences = rows.column(SEQUENCE_COLUMN).to_numpy()
     if order is not None:
@@ -86,6 +98,22 @@ def _by_age(rows: pa.Table, order: Indices | None, new: np.ndarray) -> Indices |
         return order
     by_age = np.lexsort((sequences, np.cumsum(new)))
     return by_age if order is None else order[by_age]
+
+
+def _by_sequence_fields(rows: pa.Table, order: Indices | None, new: Mask, engine: MergeEngine) -> Indices | None:
+    """The order with the rows of each key by the sequence fields; equal ones stay as they are, by sequence number."""
+    starts = np.flatnonzero(new)
+    sizes = np.diff(starts, append=len(new))
+    # only keys with several rows have an order
+    positions = np.flatnonzero(np.repeat(sizes > 1, sizes))
+    held = positions if order is None else order[positions]
+    columns = [one_array(rows.column(name)).take(pa.array(held)) for name in engine.sequence_fields]
+    ages = order_numbers(columns, engine.smallest_is_newest)
+    if not ((ages[1:] < ages[:-1]) & ~new[positions][1:]).any():
+        return order
+    sorted_order = np.arange(len(new)) if order is None else order.copy()
+    sorted_order[positions] = held[np.lexsort((ages, np.cumsum(new)[positions]))]
+    return sorted_order
 
 
 class _Cursor:

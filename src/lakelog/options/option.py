@@ -87,14 +87,14 @@ class Option(Generic[T]):
 
 
 class Options(Mapping[str, str]):
-    """Given options as text, canonical keys only; ``options[OPTION]`` is the typed value or default."""
+    """Given options as text; the options of a table that another engine made may have other spellings of a key."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._given = dict(given or {})
 
     def get_typed(self, option: Option[T]) -> T | None:
         """The value of the option, its default if it was not given, None if it has neither."""
-        text = self._given.get(option.key)
+        text = next((self._given[name] for name in (option.key, *option.aliases) if name in self._given), None)
         return option.default if text is None else option.parse(text)
 
     def need(self, option: Option[T]) -> T:

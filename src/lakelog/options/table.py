@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
 
 KiB: Final = 1 << 10
@@ -80,7 +81,26 @@ SEQUENCE_FIELD_ORDER: Final = Option(
     "sequence.field.sort-order", str, "ascending", "Whether the largest or the smallest sequence field is the newest.",
     choices=("ascending", "descending"),
 )  # fmt: skip
-IGNORE_DELETE: Final = Option("ignore-delete", bool, False, "Drop incoming rows of kind -D and -U.")
+IGNORE_DELETE: Final = Option(
+    "ignore-delete", bool, False, "Drop incoming rows of kind -D and -U.",
+    aliases=("first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"),
+)  # fmt: skip
+DEFAULT_AGGREGATE: Final = Option(
+    "fields.default-aggregate-function", str, None, "Aggregate function of columns that have none of their own."
+)
+AGGREGATION_REMOVE_ON_DELETE: Final = Option(
+    "aggregation.remove-record-on-delete", bool, False, "A row of kind -D deletes the key.", immutable=True
+)
+PARTIAL_REMOVE_ON_DELETE: Final = Option(
+    "partial-update.remove-record-on-delete", bool, False, "A row of kind -D deletes the key.", immutable=True
+)
+PARTIAL_REMOVE_ON_GROUP: Final = Option(
+    "partial-update.remove-record-on-sequence-group",
+    str,
+    None,
+    "Columns of sequence groups, with commas: a row of kind -D that is newer in one of them deletes the key.",
+    immutable=True,
+)
 ROWKIND_FIELD: Final = Option(
     "rowkind.field", str, None, "A column that holds the row kind (+I, -U, +U, -D) of each row.", immutable=True
 )
@@ -190,21 +210,22 @@ SNAPSHOT_TIME: Final = Option(
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
 
-_ALL: Final[tuple[Option[Any], ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+_ALL: Final[tuple[Option[Any], ...]] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED
+)
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
     (FILE_FORMAT, ("parquet",)),
-    (MERGE_ENGINE, ("deduplicate",)),
     (CHANGELOG_PRODUCER, ("none",)),
     (DELETION_VECTORS, (False,)),
     (BUCKET_FUNCTION, ("default", "mod")),
     (THIN_MODE, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
-_UNKNOWN_KEYS: Final = ("sequence.field", "rowkind.field", "record-level.expire-time", "data-file.path-directory")
+_UNKNOWN_KEYS: Final = ("record-level.expire-time", "data-file.path-directory")
 
 
 def check_writable(given: Mapping[str, str]) -> None:
@@ -225,6 +246,11 @@ def check_writable(given: Mapping[str, str]) -> None:
     for key in _UNKNOWN_KEYS:
         if given.get(key):
             raise _refused(key, given[key], "tables without it can be written")
+    if options.need(LOG_ENABLED):
+        # readers of the log see rows one by one, in the order of the log
+        for ordered, without in ((MERGE_ENGINE, "deduplicate"), (SEQUENCE_FIELD, None)):
+            if options.get_typed(ordered) != without:
+                raise _refused(ordered.key, given[ordered.key], f"with '{LOG_ENABLED.key}' = 'false' it can be written")
 
 
 def _refused(key: str, value: str, what: str) -> UnsupportedFeature:

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
+from lakelog.filestore.reader import engine_of
+from lakelog.options.option import Options
+from lakelog.options.table import IGNORE_DELETE, MERGE_ENGINE, ROWKIND_FIELD
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.default_value import default_scalar
-from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
+from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE, kinds_from_text
 from lakelog.spec.schema import TableSchema
-
-_KIND_NAMES = pa.array(NAMES)
 
 
 def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
@@ -74,28 +75,34 @@ def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.
 
 
 def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray:
-    index = batch.schema.get_field_index(ROW_KIND_COLUMN)
+    name = schema.options.get(ROWKIND_FIELD.key, ROW_KIND_COLUMN)
+    index = batch.schema.get_field_index(name)
     if index < 0:
+        if name != ROW_KIND_COLUMN:
+            raise InvalidSchema(f"column '{name}' holds the row kind of table {table}, but the rows do not have it")
         return np.full(batch.num_rows, INSERT, dtype=np.int8)
-    names = batch.column(index)
-    if pa.types.is_dictionary(names.type):
-        names = names.dictionary_decode()
-    kinds = pc.index_in(names.cast(pa.string()), value_set=_KIND_NAMES)
-    if kinds.null_count:
-        row = pc.index(pc.is_null(kinds), pa.scalar(True)).as_py()
-        raise InvalidSchema(
-            f"'{ROW_KIND_COLUMN}' = {names[row].as_py()!r} in row {row} for table {table}: use one of "
-            f"{', '.join(NAMES)}"
-        )
-    out: np.ndarray = kinds.to_numpy(zero_copy_only=False).astype(np.int8)
-    if not schema.primary_keys:
-        bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
-        if len(bad):
-            raise InvalidSchema(
-                f"'{ROW_KIND_COLUMN}' = '{NAMES[out[bad[0]]]}' for table {table}, which has no primary key and takes "
-                f"only inserts: declare a primary key or filter the retractions out"
-            )
+    try:
+        out: np.ndarray = kinds_from_text(batch.column(index), name).to_numpy()
+    except InvalidSchema as why:
+        raise InvalidSchema(f"table {table}: {why}") from None
+    bad = np.flatnonzero((out == UPDATE_BEFORE) | (out == DELETE))
+    if len(bad):
+        _check_retractions(f"'{name}' = '{NAMES[out[bad[0]]]}' for table {table}", schema)
     return out
+
+
+def _check_retractions(what: str, schema: TableSchema) -> None:
+    if not schema.primary_keys:
+        raise InvalidSchema(
+            f"{what}, which has no primary key and takes only inserts: declare a primary key or filter the "
+            f"retractions out"
+        )
+    if not engine_of(schema).takes_retractions:
+        engine = Options(schema.options).need(MERGE_ENGINE)
+        raise InvalidSchema(
+            f"{what}, whose merge engine '{engine}' takes only inserts: filter the retractions out, or set "
+            f"'{IGNORE_DELETE.key}' = 'true'"
+        )
 
 
 def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, LakelogError, NotFound
+from lakelog.filestore.reader import engine_of
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
@@ -33,6 +34,8 @@ def create_table(
     check_writable(options)
     schema = replace(schema, options=options)
     arrow_schema(schema.fields)
+    if schema.is_keyed:
+        engine_of(schema).check_options()
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

@@ -11,6 +11,10 @@ import pytest
 
 from lakelog.filestore.memtable import Memtable
 from lakelog.merge import merge_engine
+from lakelog.spec.schema import new_schema
+from lakelog.spec.types import parse_type
+
+SCHEMA = new_schema([("id", parse_type("BIGINT NOT NULL"), None)], ["id"])
 
 
 def rows(ids: np.ndarray, first: int) -> pa.Table:
@@ -27,7 +31,7 @@ def rows(ids: np.ndarray, first: int) -> pa.Table:
 @pytest.mark.parametrize("limit", [1, 40_000, 1 << 30], ids=["each", "some", "none"])
 def test_rows_come_sorted_and_folded_whether_spilled_or_not(limit, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    memtable = Memtable(("id",), merge_engine("deduplicate"), limit)
+    memtable = Memtable(("id",), merge_engine("deduplicate", SCHEMA), limit)
     random = np.random.default_rng(7)
     newest: dict[int, int] = {}
     for at in range(10):
@@ -44,6 +48,6 @@ def test_rows_come_sorted_and_folded_whether_spilled_or_not(limit, tmp_path: Pat
 
 
 def test_an_empty_memtable_gives_nothing() -> None:
-    memtable = Memtable(("id",), merge_engine("deduplicate"), 1)
+    memtable = Memtable(("id",), merge_engine("deduplicate", SCHEMA), 1)
     memtable.add(rows(np.array([], np.int64), 0))
     assert list(memtable.sorted_batches()) == []

@@ -62,13 +62,11 @@ def test_ordinary_tables_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("merge-engine", "partial-update"),
         ("changelog-producer", "lookup"),
         ("deletion-vectors.enabled", "true"),
         ("file.format", "orc"),
         ("bucket-function.type", "hive"),
         ("row-tracking.enabled", "true"),
-        ("rowkind.field", "op"),
     ],
 )
 def test_what_would_be_ignored_is_refused(key: str, value: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,15 +14,19 @@ from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
 class Deduplicate(MergeEngine):
     """Keeps the newest row of each key.
 
-    With ``ignore_delete`` it is the newest that is no delete, and a key without one vanishes.
+    With ``ignore-delete`` it is the newest that is no delete, and a key without one vanishes.
     """
+
+    folds_again: ClassVar[bool] = True
+
+    @property
+    def number_decides(self) -> bool:
+        return not self.sequence_fields
 
     def fold(self, piece: Piece) -> pa.Table:
         if not self.ignore_delete:
             return piece.rows_at(piece.newest)
-        kinds = piece.rows.column(KIND_COLUMN).to_numpy()
-        if piece.order is not None:
-            kinds = kinds[piece.order]
+        kinds = piece.numbers(KIND_COLUMN)
         counts = (kinds != DELETE) & (kinds != UPDATE_BEFORE)
         # the last position that counts, seen from each position; it belongs to the key if it is not before its start
         last = np.maximum.accumulate(np.where(counts, np.arange(len(kinds)), -1))[piece.newest]

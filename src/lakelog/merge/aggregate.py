@@ -1,0 +1,114 @@
+"""The contract of an aggregate function: what the values of a column become, key by key (format sheet 8)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InternalError, InvalidOption, InvalidSchema
+from lakelog.merge.base import Indices, Mask
+from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Steps
+from lakelog.options.fields import IGNORE_RETRACT, FieldOptions
+from lakelog.spec.types import AtomicType, DataField
+
+
+class Aggregate(ABC):
+    """An aggregate function of one column; ``name`` is how the options of the table call it.
+
+    ``roots`` are the types that it takes; None: all. ``retracts``: whether values can be taken back.
+    """
+
+    roots: ClassVar[tuple[str, ...] | None] = None
+    retracts: ClassVar[bool] = True
+
+    def __init__(self, name: str, field: DataField, options: Mapping[str, str]) -> None:
+        self.name, self.field = name, field
+        self.options = FieldOptions(field.name, options)
+        self.ignore_retract: bool = self.options.get(IGNORE_RETRACT)
+        root = field.type.root if isinstance(field.type, AtomicType) else ""
+        if self.roots is not None and root not in self.roots:
+            raise InvalidOption(
+                f"option 'fields.{field.name}.aggregate-function' = '{name}' does not fit column '{field.name}' of "
+                f"type {field.type.to_json()}: it takes {', '.join(self.roots)}"
+            )
+
+    def apply(self, column: pa.Array, steps: Steps) -> pa.Array:
+        """One value per key: what is in its accumulator after its steps.
+
+        Raises InvalidSchema for a retraction that the function cannot do, and for values that have no result.
+        """
+        is_retract = steps.ops == RETRACT
+        if is_retract.any():
+            if self.ignore_retract:
+                steps = steps.with_ops(np.where(is_retract, SKIP, steps.ops).astype(np.uint8))
+            elif not self.retracts:
+                raise InvalidSchema(
+                    f"aggregate function '{self.name}' of column '{self.field.name}' cannot take back values, and there"
+                    f" are rows of kind -U or -D: set 'fields.{self.field.name}.ignore-retract' = 'true' to skip them"
+                )
+        return self.fold(column, steps)
+
+    @abstractmethod
+    def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        """Like ``apply``, with retractions only if the function can do them."""
+
+    def no_result(self, what: str) -> InvalidSchema:
+        """The error for values without a result."""
+        return InvalidSchema(f"aggregate function '{self.name}' of column '{self.field.name}': {what}")
+
+
+class Picking(Aggregate):
+    """A function whose result is one of the values."""
+
+    def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        return steps.take(column, self.pick(column, steps))
+
+    @abstractmethod
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        """The step whose value is the result, for each key; -1: NULL."""
+
+
+class ByKey(Aggregate):
+    """A function that is computed value by value; for nested values, which numpy does not fold."""
+
+    def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        values = column.take(pa.array(steps.rows)).to_pylist()
+        ops = steps.ops.tolist()
+        results = []
+        for start, end in zip(steps.starts.tolist(), steps.ends.tolist(), strict=True):
+            accumulator = None
+            for at in range(start, end + 1):
+                accumulator = self._step(accumulator, values[at], ops[at])
+            results.append(accumulator)
+        return pa.array(results, column.type)
+
+    def _step(self, accumulator: Any, value: Any, op: int) -> Any:
+        if op == ADD:
+            return self.add(accumulator, value)
+        if op == RETRACT:
+            return self.retract(accumulator, value)
+        if op == ADD_REVERSED:
+            return self.add_reversed(accumulator, value)
+        return value if op == SET else accumulator
+
+    @abstractmethod
+    def add(self, accumulator: Any, value: Any) -> Any:
+        """The accumulator with a value added; both may be None."""
+
+    def retract(self, accumulator: Any, value: Any) -> Any:
+        """The accumulator with a value taken back; both may be None. For functions with ``retracts`` only."""
+        raise InternalError(f"aggregate function '{self.name}' was asked to take back {value!r}")
+
+    def add_reversed(self, accumulator: Any, value: Any) -> Any:
+        """The accumulator with an older value added."""
+        return self.add(value, accumulator)
+
+
+def counted(steps: Steps, valid: Mask) -> Mask:
+    """The steps that make the result of a function for which NULL does not count and SET forgets what was before."""
+    counts: Mask = valid & steps.since_set & (steps.ops != SKIP)
+    return counts

@@ -1,0 +1,59 @@
+"""The aggregate functions, one file each; they know nothing of each other (format sheet 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.merge.aggregate import Aggregate
+from lakelog.options.registry import Registry
+from lakelog.spec.types import DataField
+
+_HERE: Final = "lakelog.merge.aggregates"
+
+AGGREGATES: Final[Registry[Aggregate]] = Registry(
+    "aggregate function",
+    {
+        "sum": f"{_HERE}.sum:Sum",
+        "product": f"{_HERE}.product:Product",
+        "max": f"{_HERE}.extreme:Max",
+        "min": f"{_HERE}.extreme:Min",
+        "last_value": f"{_HERE}.last_value:LastValue",
+        "last_non_null_value": f"{_HERE}.last_non_null_value:LastNonNullValue",
+        "first_value": f"{_HERE}.first_value:FirstValue",
+        "first_non_null_value": f"{_HERE}.first_non_null_value:FirstNonNullValue",
+        "first_not_null_value": f"{_HERE}.first_non_null_value:FirstNonNullValue",
+        "listagg": f"{_HERE}.listagg:ListAgg",
+        "bool_and": f"{_HERE}.bools:BoolAnd",
+        "bool_or": f"{_HERE}.bools:BoolOr",
+        "collect": f"{_HERE}.collect:Collect",
+        "merge_map": f"{_HERE}.merge_map:MergeMap",
+        "nested_update": f"{_HERE}.nested_update:NestedUpdate",
+        "primary-key": f"{_HERE}.primary_key:PrimaryKey",
+    },
+)
+"""Aggregate functions by the value of option ``fields.<column>.aggregate-function``."""
+
+_OF_THE_FORMAT: Final = (
+    "theta_sketch",
+    "hll_sketch",
+    "rbm32",
+    "rbm64",
+    "merge_map_with_keytime",
+    "nested_partial_update",
+)
+
+
+def make_aggregate(name: str, field: DataField, options: Mapping[str, str]) -> Aggregate:
+    """The aggregate function of a column.
+
+    Called by merge engines. Raises UnsupportedFeature for a function of the format that lakelog does not have,
+    InvalidRequest for an unknown one, InvalidOption for a column of a type that it does not take.
+    """
+    if name in _OF_THE_FORMAT:
+        raise UnsupportedFeature(
+            f"aggregate function '{name}' of column '{field.name}' is not supported: leave the column out, or read "
+            f"this table with another engine"
+        )
+    return AGGREGATES.create(name, name, field, options)

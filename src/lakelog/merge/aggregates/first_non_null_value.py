@@ -1,0 +1,44 @@
+"""Aggregate function ``first_non_null_value``: the oldest value that is not NULL."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.merge.aggregate import Picking
+from lakelog.merge.base import Indices
+from lakelog.merge.steps import ADD, ADD_REVERSED, SET, SKIP, Ops, Steps
+
+
+class FirstNonNullValue(Picking):
+    """Values after the first count only when they are older."""
+
+    retracts: ClassVar[bool] = False
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops, valid = steps.ops, steps.valid(column)
+        first = np.repeat(steps.first(valid & (ops == ADD)), steps.sizes) == np.arange(len(ops))
+        out = steps.last((ops == SET) | first)
+        for key in np.flatnonzero(steps.keys_of(ops == ADD_REVERSED)):
+            start, stop = int(steps.starts[key]), int(steps.ends[key]) + 1
+            found = _oldest(ops[start:stop], valid[start:stop])
+            out[key] = found if found < 0 else start + found
+        return out
+
+
+def _oldest(ops: Ops, valid: np.ndarray) -> int:
+    """The step that counts in a key with older values, which replace what is there once a first value is fixed."""
+    held, is_fixed = -1, False
+    for at in np.flatnonzero(ops != SKIP).tolist():
+        if ops[at] == SET:
+            held = at
+        elif ops[at] == ADD and not is_fixed and valid[at]:
+            held, is_fixed = at, True
+        elif ops[at] == ADD_REVERSED:
+            if not is_fixed and held >= 0 and valid[held]:
+                is_fixed = True
+            else:
+                held = at
+    return held

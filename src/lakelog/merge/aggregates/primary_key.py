@@ -1,0 +1,17 @@
+"""Aggregate function ``primary-key``: the newest value, of retractions too; all values of a key column are equal."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelog.merge.aggregate import Picking
+from lakelog.merge.base import Indices
+from lakelog.merge.steps import ADD, RETRACT, SET, Steps
+
+
+class PrimaryKey(Picking):
+    """Also used for columns that simply follow the newest row."""
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops = steps.ops
+        return steps.last((ops == ADD) | (ops == SET) | (ops == RETRACT))

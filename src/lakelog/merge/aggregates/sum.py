@@ -1,0 +1,104 @@
+"""Aggregate function ``sum``; NULL does not count, a retraction is subtracted."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelog.merge.aggregate import Aggregate, counted
+from lakelog.merge.base import Indices
+from lakelog.merge.decimals import decimal_array, is_short_decimal, unscaled
+from lakelog.merge.keys import Numbers
+from lakelog.merge.steps import RETRACT, Steps, in_turn
+
+_SAFE: Final = float(1 << 62)
+_LONG_KEY: Final = 256
+"""Keys with more values are summed one by one, all others side by side."""
+
+
+class Sum(Aggregate):
+    """Whole numbers are exact: one that does not fit its type on the way is an error.
+
+    Decimals that do not fit become NULL, floats are added from the oldest to the newest.
+    """
+
+    roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+    def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
+        at, starts, has_any = steps.picked(counted(steps, steps.valid(column)))
+        values = column.take(pa.array(steps.rows[at]))
+        is_minus = steps.ops[at] == RETRACT
+        if pa.types.is_decimal(column.type):
+            return self._decimals(values, is_minus, starts, has_any)
+        numbers = values.to_numpy()
+        sums: npt.NDArray[Any]
+        if pa.types.is_floating(column.type):
+            sums = _added_in_turn(np.where(is_minus, -numbers, numbers), starts)
+        else:
+            sums = self._whole(numbers.astype(np.int64), is_minus, starts, np.iinfo(numbers.dtype))
+        out = np.zeros(len(has_any), dtype=numbers.dtype)
+        out[has_any] = sums
+        return pa.array(out, column.type, mask=~has_any)
+
+    def _whole(self, numbers: Numbers, is_minus: np.ndarray, starts: Indices, limits: np.iinfo) -> Numbers:
+        if not len(numbers):
+            return numbers
+        ends = np.append(starts[1:], len(numbers))
+        signed = np.where(is_minus, -numbers, numbers)
+        totals = np.cumsum(signed)
+        # numpy's numbers wrap around, so a difference is right as long as the sum of the key itself fits
+        running = totals - np.repeat(totals[starts] - signed[starts], ends - starts)
+        risky = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) >= _SAFE
+        outside = (running < limits.min) | (running > limits.max)
+        for key in np.flatnonzero(risky | np.logical_or.reduceat(outside, starts)).tolist():
+            total = 0
+            for at in range(int(starts[key]), int(ends[key])):
+                total += -int(numbers[at]) if is_minus[at] else int(numbers[at])
+                if not limits.min <= total <= limits.max:
+                    raise self.no_result(f"{total} does not fit {self.field.type.to_json()}: give it a larger type")
+        sums: Numbers = running[ends - 1]
+        return sums
+
+    def _decimals(self, values: pa.Array, is_minus: np.ndarray, starts: Indices, has_any: np.ndarray) -> pa.Array:
+        numbers = unscaled(values)
+        ends = np.append(starts[1:], len(numbers))
+        short = is_short_decimal(values.type)
+        sums = np.full(len(has_any), None, dtype=object)
+        if short and len(numbers):
+            signed = np.where(is_minus, -numbers, numbers)
+            easy = np.add.reduceat(np.abs(numbers.astype(np.float64)), starts) < _SAFE
+            sums[has_any] = np.add.reduceat(signed, starts)
+        else:
+            easy = np.zeros(len(starts), dtype=np.bool_)
+        # the format checks short decimals against 64 bits only
+        limit = (1 << 63) - 1 if short else 10**values.type.precision - 1
+        keys = np.flatnonzero(has_any)
+        for key in np.flatnonzero(~easy).tolist():
+            total: int | None = None
+            for at in range(int(starts[key]), int(ends[key])):
+                number = -int(numbers[at]) if is_minus[at] else int(numbers[at])
+                total = number if total is None else total + number
+                if not -limit - short <= total <= limit:
+                    total = None
+            sums[keys[key]] = total
+        return decimal_array(sums, values.type)
+
+
+def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.NDArray[np.floating]:
+    """Sums of groups, from the first to the last number: other orders would round in other ways."""
+    ends = np.append(starts[1:], len(numbers)) if len(starts) else starts
+    out = np.zeros(len(starts), dtype=numbers.dtype)
+    is_long = ends - starts > _LONG_KEY
+    for key in np.flatnonzero(is_long).tolist():
+        out[key] = np.add.accumulate(numbers[starts[key] : ends[key]])[-1]
+    short = np.flatnonzero(~is_long)
+    sizes = (ends - starts)[short]
+    inner = np.cumsum(sizes) - sizes
+    shift = starts[short] - inner
+    for groups, at in in_turn(inner, int(sizes.sum())):
+        value = numbers[at + shift[groups]]
+        out[short[groups]] = np.where(at == inner[groups], value, out[short[groups]] + value)
+    return out

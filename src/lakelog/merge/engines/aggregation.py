@@ -1,0 +1,72 @@
+"""Merge engine ``aggregation``: each column is folded by an aggregate function (format sheet, 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption
+from lakelog.merge.aggregate import Aggregate
+from lakelog.merge.aggregates import make_aggregate
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, MergeEngine, Piece
+from lakelog.merge.steps import ADD, RETRACT, SET, Steps
+from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
+from lakelog.options.option import Options
+from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
+from lakelog.spec.row_kind import DELETE, INSERT
+from lakelog.spec.schema import TableSchema
+
+
+class Aggregation(MergeEngine):
+    """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default, else the newest
+    value that is not NULL.
+
+    Rows of kind -U and -D are taken back. With ``aggregation.remove-record-on-delete`` a -D deletes the key instead;
+    a row after it goes on from the values of the -D, as in the format's own engine.
+    """
+
+    def __init__(self, schema: TableSchema) -> None:
+        super().__init__(schema)
+        self._options = Options(schema.options)
+        self._remove_on_delete = self._options.need(AGGREGATION_REMOVE_ON_DELETE)
+        self._functions: dict[str, Aggregate] = {}
+
+    def check_options(self) -> None:
+        super().check_options()
+        for name in self.schema.field_names:
+            self._function(name)
+
+    def fold(self, piece: Piece) -> pa.Table:
+        contested = Contested.of(piece)
+        if not len(contested.rows):
+            return piece.rows_at(piece.newest)
+        ops = np.where(contested.is_retract, RETRACT, ADD).astype(np.uint8)
+        if self._remove_on_delete:
+            ops[contested.kinds == DELETE] = SET
+        steps = Steps(contested.rows, ops, contested.starts)
+        kinds = np.where(ops[contested.ends] == SET, DELETE, INSERT).astype(np.int8)
+        folded = {KIND_COLUMN: pa.array(kinds)}
+        for name in piece.rows.column_names:
+            if name not in (KIND_COLUMN, SEQUENCE_COLUMN):
+                folded[name] = self._function(name).apply(contested.column(name), steps)
+        return contested.folded(folded)
+
+    def _function(self, column: str) -> Aggregate:
+        found = self._functions.get(column)
+        if found is None:
+            found = make_aggregate(self._function_name(column), self.schema.field(column), self.schema.options)
+            if self._remove_on_delete and found.ignore_retract:
+                raise InvalidOption(
+                    f"options 'fields.{column}.ignore-retract' and '{AGGREGATION_REMOVE_ON_DELETE.key}' contradict "
+                    f"each other: set one of them"
+                )
+            self._functions[column] = found
+        return found
+
+    def _function_name(self, column: str) -> str:
+        if column in self.sequence_fields:
+            return "last_value"
+        if column in self.schema.primary_keys:
+            return "primary-key"
+        own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
+        return own or self._options.get_typed(DEFAULT_AGGREGATE) or "last_non_null_value"

@@ -1,0 +1,51 @@
+"""Merge engine ``first-row``: the oldest row of a key wins (format sheet, 8)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption, InvalidSchema
+from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
+from lakelog.options.table import SEQUENCE_FIELD
+from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
+
+
+class FirstRow(MergeEngine):
+    """Keeps the oldest row of each key.
+
+    A delete among several rows of a key is an error, or does not count with ``ignore-delete``.
+    """
+
+    folds_again: ClassVar[bool] = True
+
+    @property
+    def takes_retractions(self) -> bool:
+        return self.ignore_delete
+
+    def check_options(self) -> None:
+        super().check_options()
+        if self.sequence_fields:
+            raise InvalidOption(
+                f"option '{SEQUENCE_FIELD.key}' = '{', '.join(self.sequence_fields)}' does not go with merge engine "
+                f"'first-row', which keeps the row that came first: leave it out"
+            )
+
+    def fold(self, piece: Piece) -> pa.Table:
+        kinds = piece.numbers(KIND_COLUMN)
+        is_retract = (kinds == DELETE) | (kinds == UPDATE_BEFORE)
+        if not is_retract.any():
+            return piece.rows_at(piece.starts)
+        sizes = piece.sizes
+        contested = is_retract & np.repeat(sizes > 1, sizes)
+        if contested.any() and not self.ignore_delete:
+            raise InvalidSchema(
+                "merge engine 'first-row' takes no rows of kind -U or -D: set 'ignore-delete' = 'true' to drop them"
+            )
+        counted = np.flatnonzero(~contested)
+        first = np.searchsorted(counted, piece.starts)
+        found = first < len(counted)
+        positions = counted[first[found]]
+        return piece.rows_at(positions[positions <= piece.newest[found]])

@@ -1,0 +1,195 @@
+"""Merge engine ``partial-update``: columns are updated one by one, NULL updates nothing (format sheet, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption, InvalidSchema
+from lakelog.merge.aggregate import Aggregate
+from lakelog.merge.aggregates import make_aggregate
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, Mask, MergeEngine, Piece
+from lakelog.merge.keys import Numbers
+from lakelog.merge.sequence_groups import SequenceGroup, groups_of, is_newer, removals
+from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
+from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions, split_names
+from lakelog.options.option import Options
+from lakelog.options.table import (
+    DEFAULT_AGGREGATE,
+    IGNORE_DELETE,
+    PARTIAL_REMOVE_ON_DELETE,
+    PARTIAL_REMOVE_ON_GROUP,
+)
+from lakelog.spec.row_kind import DELETE, INSERT
+from lakelog.spec.schema import TableSchema
+
+_NEWEST = "primary-key"
+"""The function of columns that follow the newest row, of whatever kind."""
+
+
+class PartialUpdate(MergeEngine):
+    """Each value that is not NULL replaces the one before it; columns of a sequence group follow its newest row.
+
+    Rows of kind -U and -D are dropped (``ignore-delete``), delete the key (``partial-update.remove-record-on-delete``,
+    ``…-on-sequence-group``), or are taken back in the sequence groups in which they are newer. When the oldest row of
+    a key is one of them, all columns begin with its values, as in the format's own engine.
+    """
+
+    def __init__(self, schema: TableSchema) -> None:
+        super().__init__(schema)
+        self._options = Options(schema.options)
+        remove_on = split_names(self._options.get_typed(PARTIAL_REMOVE_ON_GROUP))
+        self._remove_on_delete = self._options.need(PARTIAL_REMOVE_ON_DELETE)
+        self._groups = groups_of(schema, remove_on)
+        self._group_of = {name: group for group in self._groups for name in group.columns}
+        self._functions: dict[str, Aggregate] = {}
+        for option, given in (
+            (IGNORE_DELETE, self.ignore_delete and self._remove_on_delete),
+            (IGNORE_DELETE, self.ignore_delete and bool(remove_on)),
+            (PARTIAL_REMOVE_ON_DELETE, self._remove_on_delete and bool(self._groups)),
+        ):
+            if given:
+                raise InvalidOption(
+                    f"option '{option.key}' = 'true' contradicts what the options of the table say of deletes "
+                    f"(remove-record-on-… or a sequence group): set one of them"
+                )
+
+    @property
+    def takes_retractions(self) -> bool:
+        return self.ignore_delete or self._remove_on_delete or bool(self._groups)
+
+    def check_options(self) -> None:
+        super().check_options()
+        for name in self.schema.field_names:
+            self._function(name)
+
+    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        wanted = set(wanted)
+        needed = list(super().needed_columns(wanted))
+        for group in self._groups:
+            if group.removes or wanted & set(group.columns):
+                needed += [name for name in group.fields if name not in wanted and name not in needed]
+        return tuple(needed)
+
+    def fold(self, piece: Piece) -> pa.Table:
+        contested = Contested.of(piece)
+        if not len(contested.rows):
+            return piece.rows_at(piece.newest)
+        if contested.is_retract.any() and not self.takes_retractions:
+            raise InvalidSchema(
+                "merge engine 'partial-update' takes no rows of kind -U or -D: set 'ignore-delete' or "
+                "'partial-update.remove-record-on-delete' to 'true', or use sequence groups"
+            )
+        rows = _Rows(contested, self.ignore_delete)
+        # a projection without a group's sequence fields has no column of that group either
+        groups = [g for g in self._groups if set(g.fields) <= set(piece.rows.column_names)]
+        ages = {group: rows.ages(group) for group in groups}
+        removed = self._removed(rows, ages)
+        folded = {KIND_COLUMN: rows.result_kinds(removed), SEQUENCE_COLUMN: rows.result_sequences(piece)}
+        plain = rows.steps(np.where(contested.is_retract, SKIP, ADD), removed)
+        newer = {group: is_newer(ages[group], rows.begins(removed)) for group in groups}
+        for name in piece.rows.column_names:
+            if name in (KIND_COLUMN, SEQUENCE_COLUMN):
+                continue
+            function, group, column = self._function(name), self._group_of.get(name), contested.column(name)
+            if group is None:
+                self._check_nulls(name, column)
+                folded[name] = function.apply(column, plain)
+                continue
+            ops = rows.group_ops(ages[group], newer[group], self._is_aggregated(name))
+            folded[name] = function.apply(column, rows.steps(ops, removed))
+        return contested.folded(folded)
+
+    def _removed(self, rows: _Rows, ages: dict[SequenceGroup, Numbers]) -> Mask:
+        is_delete = (rows.contested.kinds == DELETE) & ~rows.is_ignored
+        if self._remove_on_delete:
+            return np.asarray(is_delete)
+        removing = [numbers for group, numbers in ages.items() if group.removes]
+        return removals(removing, is_delete, rows.contested.starts) if removing else np.zeros_like(is_delete)
+
+    def _function(self, column: str) -> Aggregate:
+        found = self._functions.get(column)
+        if found is None:
+            name = self._function_name(column)
+            found = self._functions[column] = make_aggregate(name, self.schema.field(column), self.schema.options)
+        return found
+
+    def _function_name(self, column: str) -> str:
+        group = self._group_of.get(column)
+        if column in self.schema.primary_keys or (group is not None and column in group.fields):
+            return _NEWEST
+        name = self._given_function(column)
+        if group is None and name not in (None, "last_non_null_value"):
+            raise InvalidOption(
+                f"aggregate function '{name}' of column '{column}' needs a sequence group with merge engine "
+                f"'partial-update': name the column in a 'fields.<columns>.sequence-group'"
+            )
+        return name or ("last_non_null_value" if group is None else "last_value")
+
+    def _given_function(self, column: str) -> str | None:
+        own: str | None = FieldOptions(column, self.schema.options).get(AGGREGATE_FUNCTION)
+        return own or self._options.get_typed(DEFAULT_AGGREGATE)
+
+    def _is_aggregated(self, column: str) -> bool:
+        """Whether a column of a group takes rows that are older, too."""
+        return column not in self._group_of[column].fields and self._given_function(column) is not None
+
+    def _check_nulls(self, name: str, column: pa.Array) -> None:
+        if column.null_count and not self._groups and not self.schema.field(name).type.nullable:
+            raise InvalidSchema(f"column '{name}' is NOT NULL and a row without a value for it cannot update it")
+
+
+class _Rows:
+    """The contested rows of a piece, and what each of them does to a column."""
+
+    def __init__(self, contested: Contested, ignore_delete: bool) -> None:
+        self.contested = contested
+        self.is_ignored: Mask = contested.is_retract & ignore_delete
+        # a key whose oldest row is no insert begins with the values of that row
+        self.first_retracts = contested.starts[contested.is_retract[contested.starts]]
+
+    def ages(self, group: SequenceGroup) -> Numbers:
+        """The ages of the rows in a group; 0 for rows that change nothing in it."""
+        rows = pa.array(self.contested.rows)
+        ages = group.ages([self.contested.column(name).take(rows) for name in group.fields])
+        counts = ~self.is_ignored
+        counts[self.first_retracts] = True
+        return np.where(counts, ages, 0)
+
+    def begins(self, removed: Mask) -> np.ndarray:
+        """The rows at which keys begin, or begin anew after a removal."""
+        return np.union1d(self.contested.starts, np.flatnonzero(removed))
+
+    def group_ops(self, ages: Numbers, newer: Mask, is_aggregated: bool) -> Ops:
+        """What rows do to a column of a group: a plain column takes newer rows only, an aggregated one all."""
+        is_retract = self.contested.is_retract
+        ops = np.where(newer, np.where(is_retract, RETRACT, ADD), SKIP)
+        if is_aggregated:
+            older = (ages > 0) & ~newer
+            ops = np.where(older, np.where(is_retract, RETRACT, ADD_REVERSED), ops)
+        return np.where(self.is_ignored, SKIP, ops).astype(np.uint8)
+
+    def steps(self, ops: np.ndarray, removed: Mask) -> Steps:
+        """The steps of a column; each removal, and each oldest row that is no insert, sets the values first."""
+        ops = np.where(removed, SET, ops).astype(np.uint8)
+        starts = self.contested.starts
+        before = self.first_retracts
+        rows = np.insert(self.contested.rows, before, self.contested.rows[before])
+        return Steps(rows, np.insert(ops, before, SET), starts + np.searchsorted(before, starts))
+
+    def result_kinds(self, removed: Mask) -> pa.Array:
+        """+I, or -D for keys without an insert and those that the newest row removes."""
+        contested = self.contested
+        has_insert = np.logical_or.reduceat(~contested.is_retract, contested.starts)
+        is_deleted = removed[contested.ends] | ~has_insert
+        return pa.array(np.where(is_deleted, DELETE, INSERT).astype(np.int8))
+
+    def result_sequences(self, piece: Piece) -> pa.Array:
+        """The sequence number of the newest row that counts, 0 for a key without."""
+        contested = self.contested
+        numbers = contested.column(SEQUENCE_COLUMN).to_numpy()[contested.rows]
+        steps = Steps(contested.rows, np.zeros(len(contested.rows), np.uint8), contested.starts)
+        last = steps.last(~self.is_ignored)
+        return pa.array(np.where(last < 0, 0, numbers[last]), pa.int64())

@@ -1,0 +1,105 @@
+"""Sequence groups of a table with merge engine ``partial-update``, and which rows are newer in them (sheet 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption
+from lakelog.merge.base import Indices, Mask
+from lakelog.merge.keys import Numbers
+from lakelog.merge.numbers import dense, order_numbers
+from lakelog.options.fields import sequence_groups
+from lakelog.options.table import PARTIAL_REMOVE_ON_GROUP
+from lakelog.spec.schema import TableSchema
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """``fields`` decide whether a row is newer, ``updated`` are the columns that follow them.
+
+    ``removes``: a newer row of kind -D deletes the key.
+    """
+
+    fields: tuple[str, ...]
+    updated: tuple[str, ...]
+    removes: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the group."""
+        return (*self.fields, *self.updated)
+
+    def ages(self, columns: Sequence[pa.Array]) -> Numbers:
+        """The age of each row in this group, from 1; 0 for rows whose sequence fields are all NULL.
+
+        ``columns`` are the values of ``fields``.
+        """
+        is_empty = np.logical_and.reduce([c.is_null().to_numpy(zero_copy_only=False) for c in columns])
+        return np.where(is_empty, 0, dense(order_numbers(columns)) + 1)
+
+
+def groups_of(schema: TableSchema, remove_on: Sequence[str]) -> tuple[SequenceGroup, ...]:
+    """The sequence groups of a table; ``remove_on`` is option ``partial-update.remove-record-on-sequence-group``.
+
+    Raises InvalidOption for key columns in a group, a column in two groups, and names that are in no group;
+    InvalidSchema for unknown columns.
+    """
+    groups = tuple(
+        SequenceGroup(fields, updated, bool(set(fields) & set(remove_on)))
+        for fields, updated in sequence_groups(schema.options)
+    )
+    seen: set[str] = set()
+    for group in groups:
+        schema.select(group.columns)
+        key = f"fields.{','.join(group.fields)}.sequence-group"
+        for name in group.columns:
+            if name in schema.primary_keys:
+                raise InvalidOption(f"option '{key}' names the primary key column '{name}': leave it out")
+        twice = seen & set(group.updated)
+        if twice:
+            raise InvalidOption(f"option '{key}' names column '{min(twice)}', which another group has: leave it out")
+        seen |= set(group.updated)
+    unknown = set(remove_on) - {name for group in groups for name in group.fields}
+    if unknown:
+        raise InvalidOption(
+            f"option '{PARTIAL_REMOVE_ON_GROUP.key}' names '{min(unknown)}', which decides in no sequence group: name "
+            f"a column of a key 'fields.<columns>.sequence-group'"
+        )
+    return groups
+
+
+def is_newer(ages: Numbers, starts: Indices) -> Mask:
+    """For each row whether it is at least as new as all before it of the same key, and not empty.
+
+    ``ages`` as in ``SequenceGroup.ages``; ``starts`` are the positions at which keys begin, or begin anew.
+    """
+    sizes = np.diff(starts, append=len(ages))
+    shift = np.repeat(np.arange(len(starts), dtype=np.int64) * (int(ages.max(initial=0)) + 1), sizes)
+    newest: npt.NDArray[np.int64] = np.maximum.accumulate(ages + shift) - shift
+    newer: Mask = (ages == newest) & (ages > 0)
+    return newer
+
+
+def removals(ages: Sequence[Numbers], is_delete: Mask, starts: Indices) -> Mask:
+    """The rows that delete their key: of kind -D and newer in a group that removes.
+
+    ``ages`` are those of each such group. A removal makes its own ages the newest of all groups, so with several
+    groups what is newer after it depends on it.
+    """
+    found = np.zeros(len(is_delete), dtype=np.bool_)
+    if len(ages) == 1:
+        return is_newer(ages[0], starts) & is_delete
+    while True:
+        begins = np.union1d(starts, np.flatnonzero(found))
+        newer = np.logical_or.reduce([is_newer(a, begins) for a in ages]) if ages else found
+        candidates = np.flatnonzero(newer & is_delete & ~found)
+        if not len(candidates):
+            return found
+        # only the first one of each stretch is certain: the others were compared with what it forgets
+        stretch = np.searchsorted(begins, candidates, side="right")
+        found[candidates[np.unique(stretch, return_index=True)[1]]] = True
