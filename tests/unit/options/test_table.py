@@ -10,6 +10,7 @@ from lakelog.options.table import (
     BUCKET,
     COMMIT_TIMEOUT,
     COMPACTION_TRIGGER,
+    IGNORE_DELETE,
     MERGE_ENGINE,
     SNAPSHOT_TIME,
     TABLE_OPTIONS,
@@ -52,6 +53,19 @@ def test_options_are_checked_by_name_value_and_place() -> None:
     with pytest.raises(InvalidOption, match="belongs to: table"):
         TABLE_OPTIONS.canonical({"bucket": "4"}, "write")
     assert TABLE_OPTIONS.canonical({WRITE_ONLY.key: "true", WRITE_BUFFER_SIZE.key: "64 mb"}, "write")
+
+
+def test_tables_without_a_log_can_have_any_merge_engine() -> None:
+    for options in ({"merge-engine": "aggregation"}, {"sequence.field": "v"}, {"rowkind.field": "op"}):
+        check_writable(options)
+    for options in ({"merge-engine": "first-row"}, {"sequence.field": "v"}):
+        with pytest.raises(UnsupportedFeature, match="with 'log-store.enabled' = 'false' it can be written"):
+            check_writable({**options, "log-store.enabled": "true"})
+
+
+def test_an_option_has_its_other_spellings_in_the_options_of_a_table() -> None:
+    assert Options({"first-row.ignore-delete": "true"}).need(IGNORE_DELETE)
+    assert not Options({"ignore-delete": "false", "first-row.ignore-delete": "true"}).need(IGNORE_DELETE)
 
 
 def test_ordinary_tables_can_be_written() -> None:
