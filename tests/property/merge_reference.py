@@ -157,20 +157,16 @@ def total_order(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def is_blank(text: str | None) -> bool:
-    return text is None or text.strip(" \t\n") == ""
-
-
 def joined(held: str | None, value: str | None, options: Options) -> str | None:
     between = options.get("list-agg-delimiter", ",")
-    if is_blank(value):
-        return held
-    if is_blank(held):
-        return value
+    if held is None or value is None:
+        return value if held is None else held
+    if "" in (held, value):
+        return held + value
     if options.get("distinct") != "true":
         return held + between + value
     for part in value.split(between):
-        if not is_blank(part) and part not in held.split(between):
+        if part != "" and part not in held.split(between):
             held = held + between + part
     return held
 

@@ -1,4 +1,4 @@
-"""Tables of the other merge engines, through the lake: created, written, compacted after the write, refused with a log."""
+"""Tables of the other merge engines, through the lake: created, written, compacted, refused with a log."""
 
 from __future__ import annotations
 
