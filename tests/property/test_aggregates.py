@@ -153,6 +153,16 @@ def test_one_key_with_very_many_values_is_summed_from_the_first_to_the_last() ->
     assert result.to_pylist() == [sum(numbers[:4000].tolist()), sum(numbers[4000:].tolist())]
 
 
+def test_a_product_divides_by_the_smallest_number() -> None:
+    smallest = -(1 << 63)
+    steps = Steps(np.arange(6), np.array([ADD, RETRACT] * 3, np.uint8), np.array([0, 2, 4]))
+    values = pa.array([5, smallest, smallest, smallest, smallest, 2])
+    result = make_aggregate("product", column_of("BIGINT"), {}).apply(values, steps)
+    assert result.to_pylist() == [0, 1, smallest // 2]
+    with pytest.raises(InvalidSchema, match="does not fit BIGINT"):
+        make_aggregate("product", column_of("BIGINT"), {}).apply(pa.array([smallest, -1] * 3), steps)
+
+
 def test_a_retraction_that_a_function_cannot_do_names_the_option_that_skips_it() -> None:
     steps = Steps(np.array([0, 1]), np.array([ADD, RETRACT], np.uint8), np.array([0]))
     column = pa.array([1, 2], pa.int32())

@@ -60,11 +60,12 @@ class Product(Aggregate):
                 raise self.no_result("a value of 0 cannot be taken back")
             divisor = np.where(is_divisor, value, 1)
             factor = np.where(is_divisor, 1, value)
-            # the smallest number / -1 has no result, which the check below finds
+            # numpy has no absolute value of the smallest number: it goes the exact way, like all that may not fit
+            smallest = np.iinfo(np.int64).min
             wide = np.abs(product.astype(np.float64)) * np.abs(factor.astype(np.float64)) >= _SAFE
             out: npt.NDArray[np.int64] = np.sign(product) * np.sign(divisor) * (np.abs(product) // np.abs(divisor))
             out = out * factor
-            outside = (out < limits.min) | (out > limits.max) | wide | (product == np.iinfo(np.int64).min)
+            outside = (out < limits.min) | (out > limits.max) | wide | (product == smallest) | (value == smallest)
             for i in np.flatnonzero(outside).tolist():
                 left, right = int(product[i]), int(value[i])
                 exact = left * right if not is_divisor[i] else abs(left) // abs(right)
