@@ -22,6 +22,8 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
         "tail": "lakelog.cli.tail:tail",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
+        "compact": "lakelog.cli.compact:compact",
+        "expire": "lakelog.cli.expire:expire",
         "demo": "lakelog.cli.demo:demo",
     },
 )
@@ -32,6 +34,8 @@ _SUMMARIES: Final = {
     "tail": "Print the changes of a table as its log receives them.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
+    "compact": "Merge the files of a table.",
+    "expire": "Remove old snapshots of a table.",
     "demo": "Stream a year of flights through one table and measure it.",
 }
 

@@ -77,7 +77,7 @@ class TableCommit:
             entries = [*replaced, *entries_of(changes)]
             snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
             # 5
-            if self._create(snapshot) and self._follows_the_newest(snapshot, entries):
+            if self._create(snapshot) and self._follows_the_newest(snapshot, entries, latest):
                 # 6
                 self._write_hints(snapshot)
                 return snapshot
@@ -159,14 +159,17 @@ class TableCommit:
             f"{snapshot.commit_identifier}, or commit the same again"
         ) from unknown
 
-    def _follows_the_newest(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+    def _follows_the_newest(
+        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], latest: Snapshot | None
+    ) -> bool:
         """Whether a created snapshot follows the newest one; False (and it is deleted) when its number was free only
         because expiry or a rollback had removed a snapshot of this number while the commit was under way.
 
         Expiry removes the oldest first and never the newest, a rollback the newest first: with the snapshot before
-        it still there, all is well.
+        it still there, all is well; but another one may have its number since a rollback.
         """
-        if self.snapshots.exists(snapshot.id - 1):
+        before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
+        if before is not None and Snapshot.from_json(before) == latest:
             return True
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:

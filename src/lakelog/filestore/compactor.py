@@ -13,6 +13,7 @@ from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections, sorted_runs
 from lakelog.filestore.reader import engine_of
+from lakelog.filestore.record_expiry import RecordExpiry
 from lakelog.filestore.scan import skips_level_zero
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.runs import merge_runs
@@ -39,6 +40,9 @@ def pick_compaction(entries: Sequence[ManifestEntry], schema: TableSchema, full:
     # new files that nobody sees yet cannot wait, and no key may be in two levels that are read without a merge
     urgent = skips_level_zero(schema) and any(f.level == 0 for f in files)
     picked = pick_runs(runs, options, full or urgent)
+    if picked is None and full:
+        expiry = RecordExpiry.of(schema)
+        picked = (len(runs), runs[-1].level) if expiry and any(expiry.has_old(f) for f in files) else None
     if picked is None:
         return None
     count, level = picked
@@ -81,26 +85,35 @@ class Compactor:
         result = _Result([], [])
         waiting: list[Section] = []
         target = target_file_size(self.files.paths.schema)
+        expiry = RecordExpiry.of(self.files.paths.schema) if task.drop_deletes else None
         for section in sections(task.files, KeyRange.of(self.files.paths.schema)):
-            if len(section.files) > 1 or is_small(section.files[0], target) or _must_change(section.files[0], task):
+            if (
+                len(section.files) > 1
+                or is_small(section.files[0], target)
+                or _must_change(section.files[0], task, expiry)
+            ):
                 waiting.append(section)
                 continue
-            result.written += writer.write(self._merged(task, waiting))
+            result.written += writer.write(self._merged(task, waiting, expiry))
             waiting = []
             result.moved += section.files
-        result.written += writer.write(self._merged(task, waiting))
+        result.written += writer.write(self._merged(task, waiting, expiry))
         return result
 
     def _run_appended(self, task: CompactionTask, writer: DataFileWriter) -> _Result:
         return _Result([], writer.write(self._rows(task, task.files)))
 
-    def _merged(self, task: CompactionTask, parts: Sequence[Section]) -> Iterator[pa.RecordBatch]:
+    def _merged(
+        self, task: CompactionTask, parts: Sequence[Section], expiry: RecordExpiry | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of sections; old ones go only when nothing older of their key is left below."""
         schema = self.files.paths.schema
         engine = engine_of(schema)
         for section in parts:
             runs = [self._rows(task, files) for files in section.runs(KeyRange.of(schema))]
             for batch in merge_runs(runs, schema.trimmed_primary_keys, engine):
-                yield _without_deletes(batch) if task.drop_deletes else batch
+                live = _without_deletes(batch) if task.drop_deletes else batch
+                yield live if expiry is None else expiry.kept(live)
 
     def _rows(self, task: CompactionTask, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         columns = self.files.paths.schema.field_names
@@ -116,8 +129,8 @@ class _Result:
     written: list[DataFileMeta] = field(default_factory=list)
 
 
-def _must_change(file: DataFileMeta, task: CompactionTask) -> bool:
-    return task.drop_deletes and has_deletes(file)
+def _must_change(file: DataFileMeta, task: CompactionTask, expiry: RecordExpiry | None) -> bool:
+    return task.drop_deletes and (has_deletes(file) or (expiry is not None and expiry.has_old(file)))
 
 
 def _without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

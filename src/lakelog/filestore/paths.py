@@ -54,6 +54,10 @@ class TablePaths:
         """The directory of the tags."""
         return f"{self.branch_root}/tag"
 
+    def tag(self, name: str) -> str:
+        """A tag file."""
+        return f"{self.tags}/tag-{name}"
+
     @property
     def branches(self) -> str:
         """The directory of the branches, below the table's own."""
@@ -64,10 +68,23 @@ class TablePaths:
         """The directory of the consumers' positions."""
         return f"{self.branch_root}/consumer"
 
+    def consumer(self, name: str) -> str:
+        """The file with the position of a consumer."""
+        return f"{self.consumers}/consumer-{name}"
+
     @property
     def changelogs(self) -> str:
         """The directory of the changelogs that outlive their snapshots."""
         return f"{self.branch_root}/changelog"
+
+    def changelog(self, snapshot_id: int) -> str:
+        """A changelog that outlived its snapshot."""
+        return f"{self.changelogs}/changelog-{snapshot_id}"
+
+    @property
+    def removals(self) -> str:
+        """The directory of the lists of files whose deletion has begun."""
+        return f"{self.root}/lakelog/removals"
 
     def index_file(self, name: str) -> str:
         """An index file: deletion vectors, or the hashes of a bucket's keys."""

@@ -40,7 +40,15 @@ class Snapshots:
         hint = self._hint(EARLIEST)
         if hint is not None and self.exists(hint):
             return hint
-        return min(self.ids(), default=None)
+        return min(self.chain_ids(), default=None)
+
+    def chain_ids(self) -> list[int]:
+        """The ids of the table's history by listing, oldest first: the run without a gap that ends at the newest.
+
+        One below a gap was left by a process that died before it could take it back.
+        """
+        ids = sorted(self.ids())
+        return [i for at, i in enumerate(ids) if ids[-1] - i == len(ids) - 1 - at]
 
     def ids(self) -> list[int]:
         """All ids, by listing, in no order."""

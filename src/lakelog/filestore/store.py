@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -10,25 +10,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.branches import Branches
 from lakelog.filestore.bucket_writer import BucketWriter
 from lakelog.filestore.commit import TableCommit
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compactor import Compactor, pick_compaction
+from lakelog.filestore.consumers import Consumers
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.deletion_vectors import vector_places
+from lakelog.filestore.expire import Expiry, Retention
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
+from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
+from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.readable import check_compactable, check_files, check_readable
 from lakelog.filestore.reader import SplitReader
+from lakelog.filestore.references import References
 from lakelog.filestore.renumber import Renumbering, highest_sequences
+from lakelog.filestore.rollback import Rollback
 from lakelog.filestore.scan import Place, Split, flat, plan_splits
 from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import Snapshots
+from lakelog.filestore.tags import Tags
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
@@ -236,6 +244,53 @@ class FileStore:
         return self.commit(
             CommitRequest(f"compact-{new_uuid()}", 0, COMPACT, (changed,), dict(properties or {}), first_try=True)
         )
+
+    # history
+
+    @cached_property
+    def references(self) -> References:
+        """What snapshots, tags and branches name."""
+        return References(self.io, self.paths)
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of this branch."""
+        return Tags(self.references)
+
+    @property
+    def branches(self) -> Branches:
+        """The branches of the table, seen from main."""
+        return Branches(self.references.of_branch(MAIN_BRANCH))
+
+    @property
+    def consumers(self) -> Consumers:
+        """The positions of named readers of this branch."""
+        return Consumers(self.io, self.paths)
+
+    @property
+    def rollback(self) -> Rollback:
+        """Takes this branch back to an older state."""
+        return Rollback(self.references)
+
+    def open_branch(self, name: str) -> FileStore:
+        """The file store of another branch, with its newest schema. Raises NotFound."""
+        return FileStore(self.io, self.table_path, self.branches.schema(name), name)
+
+    def expire_snapshots(
+        self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
+    ) -> list[int]:
+        """Removes old snapshots and what only they needed; see ``Expiry.expire``."""
+        return Expiry(self.references).expire(keep, keep_from)
+
+    def expire_partitions(self, rule: PartitionRule, properties: Properties | None = None) -> list[bytes]:
+        """Drops the partitions that are old by a rule; see ``PartitionExpiry.expire``."""
+        return PartitionExpiry(self.manifests, self.latest_snapshot, self.commit).expire(rule, properties)
+
+    def remove_orphans(
+        self, older_than_ms: int = DAY_MS, dry_run: bool = False, staged: Callable[[], Iterable[str]] = tuple
+    ) -> Orphans:
+        """Removes files that nothing names; see ``OrphanCleaning``."""
+        return OrphanCleaning(self.references, staged).clean(older_than_ms, dry_run)
 
     def _snapshot_at(self, snapshot_id: int | None) -> Snapshot | None:
         if snapshot_id is None:

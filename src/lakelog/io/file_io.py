@@ -97,3 +97,7 @@ class FileIO(ABC):
             f"'{path}' cannot be moved to '{new_path}': this storage cannot rename a directory in one step; "
             f"make a new table and copy the rows"
         )
+
+    def delete_empty_dir(self, path: str) -> None:
+        """Removes a directory if it is empty at this moment; stores without real directories have nothing to do."""
+        return

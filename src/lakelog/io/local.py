@@ -106,6 +106,11 @@ class LocalFileIO(FileIO):
         with _os_errors(path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(_local(path))
 
+    def delete_empty_dir(self, path: str) -> None:
+        # refused by the system when somebody has put a file there meanwhile
+        with contextlib.suppress(OSError):
+            os.rmdir(_local(path))
+
     def makedirs(self, path: str) -> None:
         with _os_errors(path):
             os.makedirs(_local(path), exist_ok=True)

@@ -97,6 +97,13 @@ class MemoryFileIO(FileIO):
                 for name in [n for n in names if n == top or n.startswith(top + "/")]:
                     del names[name]
 
+    def delete_empty_dir(self, path: str) -> None:
+        inside = _key(path) + "/"
+        with self._store.lock:
+            held = (*self._store.files, *self._store.directories)
+            if not any(name.startswith(inside) for name in held):
+                self._store.directories.pop(_key(path), None)
+
     def makedirs(self, path: str) -> None:
         with self._store.lock:
             self._make(_key(path))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from lakelog.errors import UnsupportedFeature
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
+from lakelog.options.retention import RETENTION_OPTIONS
 
 KiB: Final = 1 << 10
 MiB: Final = 1 << 20
@@ -210,8 +211,9 @@ SNAPSHOT_TIME: Final = Option(
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
 
-_ALL: Final[tuple[Option[Any], ...]] = tuple(
-    value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED
+_ALL: Final[tuple[Option[Any], ...]] = (
+    *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
+    *RETENTION_OPTIONS,
 )
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
@@ -225,7 +227,7 @@ _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
     (THIN_MODE, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
-_UNKNOWN_KEYS: Final = ("record-level.expire-time", "data-file.path-directory")
+_UNKNOWN_KEYS: Final = ("data-file.path-directory",)
 
 
 def check_writable(given: Mapping[str, str]) -> None:

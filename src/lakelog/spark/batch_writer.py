@@ -16,7 +16,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_quietly
+from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -66,7 +66,7 @@ class LakelogWriter(DataSourceArrowWriter):
         committer.commit(0, [m.result for m in messages if isinstance(m, AttemptMessage)])
         seal(committer)
         self._table.staged.forget_writer(self._writer)
-        compact_quietly(self._table)
+        tidy_quietly(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         committer = Committer(self._table, self._writer, once=True)

@@ -9,6 +9,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.plan import QueryPlan
+from lakelog.table.dynamic_table import DynamicTable
 
 
 class Engine(Protocol):
@@ -67,6 +68,9 @@ class Tables(Protocol):
 
     def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:
         """(name, type, comment) of each column; extended adds rows about the table. Raises NotFound."""
+
+    def open(self, identifier: Identifier, /) -> DynamicTable:
+        """The table itself, for procedures. Raises NotFound."""
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lakelog.catalog.base import TableLocation
+from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
 from lakelog.logstore.base import LogLocation
@@ -29,13 +30,14 @@ class DynamicTable:
 
     location: TableLocation
     hints: Mapping[str, str] = field(default_factory=dict)
+    branch: str = MAIN_BRANCH
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def with_hints(self, hints: Mapping[str, str]) -> DynamicTable:
         """The same table with options for one use."""
-        return DynamicTable(self.location, {**self.hints, **hints})
+        return replace(self, hints={**self.hints, **hints})
 
     def with_newest_schema(self) -> DynamicTable:
         """The same table with the newest schema, which an ALTER TABLE may have made since it was opened."""
@@ -70,17 +72,17 @@ class DynamicTable:
     @cached_property
     def store(self) -> FileStore:
         """The file store."""
-        return FileStore(self.io, self.path, self.schema)
+        return FileStore(self.io, self.path, self.schema, self.branch)
 
     @cached_property
     def staged(self) -> StagedEpochs:
         """Epochs that are decided but not in a snapshot yet."""
-        return StagedEpochs(self.io, self.path)
+        return StagedEpochs(self.io, self.store.paths.branch_root)
 
     @cached_property
     def log(self) -> LogLocation | None:
-        """The log store, None when the table has none."""
-        if not self.options.need(LOG_ENABLED):
+        """The log store, None when the table has none; a branch has none, the log is main's."""
+        if self.branch != MAIN_BRANCH or not self.options.need(LOG_ENABLED):
             return None
         return log_location(self.schema, self.path, self.name)
 
@@ -96,12 +98,12 @@ class DynamicTable:
     def emits_log(self) -> bool:
         """Whether a write fills the log (``emit.mode``)."""
         mode = self.options.need(EMIT_MODE)
-        return "log" in mode.split(",") or (mode == "auto" and self.log is not None)
+        return self.branch == MAIN_BRANCH and ("log" in mode.split(",") or (mode == "auto" and self.log is not None))
 
     @property
     def emits_files(self) -> bool:
         """Whether a write fills the files (``emit.mode``)."""
-        return self.options.need(EMIT_MODE) != "log"
+        return self.branch != MAIN_BRANCH or self.options.need(EMIT_MODE) != "log"
 
     @property
     def reads_log(self) -> bool:

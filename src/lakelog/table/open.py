@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
@@ -46,3 +47,9 @@ def open_by_path(
     if not database.endswith(".db"):
         raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
     return open_by_name(warehouse, f"{database.removesuffix('.db')}.{table}", hints, scope, storage_options)
+
+
+def open_branch(table: DynamicTable, branch: str) -> DynamicTable:
+    """A branch of a table with the branch's newest schema. Raises NotFound naming the branches."""
+    location = replace(table.location, schema=table.store.branches.schema(branch))
+    return DynamicTable(location, table.hints, branch)

@@ -22,6 +22,7 @@ from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, state_at
 from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.retention import expire_quietly
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
 
 _LOG = logging.getLogger("lakelog.seal")
@@ -169,6 +170,7 @@ class Sealer:
                 self.seal_now()
                 if not self._committer.table.options.need(WRITE_ONLY):
                     compact_where_needed(self._committer.table)
+                    expire_quietly(self._committer.table)
             except Exception as failure:
                 _LOG.warning("sealing table %s failed: %s", self._committer.table.name, failure)
                 self._failure = failure

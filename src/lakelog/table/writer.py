@@ -12,7 +12,7 @@ from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_quietly
+from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -71,7 +71,7 @@ class TableWriter:
         self._task = None
         self._epoch += 1
         seal(self._committer)
-        compact_quietly(self._table)
+        tidy_quietly(self._table)
 
     def abort(self) -> None:
         """Drops what was not committed; its rows in the log are taken back."""

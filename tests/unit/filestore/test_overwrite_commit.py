@@ -137,6 +137,25 @@ def test_a_number_above_a_rollback_is_not_taken(make_table) -> None:
     assert table.ids() == [1, 9]
 
 
+def test_a_number_above_one_that_was_given_away_again_is_not_taken(make_table) -> None:
+    name = new_uuid()
+    table = make_table(io=MemoryFileIO(name))
+    for n in (1, 2, 3):
+        table.insert((I, n, "a", 1.0))
+    staged = table.staged((I, 9, "late", 1.0))
+
+    def roll_back_and_go_on() -> None:
+        table.store.rollback.to_snapshot(1)
+        for n in (4, 5):
+            table.insert((I, n, "other", 1.0))
+
+    done = commit_through(
+        table, Between(name, roll_back_and_go_on), CommitRequest("me", 1, "APPEND", staged, first_try=True)
+    )
+    assert done.id == 4
+    assert table.ids() == [1, 4, 5, 9]
+
+
 def test_the_snapshot_before_may_expire_at_any_time(make_table) -> None:
     name = new_uuid()
     table = make_table(io=MemoryFileIO(name))

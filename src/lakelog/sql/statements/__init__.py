@@ -32,6 +32,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "SHOW CREATE TABLE": "lakelog.sql.statements.show_create_table:ShowCreateTable",
         "DESCRIBE": "lakelog.sql.statements.describe:Describe",
         "DESC": "lakelog.sql.statements.describe:Describe",
+        "CALL": "lakelog.sql.statements.call:Call",
         "INSERT": "lakelog.sql.statements.insert:Insert",
         "SELECT": "lakelog.sql.statements.query:Query",
         "FROM": "lakelog.sql.statements.query:Query",

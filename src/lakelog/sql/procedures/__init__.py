@@ -1,0 +1,24 @@
+"""Every procedure that CALL runs: its name → its value. One file and one line each."""
+
+from __future__ import annotations
+
+from lakelog.options.registry import Registry
+from lakelog.sql.procedure import Procedure
+
+PROCEDURES: Registry[Procedure] = Registry(
+    "procedure",
+    {
+        "compact": "lakelog.sql.procedures.compact:COMPACT",
+        "expire_snapshots": "lakelog.sql.procedures.expire_snapshots:EXPIRE_SNAPSHOTS",
+        "expire_partitions": "lakelog.sql.procedures.expire_partitions:EXPIRE_PARTITIONS",
+        "expire_tags": "lakelog.sql.procedures.expire_tags:EXPIRE_TAGS",
+        "remove_orphan_files": "lakelog.sql.procedures.remove_orphan_files:REMOVE_ORPHAN_FILES",
+        "create_tag": "lakelog.sql.procedures.create_tag:CREATE_TAG",
+        "delete_tag": "lakelog.sql.procedures.delete_tag:DELETE_TAG",
+        "rollback_to": "lakelog.sql.procedures.rollback_to:ROLLBACK_TO",
+        "create_branch": "lakelog.sql.procedures.create_branch:CREATE_BRANCH",
+        "delete_branch": "lakelog.sql.procedures.delete_branch:DELETE_BRANCH",
+        "fast_forward": "lakelog.sql.procedures.fast_forward:FAST_FORWARD",
+        "reset_consumer": "lakelog.sql.procedures.reset_consumer:RESET_CONSUMER",
+    },
+)

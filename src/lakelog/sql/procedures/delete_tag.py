@@ -1,0 +1,19 @@
+"""CALL sys.delete_tag."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelog.sql.procedure import Parameter, Procedure, text
+from lakelog.sql.result import done
+from lakelog.table.dynamic_table import DynamicTable
+
+
+def _run(table: DynamicTable, tag: str) -> pa.Table:
+    for name in tag.split(","):
+        table.store.tags.delete(name.strip())
+    return done()
+
+
+DELETE_TAG = Procedure("delete_tag", (Parameter("tag", text, True),), _run)
+"""Deletes tags (several with commas) and the files that only they kept."""

@@ -1,0 +1,23 @@
+"""CALL sys.expire_partitions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+
+from lakelog.sql.procedure import Parameter, Procedure, duration, text
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.retention import expire_partitions
+
+
+def _run(table: DynamicTable, expiration_time: timedelta | None = None, expire_strategy: str | None = None) -> pa.Table:
+    gone = expire_partitions(table, expiration_time, expire_strategy)
+    texts = [", ".join(f"{key}={value}" for key, value in values.items()) for values in gone]
+    return pa.table({"expired_partitions": pa.array(texts, pa.string())})
+
+
+EXPIRE_PARTITIONS = Procedure(
+    "expire_partitions", (Parameter("expiration_time", duration), Parameter("expire_strategy", text)), _run
+)
+"""Drops partitions that are older than ``partition.expiration-time``."""

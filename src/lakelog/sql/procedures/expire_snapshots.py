@@ -1,0 +1,35 @@
+"""CALL sys.expire_snapshots."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+
+from lakelog.sql.procedure import Parameter, Procedure, age, number
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.retention import expire_snapshots
+
+
+def _run(
+    table: DynamicTable,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than: timedelta | None = None,
+    max_deletes: int | None = None,
+) -> pa.Table:
+    gone = expire_snapshots(table, retain_max, retain_min, older_than, max_deletes)
+    return pa.table({"deleted_snapshots_count": pa.array([len(gone)], pa.int64())})
+
+
+EXPIRE_SNAPSHOTS = Procedure(
+    "expire_snapshots",
+    (
+        Parameter("retain_max", number),
+        Parameter("retain_min", number),
+        Parameter("older_than", age),
+        Parameter("max_deletes", number),
+    ),
+    _run,
+)
+"""Removes old snapshots, by the table's options where nothing else is given."""

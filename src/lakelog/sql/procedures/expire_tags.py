@@ -1,0 +1,21 @@
+"""CALL sys.expire_tags."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from lakelog.io import clock
+from lakelog.sql.procedure import Parameter, Procedure, age
+from lakelog.table.dynamic_table import DynamicTable
+
+
+def _run(table: DynamicTable, older_than: timedelta | None = None) -> pa.Table:
+    limit = None if older_than is None else datetime.fromtimestamp(clock.now_ms() / 1000) - older_than
+    gone = table.store.tags.expire(older_than=limit)
+    return pa.table({"expired_tags": pa.array([tag.name for tag in gone], pa.string())})
+
+
+EXPIRE_TAGS = Procedure("expire_tags", (Parameter("older_than", age),), _run)
+"""Deletes tags whose time is over, and with ``older_than`` those without one that are older."""

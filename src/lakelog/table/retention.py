@@ -1,0 +1,170 @@
+"""What a table keeps: expiry, rollback and cleaning, with care for the log and for rows that wait for a snapshot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.filestore.expire import Retention, snapshot_retention
+from lakelog.filestore.orphans import DAY_MS, Orphans
+from lakelog.filestore.partition_expiry import PartitionRule
+from lakelog.filestore.paths import MAIN_BRANCH
+from lakelog.io.clock import monotonic_s
+from lakelog.options.retention import (
+    CONSUMER_EXPIRATION_TIME,
+    PARTITION_EXPIRATION_INTERVAL,
+    PARTITION_EXPIRATION_TIME,
+)
+from lakelog.options.table import WRITE_ONLY
+from lakelog.spec.partition import decode_partition
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_state import state_of
+from lakelog.table.maintenance import carried_state, compact_quietly
+from lakelog.table.open import open_branch
+
+_LOG = logging.getLogger("lakelog.expire")
+_LOOKED: Final[dict[str, float]] = {}
+"""Directory of a table → when this process last looked for old tags, consumers and partitions."""
+
+
+def expire_snapshots(
+    table: DynamicTable,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than: timedelta | None = None,
+    max_deletes: int | None = None,
+) -> list[int]:
+    """Expires snapshots by the table's options, or by what is given instead; returns their ids.
+
+    A snapshot that holds the newest state of the log stays, whoever has committed after it.
+    """
+    by_options = snapshot_retention(table.options)
+    largest = by_options.largest if retain_max is None else retain_max
+    keep = Retention(
+        min(by_options.smallest, largest) if retain_min is None else retain_min,
+        largest,
+        by_options.time if older_than is None else older_than,
+        by_options.limit if max_deletes is None else max_deletes,
+    )
+    return table.store.expire_snapshots(keep, lambda: _newest_with_state(table))
+
+
+def _newest_with_state(table: DynamicTable) -> int | None:
+    for snapshot in table.store.snapshots.backwards():
+        if state_of(snapshot) is not None:
+            return snapshot.id
+    return None
+
+
+def expire_partitions(
+    table: DynamicTable, expiration_time: timedelta | None = None, strategy: str | None = None
+) -> list[dict[str, object]]:
+    """Drops old partitions in one commit; returns their values by column.
+
+    Raises InvalidRequest when neither the table nor the call says how old a partition may be.
+    """
+    rule = PartitionRule.of(table.options, expiration_time, strategy)
+    if rule is None:
+        raise InvalidRequest(
+            f"table {table.name} does not say how long partitions live: set '{PARTITION_EXPIRATION_TIME.key}', or give "
+            f"an expiration time"
+        )
+    dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table, latest))
+    keys = table.schema.partition_keys
+    return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
+
+
+def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> Orphans:
+    """Removes files that nothing names and that are older than a day, or than what is given; see ``OrphanCleaning``."""
+    age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
+    return table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+
+
+def _staged_files(table: DynamicTable) -> Iterator[str]:
+    """Data files of epochs that are decided but in no snapshot yet, of all branches."""
+    branches = [open_branch(table, name) for name in table.store.branches.list()]
+    for branch in (DynamicTable(table.location), *branches):
+        for record in branch.staged.all_records():
+            for attempt in record.attempts:
+                for run in attempt.runs:
+                    for file in run.files:
+                        yield branch.store.paths.data_file(run.partition, run.bucket, file)
+
+
+def roll_back(
+    table: DynamicTable,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_ms: int | None = None,
+    files_only: bool = False,
+) -> Snapshot:
+    """Makes an older state the newest; exactly one of snapshot, tag and timestamp says which.
+
+    The rows of a log cannot be taken back: for a table with one this is refused unless ``files_only`` says that the
+    log may go on telling of the rows that the files no longer have. Raises NotFound, InvalidRequest.
+    """
+    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
+        raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
+    _check_log(table, "rolled back", files_only)
+    if tag is not None:
+        return table.store.rollback.to_tag(tag)
+    if snapshot_id is not None:
+        return table.store.rollback.to_snapshot(snapshot_id)
+    return table.store.rollback.to_time(timestamp_ms or 0)
+
+
+def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
+    """Makes main what a branch is. A table with a log is refused as in ``roll_back``. Raises NotFound."""
+    _check_log(table, "fast-forwarded", files_only)
+    table.store.branches.fast_forward(branch)
+
+
+def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
+    if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
+        raise InvalidRequest(
+            f"table {table.name} has a log, whose rows cannot be {what}: say files_only to change the files alone and "
+            f"let the log be ahead of them"
+        )
+
+
+def tidy_quietly(table: DynamicTable) -> None:
+    """Compacts and expires after a write, unless ``write-only``.
+
+    A failure is logged only, because the write is in the table already.
+    """
+    if table.options.need(WRITE_ONLY):
+        return
+    compact_quietly(table)
+    expire_quietly(table)
+
+
+def expire_quietly(table: DynamicTable) -> None:
+    """Expires what the table's options say after a write; a failure is logged only.
+
+    Costs a handful of small reads when nothing is to do. Tags, consumers and partitions are looked at once each
+    ``partition.expiration-check-interval`` by a process.
+    """
+    try:
+        expire_snapshots(table)
+        if not _is_time_to_look(table):
+            return
+        table.store.tags.expire()
+        unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
+        if unused is not None:
+            table.store.consumers.expire(unused)
+        if table.schema.partition_keys and table.options.get_typed(PARTITION_EXPIRATION_TIME) is not None:
+            expire_partitions(table)
+    except LakelogError as failure:
+        _LOG.warning("expiry of %s failed: %s", table.name, failure)
+
+
+def _is_time_to_look(table: DynamicTable) -> bool:
+    now, place = monotonic_s(), table.store.paths.branch_root
+    if now - _LOOKED.get(place, float("-inf")) < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds():
+        return False
+    _LOOKED[place] = now
+    return True

@@ -1,0 +1,295 @@
+"""A small table in memory with a model of every snapshot, tag and branch that must stay readable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.filestore.commit_request import CommitRequest, Overwrite
+from lakelog.filestore.expire import Retention
+from lakelog.filestore.pruning import Pruning
+from lakelog.filestore.scan import flat, plan_splits
+from lakelog.filestore.store import FileStore
+from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.memory import MemoryFileIO
+from lakelog.io.names import new_uuid
+from lakelog.spec.data_file import BucketFiles
+from lakelog.spec.partition import encode_partition
+from lakelog.spec.schema import TableSchema, new_schema
+from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.types import parse_type
+
+PATH = "/db.db/t"
+MAIN = "main"
+Rows = dict[int, str]
+
+
+class Died(BaseException):
+    """The process is gone: no handler of the code under test may catch it."""
+
+
+@dataclass(eq=False)
+class DyingIO(FileIO):
+    """A storage whose user dies before or after the n-th change; each one has a cache of manifests of its own."""
+
+    io: MemoryFileIO
+    at: int = 0
+    after: bool = False
+    calls: int = 0
+
+    def _change(self, work: Callable[[], Any]) -> Any:
+        self.calls += 1
+        hit = self.calls == self.at
+        if hit and not self.after:
+            raise Died
+        result = work()
+        if hit:
+            raise Died
+        return result
+
+    def read(self, path: str) -> bytes:
+        return self.io.read(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self.io.open_input(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._change(lambda: self.io.write(path, data))
+
+    def create(self, path: str, data: bytes) -> bool:
+        return self._change(lambda: self.io.create(path, data))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self._change(lambda: self.io.open_output(path))
+
+    def exists(self, path: str) -> bool:
+        return self.io.exists(path)
+
+    def size(self, path: str) -> int:
+        return self.io.size(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        return self.io.list(path)
+
+    def delete(self, path: str) -> None:
+        self._change(lambda: self.io.delete(path))
+
+    def delete_dir(self, path: str) -> None:
+        """A directory goes file by file, and the process may die between them."""
+        for file in [name for name in self.files() if name.startswith(path + "/")]:
+            self.delete(file)
+        self._change(lambda: self.io.delete_dir(path))
+
+    def delete_empty_dir(self, path: str) -> None:
+        self._change(lambda: self.io.delete_empty_dir(path))
+
+    def makedirs(self, path: str) -> None:
+        self.io.makedirs(path)
+
+    def files(self) -> list[str]:
+        return sorted(self.io._store.files)
+
+
+@dataclass
+class Model:
+    """What must be readable: rows of each snapshot and each tag, by branch."""
+
+    snapshots: dict[str, dict[int, Rows]] = field(default_factory=lambda: {MAIN: {}})
+    tags: dict[str, dict[str, tuple[int, Rows]]] = field(default_factory=lambda: {MAIN: {}})
+
+    def now(self, branch: str) -> Rows:
+        held = self.snapshots[branch]
+        return dict(held[max(held)]) if held else {}
+
+
+@dataclass
+class World:
+    """The table and its model."""
+
+    io: MemoryFileIO
+    model: Model = field(default_factory=Model)
+
+    @staticmethod
+    def make(**options: str) -> World:
+        given = {"bucket": "1", "file-operation.thread-num": "1", "manifest.merge-min-count": "4"}
+        given |= {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+        fields = [("id", parse_type("INT NOT NULL"), None), ("name", parse_type("STRING"), None)]
+        io = MemoryFileIO(new_uuid())
+        io.write(f"{PATH}/schema/schema-0", new_schema(fields, ("id",), (), given).to_json())
+        return World(io)
+
+    def twin(self) -> World:
+        """The same table and model again, in a storage of its own."""
+        name = new_uuid()
+        made = MemoryFileIO(name)
+        made._store.files.update(self.io._store.files)
+        made._store.directories.update(self.io._store.directories)
+        return World(made, copy.deepcopy(self.model))
+
+    def store(self, branch: str = MAIN, io: FileIO | None = None) -> FileStore:
+        schema = TableSchema.from_json(self.io.read(f"{PATH}/schema/schema-0"))
+        return FileStore(DyingIO(self.io) if io is None else io, PATH, schema, branch)
+
+    # changes of the table and the model
+
+    def write(self, rows: dict[int, str | None], branch: str = MAIN, overwrite: bool = False) -> None:
+        """Upserts rows (None deletes), or replaces all rows."""
+        store = self.store(branch)
+        partition = encode_partition((), store.schema)
+        highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, 0)})
+        writer = store.bucket_writer(partition, 0, highest.get((partition, 0), -1) + 1)
+        table = pa.table(
+            {"id": pa.array(list(rows), pa.int32()), "name": [v or "" for v in rows.values()]},
+            schema=pa.schema([pa.field("id", pa.int32(), False), ("name", pa.string())]),
+        )
+        writer.write(table, pa.array([0 if v is not None else 3 for v in rows.values()], pa.int8()))
+        files = (BucketFiles(partition, 0, 1, new_files=writer.finish()),)
+        whole = Overwrite() if overwrite else None
+        kind = "OVERWRITE" if overwrite else "APPEND"
+        snapshot = store.commit(CommitRequest(new_uuid(), 1, kind, files, overwrite=whole))
+        now = {} if overwrite else self.model.now(branch)
+        for key, value in rows.items():
+            now.pop(key, None)
+            if value is not None:
+                now[key] = value
+        self.model.snapshots[branch][snapshot.id] = now
+
+    def compact(self, branch: str = MAIN, full: bool = True) -> None:
+        store = self.store(branch)
+        snapshot = store.compact(encode_partition((), store.schema), 0, full)
+        if snapshot is not None:
+            self.model.snapshots[branch][snapshot.id] = self.model.now(branch)
+
+    def expire(self, kept: int, branch: str = MAIN, io: FileIO | None = None) -> None:
+        self.store(branch, io).expire_snapshots(Retention(1, kept, timedelta(hours=1), 100))
+        held = self.model.snapshots[branch]
+        for old in sorted(held)[:-kept]:
+            del held[old]
+
+    def tag(self, name: str, snapshot_id: int, branch: str = MAIN, io: FileIO | None = None) -> None:
+        self.store(branch, io).tags.create(name, snapshot_id)
+        self.model.tags[branch][name] = (snapshot_id, self.model.snapshots[branch][snapshot_id])
+
+    def delete_tag(self, name: str, branch: str = MAIN, io: FileIO | None = None) -> None:
+        self.store(branch, io).tags.delete(name)
+        del self.model.tags[branch][name]
+
+    def branch(self, name: str, tag: str | None, io: FileIO | None = None) -> None:
+        self.store(MAIN, io).branches.create(name, tag)
+        self.model.snapshots[name], self.model.tags[name] = {}, {}
+        if tag is not None:
+            held = self.model.tags[MAIN][tag]
+            self.model.tags[name][tag] = held
+            self.model.snapshots[name][held[0]] = held[1]
+
+    def delete_branch(self, name: str, io: FileIO | None = None) -> None:
+        self.store(MAIN, io).branches.delete(name)
+        del self.model.snapshots[name], self.model.tags[name]
+
+    def fast_forward(self, name: str, io: FileIO | None = None) -> None:
+        self.store(MAIN, io).branches.fast_forward(name)
+        held = self.model.snapshots[name]
+        shared = {n: t for n, t in self.model.tags[MAIN].items() if held.get(t[0]) is t[1]}
+        self._forget_from(MAIN, min(held))
+        self.model.tags[MAIN].update(shared)
+        self.model.snapshots[MAIN].update(self.model.snapshots[name])
+        self.model.tags[MAIN].update(self.model.tags[name])
+        self._forget_before_gap(MAIN)
+
+    def rollback(self, snapshot_id: int, branch: str = MAIN, io: FileIO | None = None) -> None:
+        self.store(branch, io).rollback.to_snapshot(snapshot_id)
+        self._forget_from(branch, snapshot_id + 1)
+
+    def rollback_to_tag(self, name: str, branch: str = MAIN, io: FileIO | None = None) -> None:
+        self.store(branch, io).rollback.to_tag(name)
+        at, rows = self.model.tags[branch][name]
+        self._forget_from(branch, at + 1)
+        self.model.snapshots[branch][at] = rows
+
+    def clean(self, io: FileIO | None = None) -> None:
+        self.store(MAIN, io).remove_orphans(older_than_ms=0)
+
+    def _forget_from(self, branch: str, first: int) -> None:
+        held, tags = self.model.snapshots[branch], self.model.tags[branch]
+        self.model.snapshots[branch] = {i: rows for i, rows in held.items() if i < first}
+        self.model.tags[branch] = {name: tag for name, tag in tags.items() if tag[0] < first}
+
+    def _forget_before_gap(self, branch: str) -> None:
+        held = sorted(self.model.snapshots[branch])
+        self.model.snapshots[branch] = {
+            i: self.model.snapshots[branch][i] for at, i in enumerate(held) if held[-1] - i == len(held) - 1 - at
+        }
+
+    # what is there
+
+    def check(self) -> None:
+        """Everything in the model is there, nothing else, and every row of it."""
+        store = self.store()
+        assert sorted(store.branches.list()) == sorted(b for b in self.model.snapshots if b != MAIN)
+        for branch, held in self.model.snapshots.items():
+            seen = self.store(branch)
+            assert seen.snapshots.chain_ids() == sorted(held), branch
+            assert seen.snapshots.latest_id() == max(held, default=None), branch
+            for snapshot_id, rows in held.items():
+                assert read(seen, seen.snapshot(snapshot_id)) == rows, (branch, snapshot_id)
+            tags = {tag.name: tag for tag in seen.tags.list()}
+            assert sorted(tags) == sorted(self.model.tags[branch]), branch
+            for name, (_, rows) in self.model.tags[branch].items():
+                assert read(seen, tags[name].snapshot) == rows, (branch, name)
+
+    def check_what_is_there(self) -> None:
+        """Every snapshot and tag that can be seen has all its rows, at any moment."""
+        for branch in (MAIN, *self.store().branches.list()):
+            seen = self.store(branch)
+            for snapshot_id in seen.snapshots.chain_ids():
+                read(seen, seen.snapshot(snapshot_id))
+            for tag in seen.tags.list():
+                read(seen, tag.snapshot)
+
+    def check_kept(self, before: Model, after: Model) -> None:
+        """What a change neither makes nor takes is there while it is half done."""
+        for branch in before.snapshots.keys() & after.snapshots.keys():
+            seen = self.store(branch)
+            for i, rows in before.snapshots[branch].items():
+                if after.snapshots[branch].get(i) == rows:
+                    assert read(seen, seen.snapshot(i)) == rows, (branch, i)
+            for name, (i, rows) in before.tags[branch].items():
+                if after.tags[branch].get(name) == (i, rows):
+                    assert read(seen, seen.tags.get(name).snapshot) == rows, (branch, name)
+
+    def check_no_leak(self) -> None:
+        """Nothing is there that nothing names."""
+        top = f"{PATH}/"
+        there = {name.removeprefix(top) for name in self.io._store.files}
+        data = {name for name in there if name.startswith(("manifest/", "index/", "statistics/", "bucket-"))}
+        needed: set[str] = set()
+        for branch in self.model.snapshots:
+            seen = self.store(branch)
+            snapshots = [seen.snapshot(i) for i in self.model.snapshots[branch]]
+            for snapshot in (*snapshots, *(tag.snapshot for tag in seen.tags.list())):
+                lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
+                needed |= {f"manifest/{name}" for name in lists}
+                needed |= {f"manifest/{m.file_name}" for m in seen.manifests.manifests_of(snapshot)}
+                needed |= {f"bucket-0/{e.file.file_name}" for e in seen.manifests.live(snapshot)}
+                needed |= (
+                    {f"bucket-0/{e.file.file_name}" for e in seen.manifests.delta(snapshot) if e.kind == 0}
+                    if snapshot in snapshots
+                    else set()
+                )
+        assert data == needed, (sorted(data - needed), sorted(needed - data))
+        assert not [name for name in there if name.startswith("lakelog/")]
+
+
+def read(store: FileStore, snapshot: Snapshot) -> Rows:
+    """The rows of a snapshot, read anew from storage."""
+    fresh = replace(store, io=DyingIO(store.io.io)) if isinstance(store.io, DyingIO) else store
+    pruning = Pruning(fresh.schemas, None, None, None)
+    splits = flat(plan_splits(fresh.manifests.live(snapshot), fresh.schema, pruning, snapshot.id))
+    rows = fresh.read_table(splits).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["name"] for row in rows}

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedStatement
+
+
+@pytest.fixture
+def lake(tmp_path):
+    made = lakelog.connect(warehouse=str(tmp_path))
+    made.sql("create database db; create table db.t (id int, name string, primary key (id))")
+    for number in range(4):
+        with made.table("db.t").writer() as writer:
+            writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["a"]}))
+    return made
+
+
+def ids(table) -> list[int]:
+    return sorted(table.scan().to_arrow().column("id").to_pylist())
+
+
+def test_arguments_by_name_and_by_position(lake) -> None:
+    lake.sql("CALL sys.create_tag(table => 'db.t', tag => 'two', snapshot => 2)")
+    lake.sql("call lakelog.sys.create_tag('db.t', 'ever', time_retained => '30 d')")
+    assert [(t.name, t.snapshot.id) for t in lake.table("db.t").tags()] == [("two", 2), ("ever", 4)]
+    gone = lake.sql("CALL sys.expire_snapshots('db.t', 1)")
+    assert gone.to_pylist() == [{"deleted_snapshots_count": 3}]
+    assert lake.sql("CALL sys.rollback_to('db.t', tag => 'two')").to_pylist() == [{"snapshot_id": 2}]
+    assert ids(lake.table("db.t")) == [0, 1]
+    lake.sql("CALL sys.delete_tag('db.t', 'two')")
+    assert not lake.table("db.t").tags()
+
+
+def test_a_branch(lake) -> None:
+    lake.sql("CALL sys.create_branch('db.t', 'dev', snapshot => 2)")
+    dev = lake.table("db.t").branch("dev")
+    with dev.writer() as writer:
+        writer.write(pa.table({"id": pa.array([9], pa.int32()), "name": ["dev"]}))
+    assert (ids(dev), ids(lake.table("db.t"))) == ([0, 1, 9], [0, 1, 2, 3])
+    assert lake.sql("CALL sys.compact('db.t$branch_dev')").to_pylist() == [{"snapshot_id": 4}]
+    lake.sql("CALL sys.fast_forward('db.t', 'dev')")
+    assert ids(lake.table("db.t")) == [0, 1, 9]
+    lake.sql("CALL sys.delete_branch('db.t', 'dev')")
+    assert ids(lake.table("db.t")) == [0, 1, 9]
+
+
+def test_other_procedures(lake) -> None:
+    lake.sql("CALL sys.reset_consumer('db.t', 'c', 3)")
+    assert lake.sql("CALL sys.expire_snapshots(table => 'db.t', retain_max => 1)")[0].to_pylist() == [2]
+    lake.sql("CALL sys.reset_consumer('db.t', 'c')")
+    assert lake.sql("CALL sys.expire_tags('db.t', older_than => '1 d')").num_rows == 0
+    assert lake.sql("CALL sys.remove_orphan_files('db.t', dry_run => true)").num_rows == 0
+    counts = lake.sql("CALL sys.remove_orphan_files('db.t', older_than => '2020-01-01 00:00:00')").to_pylist()
+    assert counts == [{"deleted_file_count": 0, "deleted_file_total_len_in_bytes": 0}]
+    with pytest.raises(InvalidRequest, match="no partitions"):
+        lake.sql("CALL sys.expire_partitions('db.t', '1 d')")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("CALL sys.nothing('db.t')", InvalidRequest, "unknown procedure 'nothing'"),
+        ("CALL sys.compact()", InvalidRequest, "the first argument is the table"),
+        ("CALL sys.compact('db.t', true, 3)", InvalidRequest, "2 arguments at most"),
+        ("CALL sys.create_tag('db.t')", InvalidRequest, "argument 'tag' is missing"),
+        ("CALL sys.create_tag('db.t', tga => 'x')", InvalidRequest, "did you mean 'tag'"),
+        ("CALL sys.create_tag('db.t', 'x', tag => 'y')", InvalidRequest, "given twice"),
+        ("CALL sys.create_tag('db.t', 'x', table => 'y')", InvalidRequest, "table is given twice"),
+        ("CALL sys.create_tag('db.t', tag => 5)", InvalidRequest, "write a text in quotes"),
+        ("CALL sys.compact('db.t', full => 'maybe')", InvalidRequest, "write true or false"),
+        ("CALL sys.compact('db.t', full => null => 1)", UnsupportedStatement, "expected ','"),
+        ("CALL sys.compact(table => 'db.t', 5)", UnsupportedStatement, "cannot follow one with a name"),
+        ("CALL sys.rollback_to('db.t')", InvalidRequest, "one of: a snapshot id, a tag"),
+        ("CALL sys.compact('db.nothing')", NotFound, "does not exist"),
+        ("CALL sys.compact('db.t$branch_x')", NotFound, "no branch 'x'"),
+    ],
+)
+def test_errors_say_what_to_write(lake, text: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        lake.sql(text)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.commit_request import CommitRequest
+from lakelog.table.committer import Committer
+from lakelog.table.log_state import state_at
+from lakelog.table.retention import expire_quietly, expire_snapshots
+from lakelog.table.task_writer import TaskWriter
+
+
+def table_of(tmp_path, options: str, columns: str = "id int, name string, primary key (id)", more: str = ""):
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql(f"create database db; create table db.t ({columns}) {more} tblproperties ({options})")
+    return lake.table("db.t")
+
+
+def write(table, *ids: int, **columns: object) -> None:
+    with table.writer() as writer:
+        others = {name: [value] * len(ids) for name, value in {"name": "a", **columns}.items()}
+        writer.write(pa.table({"id": pa.array(ids, pa.int32()), **others}))
+
+
+def test_a_write_expires_what_the_options_say(tmp_path) -> None:
+    table = table_of(tmp_path, "'snapshot.num-retained.min'='1', 'snapshot.num-retained.max'='2'")
+    for number in range(5):
+        write(table, number)
+    assert table._table.store.snapshots.chain_ids() == [5, 6]  # the last is a compaction
+    assert table.scan().to_arrow().num_rows == 5
+
+
+def test_a_write_only_table_is_left_to_another_job(tmp_path) -> None:
+    table = table_of(tmp_path, "'snapshot.num-retained.min'='1', 'snapshot.num-retained.max'='2', 'write-only'='true'")
+    for number in range(6):
+        write(table, number)
+    assert table._table.store.snapshots.chain_ids() == [1, 2, 3, 4, 5, 6]
+
+
+def test_expiry_never_loses_the_state_of_the_log(tmp_path) -> None:
+    table = table_of(tmp_path, "'log-store.enabled'='true', 'write-only'='true'")
+    write(table, 1)
+    write(table, 2)
+    store = table._table.store
+    state = state_at(store, store.latest_snapshot())
+    assert state.offsets
+    for number in range(3):  # as another engine commits, without properties
+        store.commit(CommitRequest("java", number, "APPEND", allow_empty=True))
+    assert expire_snapshots(table._table, retain_max=1) == [1]
+    assert state_at(store, store.latest_snapshot()) == state
+
+
+def test_a_table_with_a_log_is_rolled_back_only_when_asked(tmp_path) -> None:
+    table = table_of(tmp_path, "'log-store.enabled'='true'")
+    write(table, 1)
+    write(table, 2)
+    with pytest.raises(InvalidRequest, match="files_only"):
+        table.rollback_to(1)
+    table.create_branch("dev", snapshot_id=1)
+    with pytest.raises(InvalidRequest, match="files_only"):
+        table.fast_forward("dev")
+    assert table.rollback_to(1, files_only=True).id == 1
+    write(table, 3)
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == [1, 3]
+
+
+def test_files_of_decided_epochs_are_no_orphans(tmp_path) -> None:
+    table = table_of(tmp_path, "'bucket'='1'")
+    inner = table._table
+    task = TaskWriter(inner, "w", 0, 0)
+    rows = pa.table({"id": pa.array(range(200_000), pa.int32()), "name": [f"n{i}" * 3 for i in range(200_000)]})
+    for batch in rows.to_batches():
+        task.write(batch)
+    Committer(inner, "w").commit(0, [task.finish()])
+    assert inner.store.latest_snapshot() is None
+    assert table.remove_orphan_files("0 s").files == ()
+    table.seal()
+    assert table.remove_orphan_files("0 s").files == ()
+    assert table.scan().to_arrow().num_rows == 200_000
+
+
+def test_partitions_are_dropped_after_a_write(tmp_path) -> None:
+    columns = "id int, name string, day string, primary key (id, day)"
+    table = table_of(tmp_path, "'partition.expiration-time'='7 d'", columns, "partitioned by (day)")
+    write(table, 1, day="2020-01-01")
+    assert table.scan().to_arrow().num_rows == 0
+    write(table, 2, day="2020-01-02")
+    assert table.scan().to_arrow().num_rows == 1  # looked at once an hour
+    assert table.expire_partitions() == [{"day": "2020-01-02"}]
+    expire_quietly(table._table)
+    assert table.scan().to_arrow().num_rows == 0
