@@ -221,7 +221,8 @@ class References:
             if root.going:
                 return set()
             raise
-        return {e.external_path or self.paths.index_file(e.file_name) for e in entries}
+        paths = self.paths
+        return {e.external_path or paths.bucket_index_file(e.partition, e.bucket, e.file_name) for e in entries}
 
     def _directory(self, entry: ManifestEntry) -> str:
         place = (entry.partition, entry.bucket)
