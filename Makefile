@@ -9,7 +9,7 @@ PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all check fmt bench docs \
+.PHONY: help setup demo test test-more test-all check fmt golden bench docs \
         .venv .venv-oldest .venv-pypaimon need-java
 
 help: ## this list
@@ -41,6 +41,9 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) tests/docs
 	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not s3 and not hdfs" tests/spark
 	LAKELOG_PYPAIMON=$(CURDIR)/.venv-pypaimon/bin/python $(PYTEST) tests/interop
+
+golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
+	.venv/bin/python scripts/golden_report.py $(ARGS)
 
 bench: .venv need-java ## measure latency and throughput (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)

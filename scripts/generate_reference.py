@@ -10,6 +10,7 @@ from typing import Any
 from lakelog import errors
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option
+from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 
@@ -42,6 +43,7 @@ def options_page() -> str:
             "An unknown key is refused, and the nearest known one is named.",
             "",
             *_section("Table and file store", TABLE_OPTIONS),
+            *_section("Reads of the files at a time or of changes", SCAN_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
             *_section("Storage", STORAGE_OPTIONS),
         ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lakelog.options.option import Options
+from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS
 from lakelog.spec.binary_row import decode_row
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.schema import TableSchema
@@ -101,3 +103,9 @@ def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
 def has_deletes(file: DataFileMeta) -> bool:
     """Whether a file has rows of kind -U or -D; unknown counts as yes."""
     return file.delete_row_count is None or file.delete_row_count > 0
+
+
+def highest_level(schema: TableSchema) -> int:
+    """The level that a full compaction writes to (``num-levels``, or the compaction trigger + 1 levels)."""
+    options = Options(schema.options)
+    return (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from lakelog.filestore.filter import Predicate, only_on
 from lakelog.filestore.levels import KeyRange, sorted_runs
 from lakelog.filestore.scan import Split
 from lakelog.merge import merge_engine
-from lakelog.merge.base import KIND_COLUMN, MergeEngine
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
 from lakelog.merge.runs import fold_rows, merge_runs
 from lakelog.options.option import Options
 from lakelog.options.table import MERGE_ENGINE
@@ -39,9 +39,13 @@ def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True)
 class SplitReader:
-    """Reads splits of one table in bounded memory: two batches of each sorted run."""
+    """Reads splits of one table in bounded memory: two batches of each sorted run.
+
+    With ``keeps_kinds`` every key has its row, those that are deleted too, and ``_VALUE_KIND`` says what it is.
+    """
 
     files: DataFileReader
+    keeps_kinds: bool = False
 
     def read(
         self, split: Split, columns: Sequence[str] | None = None, filter: Predicate | None = None
@@ -53,6 +57,7 @@ class SplitReader:
         """
         schema = self.files.paths.schema
         wanted = list(schema.field_names if columns is None else columns)
+        given = [*wanted, KIND_COLUMN] if self.keeps_kinds else wanted
         unknown = set(wanted) - set(schema.field_names)
         needed = [*wanted, *sorted((filter.columns if filter else frozenset()) - set(wanted))]
         if unknown:
@@ -62,14 +67,17 @@ class SplitReader:
         for batch in batches:
             rows = batch if expression is None else _matching(batch, expression)
             if rows.num_rows:
-                yield rows if rows.schema.names == wanted else rows.select(wanted)
+                yield rows if rows.schema.names == given else rows.select(given)
 
     def _plain(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         for file in split.files:
             vector = vector_of(split.vectors, file.file_name)
-            yield from self.files.read(split.partition, split.bucket, file, columns, False, filter, vector)
+            rows_of_file = self.files.read(
+                split.partition, split.bucket, file, columns, self.keeps_kinds, filter, vector
+            )
+            yield from self._kept(rows_of_file) if self.keeps_kinds else rows_of_file
         rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
-        yield from _live(rows.to_batches())
+        yield from self._kept(rows.to_batches())
 
     def _merged(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         schema = self.files.paths.schema
@@ -86,8 +94,12 @@ class SplitReader:
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:
             runs.append(iter(fold_rows(rows, keys, engine).to_batches()))
-        for batch in _live(merge_runs(runs, keys, engine)):
-            yield batch if batch.schema.names == list(columns) else batch.select(columns)
+        given = [*columns, KIND_COLUMN] if self.keeps_kinds else list(columns)
+        for batch in self._kept(merge_runs(runs, keys, engine)):
+            yield batch if batch.schema.names == given else batch.select(given)
+
+    def _kept(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.drop_columns([SEQUENCE_COLUMN]) for batch in batches) if self.keeps_kinds else _live(batches)
 
     def _run(
         self, split: Split, files: Sequence[DataFileMeta], columns: Sequence[str], filter: Predicate | None
@@ -102,7 +114,7 @@ def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:
     return all(f in files or f.min_sequence_number > newest for f in split.files)
 
 
-def _live(batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _live(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that are no deletes, without the system columns."""
     for batch in batches:
         kinds = batch.column(KIND_COLUMN)

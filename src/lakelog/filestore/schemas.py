@@ -44,3 +44,8 @@ class Schemas:
         while self.io.exists(self.paths.schema_file(newest + 1)):
             newest += 1
         return newest
+
+    def newest(self) -> TableSchema | None:
+        """The newest schema of the branch; None when there is none."""
+        ids = self.ids()
+        return TableSchema.from_json(self.io.read(self.paths.schema_file(ids[-1]))) if ids else None

@@ -24,6 +24,7 @@ from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
+from lakelog.filestore.marks import Marks
 from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
@@ -79,7 +80,13 @@ class FileStore:
         return Schemas(self.io, self.paths)
 
     @cached_property
-    def _files(self) -> DataFileReader:
+    def marks(self) -> Marks:
+        """The tags, branches and consumers."""
+        return Marks(self.io, self.paths)
+
+    @cached_property
+    def files(self) -> DataFileReader:
+        """Reads data files."""
         return DataFileReader(self.io, self.paths, self.schemas)
 
     def with_newest_schema(self) -> FileStore:
@@ -105,18 +112,20 @@ class FileStore:
 
     def plan(
         self,
-        snapshot_id: int | None = None,
+        snapshot_id: int | Snapshot | None = None,
         filter: Predicate | None = None,
         partitions: Iterable[bytes] | None = None,
         buckets: Iterable[int] | None = None,
         extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
+        lowest_level: int = 0,
     ) -> list[Split]:
         """The splits of a batch read, pruned by partition, bucket, key range and statistics.
 
-        ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one. ``partitions`` (serialised
-        rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in no snapshot
-        yet (Arrow IPC streams, see ``Split.inline_runs``). Raises NotFound, and UnsupportedFeature for a table with a
-        feature that lakelog does not read.
+        ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one; a snapshot itself may be
+        one that expiry has taken and a tag has kept. Files below ``lowest_level`` are left out. ``partitions``
+        (serialised rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in
+        no snapshot yet (Arrow IPC streams, see ``Split.inline_runs``). Raises NotFound, and UnsupportedFeature for a
+        table with a feature that lakelog does not read.
         """
         snapshot = self._snapshot_at(snapshot_id)
         check_readable(self.schema)
@@ -127,6 +136,7 @@ class FileStore:
             None if buckets is None else frozenset(buckets),
         )
         live = self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
+        live = [e for e in live if e.file.level >= lowest_level] if lowest_level else live
         check_files(live, self.schemas)
         seen = None if snapshot is None else snapshot.id
         vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
@@ -135,10 +145,17 @@ class FileStore:
         return flat(splits)
 
     def read_split(
-        self, split: Split, columns: Sequence[str] | None = None, filter: Predicate | None = None
+        self,
+        split: Split,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,
+        keeps_kinds: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a split that match, in batches of the table columns ``columns`` (None: all), in their order."""
-        return SplitReader(self._files).read(split, columns, filter)
+        """The rows of a split that match, in batches of the table columns ``columns`` (None: all), in their order.
+
+        With ``keeps_kinds`` also the deleted keys, and behind the columns ``_VALUE_KIND``.
+        """
+        return SplitReader(self.files, keeps_kinds).read(split, columns, filter)
 
     def read_table(
         self, splits: Iterable[Split], columns: Sequence[str] | None = None, filter: Predicate | None = None
@@ -175,7 +192,7 @@ class FileStore:
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
-        return TableCommit(self.snapshots, self.manifests, Renumbering(self._files)).commit(request)
+        return TableCommit(self.snapshots, self.manifests, Renumbering(self.files)).commit(request)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
         """The largest sequence number of each of these (partition, bucket) that has files in a snapshot."""
@@ -186,7 +203,7 @@ class FileStore:
 
     def shift_sequences(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
         """A copy of a data file with ``shift`` added to its sequence numbers; the original stays."""
-        return Renumbering(self._files).shift(partition, bucket, file, shift)
+        return Renumbering(self.files).shift(partition, bucket, file, shift)
 
     def file_rows(
         self,
@@ -199,7 +216,7 @@ class FileStore:
     ) -> pa.Table:
         """All rows of one data file: table columns, sequence number plus ``shift`` (int64), row kind (int8)."""
         names = self.schema.field_names
-        batches = list(self._files.read(partition, bucket, file, names, system_columns=True))
+        batches = list(self.files.read(partition, bucket, file, names, system_columns=True))
         rows = pa.Table.from_batches(batches, row_schema(self.schema, names, True))
         at = len(names)
         numbers = pc.add(rows.column(at), pa.scalar(shift, pa.int64()))
@@ -228,7 +245,7 @@ class FileStore:
             newer = self.with_newest_schema()
             if newer is not self:
                 return newer.run_compaction(partition, bucket, full)
-        changed = Compactor(self._files).run_compaction(task)
+        changed = Compactor(self.files).run_compaction(task)
         return changed if changed.new_files or changed.deleted_files else None
 
     def compact(
@@ -292,7 +309,7 @@ class FileStore:
         """Removes files that nothing names; see ``OrphanCleaning``."""
         return OrphanCleaning(self.references, staged).clean(older_than_ms, dry_run)
 
-    def _snapshot_at(self, snapshot_id: int | None) -> Snapshot | None:
-        if snapshot_id is None:
-            return self.latest_snapshot()
+    def _snapshot_at(self, snapshot_id: int | Snapshot | None) -> Snapshot | None:
+        if snapshot_id is None or isinstance(snapshot_id, Snapshot):
+            return self.latest_snapshot() if snapshot_id is None else snapshot_id
         return None if snapshot_id == 0 else self.snapshot(snapshot_id)

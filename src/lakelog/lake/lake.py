@@ -19,7 +19,8 @@ from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
-from lakelog.table.open import identifier_of, open_catalog
+from lakelog.table.open import base_of, identifier_of, open_catalog, open_table
+from lakelog.table.views import scan_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """Settings for a local session that runs streams only: the JVM's optimising compiler does not compete with
@@ -35,15 +36,21 @@ class CatalogTables:
         self.catalog = open_catalog(warehouse, storage_options=storage_options)
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
-        """The table of this name; raises NotFound."""
-        return DynamicTable(self.catalog.load_table(identifier), hints or {})
+        """The table, branch or system table of this name; raises NotFound."""
+        return open_table(self.catalog, identifier, hints)
 
-    def load_schema(self, identifier: Identifier) -> TableSchema | None:
-        """The schema, None when there is no such table."""
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
+        """The columns that a read with these options has, None when there is no such table."""
+        if "$" not in identifier.table and not options:
+            try:
+                return self.catalog.load_table(identifier).schema
+            except NotFound:
+                return None
         try:
-            return self.catalog.load_table(identifier).schema
+            self.catalog.load_table(base_of(identifier))
         except NotFound:
             return None
+        return scan_of(self.open(identifier, options)).row_schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Makes a table and its log."""

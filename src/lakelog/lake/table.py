@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.spec.tag import Tag
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
@@ -32,6 +33,8 @@ from lakelog.table.retention import (
 )
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
+from lakelog.table.table_scan import TableScan
+from lakelog.table.views import hints_of, scan_of
 from lakelog.table.writer import TableWriter
 
 
@@ -41,7 +44,7 @@ class Table:
     def __init__(
         self,
         table: DynamicTable,
-        to_dataframe: Callable[[DynamicTable, Scan, str | None], Any],
+        to_dataframe: Callable[[DynamicTable, TableScan, str | None], Any],
         alter: Callable[[Identifier, Sequence[SchemaChange]], TableLocation],
     ) -> None:
         self._table, self._to_dataframe, self._alter = table, to_dataframe, alter
@@ -59,7 +62,7 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
-        return Scan(self._table).schema
+        return scan_of(self._table).schema
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
@@ -80,15 +83,45 @@ class Table:
         columns: Sequence[str] | None = None,
         filter: str | Predicate | None = None,
         snapshot_id: int | None = None,
-    ) -> Scan:
-        """A batch read of the newest state, or of one snapshot.
+        tag: str | None = None,
+        timestamp: int | str | datetime | None = None,
+        incremental_between: tuple[int | str, int | str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> TableScan:
+        """A batch read of the newest state, of a point in the past, or of changes.
+
+        The past is ``snapshot_id``, ``tag`` or ``timestamp`` (ms since 1970, text or a datetime: the newest snapshot
+        then), with the columns of that time. ``incremental_between`` is two snapshot ids (the first excluded) or two
+        tags: what changed between them, with a column ``_row_kind``; two tags are compared, and the rows that are new
+        or changed are given (``$audit_log`` gives those that are gone, too). ``options`` are any read options.
 
         ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``,
         ``to_batches()``, ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB take it as it is.
         Raises InvalidRequest for a bad column or filter.
         """
-        predicate = parse_filter(filter, self._table.schema) if isinstance(filter, str) else filter
-        return Scan(self._table, None, predicate, snapshot_id).select(columns)
+        hints = hints_of(snapshot_id, tag, timestamp, incremental_between)
+        scan = scan_of(self._table.with_hints({**canonical_options(options or {}, "read"), **hints}))
+        predicate = parse_filter(filter, scan.row_schema) if isinstance(filter, str) else filter
+        return scan.where(predicate).select(columns)
+
+    def stream_plan(
+        self,
+        from_snapshot: int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: str | Predicate | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Iterator[StreamPlan]:
+        """What a stream of the files emits up to the newest snapshot, plan by plan; no log needed.
+
+        ``from_snapshot`` is the first snapshot whose changes are read, as for a stream that goes on there; without it
+        the stream begins where ``scan.mode`` says, by default with the newest snapshot whole. A plan has ``next`` (the
+        ``from_snapshot`` to go on with), ``to_batches()`` and ``to_arrow()``; rows have a column ``_row_kind``.
+        Raises NotFound when expiry has taken a snapshot.
+        """
+        stream = FileStream(self._table.with_hints(canonical_options(options or {}, "read")))
+        predicate = parse_filter(filter, stream.row_schema) if isinstance(filter, str) else filter
+        stream = stream.where(predicate).select(columns)
+        return stream.plans(stream.start() if from_snapshot is None else StreamStart(None, from_snapshot))
 
     def tail(
         self,
@@ -112,6 +145,7 @@ class Table:
 
     def writer(self) -> TableWriter:
         """A context manager that takes Arrow rows and commits them when the block ends."""
+        self._table.check_writable()
         return TableWriter(self._table)
 
     def seal(self) -> list[Snapshot]:
@@ -120,6 +154,7 @@ class Table:
 
     def compact(self, full: bool = True) -> Snapshot | None:
         """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""
+        self._table.check_writable()
         return compact_where_needed(self._table, full=full)
 
     def alter(self, *changes: SchemaChange) -> None:
@@ -128,6 +163,7 @@ class Table:
         This object sees the new schema at once, others (and writers that are open) go on with the one that they have.
         Raises InvalidSchema, InvalidOption, UnsupportedFeature naming what is refused, CommitConflict, CommitUnknown.
         """
+        self._table.check_writable()
         location = self._alter(self._table.location.identifier, changes)
         self._table = DynamicTable(location, self._table.hints)
 

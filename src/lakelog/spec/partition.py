@@ -53,6 +53,19 @@ def partition_dir(values: Sequence[object], schema: TableSchema) -> str:
     return "".join(parts)
 
 
+def internal_text(value: Any, kind: DataType) -> str:
+    """A value as the text of its stored form: a DATE as days, a TIME as milliseconds, a TIMESTAMP in ISO form.
+
+    Called for directories of legacy names and for system tables. Raises UnsupportedFeature for other types.
+    """
+    return _text(value, kind, True)
+
+
+def sql_text(value: Any, kind: DataType) -> str:
+    """A value as SQL casts it to text. Raises UnsupportedFeature for types without such a form here."""
+    return _text(value, kind, False)
+
+
 def _escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
 
@@ -65,6 +78,8 @@ def _text(value: Any, kind: DataType, legacy: bool) -> str:
         return str(value)
     if root == "DECIMAL":
         return f"{Decimal(value):f}"
+    if root == "DATE" and isinstance(value, int):
+        return str(value)
     if root == "DATE" and isinstance(value, date):
         return str(value.toordinal() - _EPOCH_DAY) if legacy else value.isoformat()
     if root == "TIME" and isinstance(value, time):

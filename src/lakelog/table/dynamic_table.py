@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from lakelog.catalog.base import TableLocation
+from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
@@ -23,14 +24,22 @@ from lakelog.spec.schema import TableSchema
 from lakelog.table.log_options import log_location
 from lakelog.table.staged import StagedEpochs
 
+BRANCH_PREFIX: Final = "branch_"
+"""What stands before the branch in a name such as ``t$branch_dev``."""
+
 
 @dataclass(frozen=True)
 class DynamicTable:
-    """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option)."""
+    """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
+
+    ``branch`` is the branch that is used, with its newest schema in ``location``; ``view`` the system table
+    (``snapshots``, ``audit_log``, …), None for the table itself.
+    """
 
     location: TableLocation
     hints: Mapping[str, str] = field(default_factory=dict)
     branch: str = MAIN_BRANCH
+    view: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -39,6 +48,10 @@ class DynamicTable:
         """The same table with options for one use."""
         return replace(self, hints={**self.hints, **hints})
 
+    def with_schema(self, schema: TableSchema) -> DynamicTable:
+        """The same table seen with another schema."""
+        return replace(self, location=replace(self.location, schema=schema))
+
     def with_newest_schema(self) -> DynamicTable:
         """The same table with the newest schema, which an ALTER TABLE may have made since it was opened."""
         schema = self.store.with_newest_schema().schema
@@ -46,8 +59,25 @@ class DynamicTable:
 
     @property
     def name(self) -> str:
-        """``db.table``."""
-        return f"{self.location.identifier.database}.{self.location.identifier.table}"
+        """``db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
+        return f"{self.location.identifier.database}.{self.location.identifier.table}{self._suffix}"
+
+    @property
+    def address(self) -> str:
+        """What opens this table again by path: its directory and the suffix of its name."""
+        return self.path + self._suffix
+
+    @property
+    def _suffix(self) -> str:
+        branch = "" if self.branch == MAIN_BRANCH else f"${BRANCH_PREFIX}{self.branch}"
+        return branch if self.view is None else f"{branch}${self.view}"
+
+    def check_writable(self) -> None:
+        """Raises UnsupportedFeature for a branch or a system table. Called before a write."""
+        if self._suffix:
+            raise UnsupportedFeature(
+                f"{self.name} cannot be written here: write to the table itself, or to the branch with another engine"
+            )
 
     @property
     def io(self) -> FileIO:
@@ -82,7 +112,7 @@ class DynamicTable:
     @cached_property
     def log(self) -> LogLocation | None:
         """The log store, None when the table has none; a branch has none, the log is main's."""
-        if self.branch != MAIN_BRANCH or not self.options.need(LOG_ENABLED):
+        if self._suffix or not self.options.need(LOG_ENABLED):
             return None
         return log_location(self.schema, self.path, self.name)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
-from lakelog.errors import InvalidRequest
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.paths import MAIN_BRANCH
+from lakelog.filestore.schemas import Schemas
 from lakelog.io import file_io_for
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.dynamic_table import BRANCH_PREFIX, DynamicTable
 from lakelog.table.log_options import canonical_options
+from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
 
 
 def open_catalog(warehouse: str, kind: str = "filesystem", storage_options: Mapping[str, str] | None = None) -> Catalog:
@@ -26,6 +30,46 @@ def identifier_of(name: str, database: str = "default") -> Identifier:
     return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1])
 
 
+def base_of(identifier: Identifier) -> Identifier:
+    """The table that a name such as ``t$branch_dev$snapshots`` tells of."""
+    return Identifier(identifier.database, identifier.table.partition("$")[0])
+
+
+def open_table(catalog: Catalog, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+    """The table, branch (``t$branch_<b>``) or system table (``t$<name>``, ``t$branch_<b>$<name>``) of this name.
+
+    ``hints`` are canonical. Raises NotFound with the nearest name.
+    """
+    suffixes = identifier.table.split("$")[1:]
+    location = catalog.load_table(base_of(identifier))
+    table = DynamicTable(location, hints or {})
+    if suffixes and suffixes[0].startswith(BRANCH_PREFIX):
+        table = _on_branch(table, suffixes.pop(0).removeprefix(BRANCH_PREFIX))
+    if not suffixes:
+        return table
+    view = suffixes[0].lower()
+    if view in UNREADABLE:
+        raise UnsupportedFeature(f"system table '${view}' of {table.name} is not supported: use another engine")
+    if len(suffixes) > 1 or view not in SYSTEM_TABLES:
+        near = difflib.get_close_matches(view, SYSTEM_TABLES, 1)
+        hint = f", did you mean '{near[0]}'?" if near else ""
+        raise NotFound(
+            f"table {table.name} has no system table '{'$'.join(suffixes)}'{hint} Known: {', '.join(SYSTEM_TABLES)}"
+        )
+    return replace(table, view=view)
+
+
+def _on_branch(table: DynamicTable, branch: str) -> DynamicTable:
+    if branch == MAIN_BRANCH:
+        return table
+    paths = replace(table.store.paths, branch=branch)
+    newest = Schemas(table.io, paths).newest()
+    if newest is None:
+        there = [name for name, _ in table.store.marks.branches()]
+        raise NotFound(f"table {table.name} has no branch '{branch}'; it has: {', '.join(there) or 'none'}")
+    return replace(table.with_schema(newest), branch=branch)
+
+
 def open_by_name(
     warehouse: str,
     name: str,
@@ -34,8 +78,8 @@ def open_by_name(
     storage_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
     """The table of this name; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
-    location = open_catalog(warehouse, storage_options=storage_options).load_table(identifier_of(name))
-    return DynamicTable(location, canonical_options(hints, scope))
+    catalog = open_catalog(warehouse, storage_options=storage_options)
+    return open_table(catalog, identifier_of(name), canonical_options(hints, scope))
 
 
 def open_by_path(

@@ -1,0 +1,18 @@
+"""``$consumers``: how far the named readers of the table are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
+
+
+class Consumers(MetadataTable):
+    """One row per consumer."""
+
+    COLUMNS: ClassVar[Columns] = (("consumer_id", needed(TEXT)), ("next_snapshot_id", needed(LONG)))
+
+    def rows(self) -> Iterable[tuple[Any, ...]]:
+        """The consumers."""
+        return self.table.store.marks.consumers().items()

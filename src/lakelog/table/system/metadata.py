@@ -1,0 +1,81 @@
+"""System tables made from metadata: a few columns of fixed types, rows from one small read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.types import STRING, AtomicType, DataField, DataType
+from lakelog.table.table_scan import TableScan, chosen
+from lakelog.table.travel import travel_to
+
+TEXT: Final = STRING
+LONG: Final = AtomicType("BIGINT")
+INT: Final = AtomicType("INT")
+TIME: Final = AtomicType("TIMESTAMP", precision=3)
+
+Columns = tuple[tuple[str, DataType], ...]
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+def needed(kind: DataType) -> DataType:
+    """The type NOT NULL."""
+    return kind.with_nullable(False)
+
+
+@dataclass(frozen=True)
+class MetadataSplit:
+    """The one part of such a table."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class MetadataTable(TableScan):
+    """A system table whose rows are made at once; names and types are those of Paimon 1.4."""
+
+    COLUMNS: ClassVar[Columns] = ()
+
+    @property
+    def row_schema(self) -> TableSchema:
+        """The fixed columns."""
+        fields = tuple(DataField(at, name, kind) for at, (name, kind) in enumerate(self.COLUMNS))
+        return TableSchema(0, fields, len(fields) - 1)
+
+    @abstractmethod
+    def rows(self) -> Iterable[tuple[Any, ...]]:
+        """The rows, with a value for each column."""
+
+    def plan(self) -> list[MetadataSplit]:
+        """One part."""
+        return [MetadataSplit(self.table.name)]
+
+    def read(self, split: MetadataSplit) -> Iterator[pa.RecordBatch]:
+        """The rows that match."""
+        schema = arrow_schema(self.row_schema.fields)
+        rows = list(self.rows())
+        columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        yield from chosen(pa.Table.from_arrays(arrays, schema=schema), self.schema, self.filter)
+
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is told of: the one that the options name, else the newest."""
+        return travel_to(self.table.store, self.table.options) or self.table.store.latest_snapshot()
+
+
+def local_time(millis: int | None) -> datetime | None:
+    """Wall clock of this machine's zone for ms since 1970."""
+    return None if millis is None else datetime.fromtimestamp(millis // 1000) + timedelta(milliseconds=millis % 1000)
+
+
+def wall_clock(millis: int | None) -> datetime | None:
+    """A time that is kept as wall clock: ms since 1970 in no zone."""
+    return None if millis is None else _EPOCH + timedelta(milliseconds=millis)

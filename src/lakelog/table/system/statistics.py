@@ -1,0 +1,33 @@
+"""``$statistics``: what ANALYZE found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import orjson
+
+from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
+
+
+class TableStatistics(MetadataTable):
+    """One row, or none when the table was not analysed since its schema changed."""
+
+    COLUMNS: ClassVar[Columns] = (
+        ("snapshot_id", needed(LONG)),
+        ("schema_id", needed(LONG)),
+        ("mergedRecordCount", LONG),
+        ("mergedRecordSize", LONG),
+        ("colstat", TEXT),
+    )
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The statistics."""
+        store, snapshot = self.table.store, self.snapshot()
+        if snapshot is None or snapshot.statistics is None:
+            return
+        found = orjson.loads(store.io.read(store.paths.statistics_file(snapshot.statistics)))
+        columns = json.dumps(found.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
+        counts = found.get("mergedRecordCount"), found.get("mergedRecordSize")
+        yield found["snapshotId"], found["schemaId"], *counts, columns
