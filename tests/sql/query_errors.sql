@@ -15,20 +15,12 @@ select id from nowhere.t
 --> query:
 -->   select id from nowhere.t
 
---# time travel
-select id from db.t
-version as of 3
---> UnsupportedStatement:
--->   line 2, column 1: time travel is not supported in SQL yet; read an old snapshot with lake.table("db.t").scan(snapshot_id=…) or (timestamp=…)
--->   version as of 3
--->   ^
-
---# time travel of a join
+--# time travel to a time that has to be computed
 select 1 from db.u u join db.t for system_time as of now() x on u.id = x.id
 --> UnsupportedStatement:
--->   line 1, column 32: time travel is not supported in SQL yet; read an old snapshot with lake.table("db.t").scan(snapshot_id=…) or (timestamp=…)
+-->   line 1, column 54: time travel needs a plain value here, as in TIMESTAMP AS OF '2024-01-31 12:00:00'
 -->   select 1 from db.u u join db.t for system_time as of now() x on u.id = x.id
--->                                  ^
+-->                                                        ^
 
 --# a parenthesis that is never closed
 select id from db.t where (id = 1

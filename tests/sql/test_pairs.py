@@ -7,7 +7,7 @@ file is SQL by itself. To add one: write the statements, run, compare what pytes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, LakelogError, NotFound
 from lakelog.options.option import Declared, Option
+from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import Position, SchemaChange, apply_changes
 from lakelog.spec.types import DataType
@@ -35,6 +36,7 @@ OPTIONS = Declared(
         Option("log-store.topic", str, None, ""),
         Option("log-store.address", str, None, ""),
         Option("log-store.consistency-guarantee.enabled", bool, False, "", ("table", "read")),
+        *SCAN_OPTIONS.options,
     ],
     free_prefixes=("properties.",),
 )
@@ -62,8 +64,11 @@ class ScribeOfTables:
             key = ["id"] if name == "db.t" else []
             self.tables[Identifier(*name.split("."))] = new_schema(fields, key, [], {}, None, 0)
 
-    def load_schema(self, identifier: Identifier) -> TableSchema | None:
-        return self.tables.get(identifier)
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
+        found = self.tables.get(identifier)
+        if found is None or (options or {}).get("scan.version") != "before tags":
+            return found
+        return replace(found, fields=found.fields[:2])
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         if identifier in self.tables and not if_not_exists:

@@ -194,6 +194,15 @@ class Lake:
             self._tables.alter_table,
         )
 
+    def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
+        """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if nothing has.
+
+        By default of the files: the newest snapshot whole, then the changes of each new one; ``scan.mode`` and the
+        other read options say where it begins. With ``read.mode`` = ``log`` of the log.
+        """
+        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        return self._engine.started.read_stream(table)
+
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None
     ) -> Any:

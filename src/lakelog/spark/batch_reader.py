@@ -6,25 +6,25 @@ Spark's own filter push-down is not used: what one action on a DataFrame has pus
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.scan import Split
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.types import arrow_for_spark, fit
 from lakelog.spark.worker import settle
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.scan import Scan
+from lakelog.table.views import scan_of
 
 
 class SplitPartition(InputPartition):
     """One split of the plan."""
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: Any) -> None:
         super().__init__(0)
         self.split = split
 
@@ -39,8 +39,9 @@ class LakelogReader(DataSourceReader):
                 f"spark.read"
             )
         text = table.options.get_typed(SCAN_FILTER)
-        predicate = None if text is None else parse_filter(text, table.schema)
-        self._scan = Scan(table, None, predicate).select(schema.fieldNames())
+        scan = scan_of(table)
+        predicate = None if text is None else parse_filter(text, scan.row_schema)
+        self._scan = scan.where(predicate).select(schema.fieldNames())
         self._target = arrow_for_spark(schema)
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -24,9 +24,12 @@ from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.file_stream import FileStream
 from lakelog.table.log_scan import LogScan
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
+from lakelog.table.table_scan import TableScan
+from lakelog.table.views import scan_of
 
 
 class OpensTables(Protocol):
@@ -79,6 +82,7 @@ class SparkEngine:
         beside the table, one for each statement text, so that the same statement goes on where it stopped.
         """
         target = self._tables.open(table, options)
+        target.check_writable()
         frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
@@ -95,11 +99,22 @@ class SparkEngine:
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.path)
 
-    def scan(self, table: DynamicTable, scan: Scan, condition: str | None = None) -> DataFrame:
+    def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
         """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it."""
         given = {**table.hints} if condition is None else {**table.hints, SCAN_FILTER.key: condition}
         reader = self.spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema))
-        return reader.load(table.path)
+        return reader.load(table.address)
+
+    def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
+        """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
+        self._check(table)
+        named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
+        if table.reads_log:
+            schema = LogScan(table, named).schema
+        else:
+            schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
+        reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
+        return reader.load(table.address)
 
     def stop(self) -> None:
         """Stops the queries, seals what they have finished, stops the session."""
@@ -114,10 +129,13 @@ class SparkEngine:
         table = self._tables.open(source.table, source.options)
         self._check(table)
         if table.reads_log:
-            columns = None if source.columns is None else tuple(c for c in source.columns if c != ROW_KIND_COLUMN)
-            schema = spark_schema(LogScan(table, columns).schema)
-            return self.spark.readStream.format("lakelog").options(**table.hints).schema(schema).load(table.path)
-        return self.scan(table, Scan(table).select(source.columns), source.filter)
+            return self.read_stream(table, source.columns)
+        scan = scan_of(table)
+        # only a read of changes has row kinds
+        wanted = source.columns
+        if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
+            wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
+        return self.scan(table, scan.select(wanted), source.filter)
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:

@@ -12,6 +12,7 @@ from lakelog.errors import InvalidOption
 from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
+from lakelog.spark.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.stream_reader import LakelogStreamReader
 from lakelog.spark.stream_writer import LakelogStreamWriter
 from lakelog.spark.types import arrow_for_spark, spark_schema
@@ -19,7 +20,7 @@ from lakelog.spark.worker import settle
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 from lakelog.table.open import open_by_name, open_by_path
-from lakelog.table.scan import Scan
+from lakelog.table.views import scan_of
 
 _OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname")
 
@@ -63,16 +64,21 @@ class LakelogDataSource(DataSource):
         table = self._table("read")
         if table.reads_log:
             return spark_schema(LogScan(table).schema)
-        return spark_schema(Scan(table).schema)
+        return spark_schema(scan_of(table).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return LakelogReader(self._table("read"), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return LakelogStreamReader(self._table("read"), schema)
+        table = self._table("read")
+        return LakelogStreamReader(table, schema) if table.reads_log else LakelogFileStreamReader(table, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
-        return LakelogWriter(self._table("write"), arrow_for_spark(schema), overwrite)
+        table = self._table("write")
+        table.check_writable()
+        return LakelogWriter(table, arrow_for_spark(schema), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
-        return LakelogStreamWriter(self._table("write"), arrow_for_spark(schema), overwrite)
+        table = self._table("write")
+        table.check_writable()
+        return LakelogStreamWriter(table, arrow_for_spark(schema), overwrite)

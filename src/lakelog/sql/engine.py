@@ -39,8 +39,8 @@ class Engine(Protocol):
 class Tables(Protocol):
     """Names, schemas and options of lakelog's tables."""
 
-    def load_schema(self, identifier: Identifier) -> TableSchema | None:
-        """The newest schema, None if the table or its database does not exist."""
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
+        """The columns of a read with these options (the newest ones without), None if there is no such table."""
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates the table. Raises AlreadyExists."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lakelog.catalog.base import Identifier
+from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.columns import ColumnUse
@@ -21,6 +22,8 @@ from lakelog.sql.cursor import Name
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.sql.references import Hint, QueryText, Reference, cte_of
 from lakelog.sql.script import StatementText
+from lakelog.sql.time_travel import TimeTravel, read_time_travel
+from lakelog.sql.tokens import Kind, quoted_name
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class _TableRead:
     table: Identifier
     schema: TableSchema
     hints: tuple[Hint, ...]
+    options: dict[str, str]
+    travel: TimeTravel | None = None
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,13 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     needed = _needed_columns(query, reads)
     sources, edits = [], []
     for read, columns in zip(reads, needed, strict=True):
-        options = {key: value for hint in read.hints for key, value in hint.options.items()}
         view = session.new_view()
-        canonical = session.tables.canonical_options(options, "read")
         node = read.reference.node
         condition = None if node is None else pushed_condition(node, read.schema)
-        sources.append(Source(view, read.table, columns, canonical, condition))
+        sources.append(Source(view, read.table, columns, read.options, condition))
         edits += _edits(query, read, view)
     edits += _column_edits(session, query, reads)
+    edits += _dollar_edits(query, edits) if reads else []
     text = _apply(source, edits)
     return QueryPlan(text, tuple(sources), query.syntax_error if sources else None, lasting and bool(sources))
 
@@ -75,14 +79,22 @@ def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_Table
             continue
         if len(reference.name.parts) == 1 and session.engine.is_spark_relation(reference.name.sql):
             continue  # a temporary view of this name comes first
-        if reference.travel is not None:
-            raise query.source.error(
-                reference.travel,
-                "time travel is not supported in SQL yet; read an old snapshot with "
-                f'lake.table("{identifier.database}.{identifier.table}").scan(snapshot_id=…) or (timestamp=…)',
-            )
-        reads.append(_TableRead(reference, identifier, schema, _hints_of(query, reference)))
+        reads.append(_read_of(session, query, reference, identifier, schema))
     return reads
+
+
+def _read_of(
+    session: Context, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
+) -> _TableRead:
+    """The read with its options; a point in time or a range of changes may have other columns than the table now."""
+    hints = _hints_of(query, reference)
+    at = reference.travel
+    travel = None if at is None else read_time_travel(query.source, query.tokens, at)
+    given = {key: value for hint in hints for key, value in hint.options.items()}
+    options = session.tables.canonical_options({**given, **(travel.options if travel else {})}, "read")
+    if any(option.key in options for option in SCAN_OPTIONS.options):
+        schema = session.tables.load_schema(identifier, options) or schema
+    return _TableRead(reference, identifier, schema, hints, options, travel)
 
 
 def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
@@ -163,6 +175,8 @@ def _edits(query: QueryText, read: _TableRead, view: str) -> list[_Edit]:
     edits = [_Edit(name.start, name.end, view + (alias if at == name.end else ""))]
     if at is not None and at != name.end:
         edits.append(_Edit(at, at, alias))
+    if read.travel is not None:
+        edits.append(_Edit(read.travel.start, read.travel.end, ""))
     script = query.source.script
     for hint in read.hints:
         # Words that only the hint kept apart stay apart.
@@ -185,6 +199,16 @@ def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -
                     edits.append(_Edit(start, table, ""))
                 break
     return edits
+
+
+def _dollar_edits(query: QueryText, edits: list[_Edit]) -> list[_Edit]:
+    """Quotes names such as ``t$snapshots`` that stay in the text: Spark reads ``$`` in no plain name."""
+    return [
+        _Edit(token.start, token.end, quoted_name(token.text))
+        for token in query.tokens
+        if token.kind is Kind.WORD and "$" in token.text
+        if not any(edit.start <= token.start < edit.end for edit in edits)
+    ]
 
 
 def _apply(source: StatementText, edits: list[_Edit]) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from lakelog.catalog.base import Identifier
@@ -14,7 +16,7 @@ from lakelog.sql.types import parse_type_text
 class OneTable:
     """A catalog with the table db.t (id int, name string)."""
 
-    def load_schema(self, identifier: Identifier) -> TableSchema | None:
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         columns = [("id", parse_type_text("int"), None), ("name", parse_type_text("string"), None)]
         return new_schema(columns) if identifier == Identifier("db", "t") else None
 

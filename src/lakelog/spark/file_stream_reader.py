@@ -1,0 +1,101 @@
+"""Streaming read of the files in Spark: a snapshot whole, then the changes of each new one; offsets are snapshot ids.
+
+Planned on the driver, one partition per part of a plan, read by executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from lakelog.errors import InvalidRequest
+from lakelog.options.log import MAX_ROWS_PER_TRIGGER, SCAN_FILTER
+from lakelog.options.scan import CONSUMER_ID
+from lakelog.spark.batch_reader import SplitPartition
+from lakelog.spark.types import arrow_for_spark, fit
+from lakelog.spark.worker import settle
+from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.spec.snapshot import Snapshot
+from lakelog.sql.filter_text import parse_filter
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.file_stream import FileStream
+
+Offset = dict[str, Any]
+
+
+class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The source of a streaming query on a table's files.
+
+    Its offsets are ``{"next": n}``: the changes of snapshots before n have been read; the first one has ``"full": id``
+    when that snapshot is to be read whole. With ``consumer-id`` the position is recorded as batches are committed.
+    """
+
+    def __init__(self, table: DynamicTable, schema: StructType) -> None:
+        if table.schema.is_keyed and ROW_KIND_COLUMN not in schema.fieldNames():
+            raise InvalidRequest(
+                f"changes of the files of table {table.name}, which has a primary key, need a column "
+                f"'{ROW_KIND_COLUMN}': use lake.read_stream('{table.name}'), or name it in .schema(…)"
+            )
+        stream = FileStream(table)
+        text = table.options.get_typed(SCAN_FILTER)
+        predicate = None if text is None else parse_filter(text, stream.row_schema)
+        self._stream = stream.where(predicate).select(schema.fieldNames())
+        self._target = arrow_for_spark(schema)
+        self._limit = table.options.need(MAX_ROWS_PER_TRIGGER)
+        self._stop_at: int | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        start = self._stream.start()
+        return {"next": start.next} if start.full is None else {"next": start.next, "full": start.full}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._stop_at = (self._stream.table.store.snapshots.latest_id() or 0) + 1
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        settle()
+        at, rows = int(start["next"]), 0
+        while rows < self._limit and (self._stop_at is None or at < self._stop_at):
+            snapshot = self._stream.find(at)
+            if snapshot is None:
+                break
+            rows += _row_count(snapshot)
+            at += 1
+        if at == start["next"] and "full" not in start:
+            return start
+        return {"next": at}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        splits: list[Any] = []
+        if "full" in start:
+            splits += self._stream.full_plan(int(start["full"])).splits
+        for snapshot_id in range(int(start["next"]), int(end["next"])):
+            plan = self._stream.plan_of(snapshot_id)
+            splits += () if plan is None else plan.splits
+        return [SplitPartition(split) for split in splits] or [SplitPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
+        if isinstance(partition, SplitPartition) and partition.split is not None:
+            for batch in self._stream.read(partition.split):
+                yield fit(batch, self._target)
+
+    def commit(self, end: Offset) -> None:
+        consumer = self._stream.table.options.get_typed(CONSUMER_ID)
+        if consumer is not None:
+            self._stream.table.store.marks.move_consumer(consumer, int(end["next"]))
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+
+def _row_count(snapshot: Snapshot) -> int:
+    """About how many changes a snapshot made."""
+    return abs(snapshot.delta_record_count or 0) + (snapshot.changelog_record_count or 0)

@@ -1,0 +1,40 @@
+"""Reads ``VERSION AS OF …`` and ``TIMESTAMP AS OF …`` behind a table's name as read options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelog.options.scan import SCAN_TIMESTAMP, SCAN_VERSION
+from lakelog.sql.script import StatementText
+from lakelog.sql.tokens import Kind, Token, string_value
+
+
+@dataclass(frozen=True)
+class TimeTravel:
+    """A clause ``[start, end)`` of the script and the option that means the same."""
+
+    start: int
+    end: int
+    options: dict[str, str]
+
+
+def read_time_travel(source: StatementText, tokens: Sequence[Token], start: int) -> TimeTravel:
+    """The clause that begins at this place.
+
+    A version is a snapshot id or a tag, a time is text in the zone of this machine (or with an offset). Raises
+    UnsupportedStatement for a value that has to be computed.
+    """
+    rest = [t for t in tokens if t.start >= start]
+    at = 1 if rest[0].is_word("FOR") else 0
+    is_version = rest[at].is_word("VERSION", "SYSTEM_VERSION")
+    at += 3  # behind AS OF
+    if not is_version and at + 1 < len(rest) and rest[at].is_word("TIMESTAMP", "DATE"):
+        at += rest[at + 1].kind is Kind.STRING
+    value = rest[at] if at < len(rest) else None
+    if value is None or value.kind not in ((Kind.STRING, Kind.NUMBER) if is_version else (Kind.STRING,)):
+        example = "VERSION AS OF 3 or VERSION AS OF 'tag'" if is_version else "TIMESTAMP AS OF '2024-01-31 12:00:00'"
+        place = start if value is None else value.start
+        raise source.error(place, f"time travel needs a plain value here, as in {example}")
+    text = string_value(value) if value.kind is Kind.STRING else value.text
+    return TimeTravel(start, value.end, {(SCAN_VERSION if is_version else SCAN_TIMESTAMP).key: text})
