@@ -16,10 +16,10 @@ select id from db.t timestamp as of '2024-01-31 12:00:00' x join db.u for system
 -->   v2 = db.u [id] scan.timestamp=2024-02-01
 
 --# columns are those of that time
-select * from db.t version as of 'before tags'
+select id, tags from db.t version as of 'before tags'
 --> query:
--->   select * from v1 AS `t`
--->   v1 = db.t [*] scan.version=before tags
+-->   select id, tags from v1 AS `t`
+-->   v1 = db.t [id] scan.version=before tags
 
 --# a hint stands for a version, too
 select t$snapshots.total from db.t$snapshots /*+ OPTIONS('scan.tag-name'='monthly') */
