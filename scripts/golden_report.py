@@ -102,8 +102,8 @@ def _values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     if pa.types.is_float32(kind):
         return [None if v is None else float(str(np.float32(v))) for v in column.to_pylist()]
     if pa.types.is_map(kind):
-        found = column.to_pylist()
-        return [None if v is None else {"pairs": [list(pair) for pair in v]} for v in found]
+        parts = [(_values(v.values.field(0)), _values(v.values.field(1))) if v.is_valid else None for v in column]
+        return [None if p is None else {"pairs": [list(pair) for pair in zip(*p, strict=True)]} for p in parts]
     if pa.types.is_list(kind):
         return [None if not v.is_valid else _values(v.values) for v in column]
     if pa.types.is_struct(kind):

@@ -159,12 +159,14 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     different buckets come in the same order here.
     """
     places: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
-    for entry in entries:
-        places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
     slots = 16
-    while len(places) > slots * 3 // 4:
-        slots *= 2
-    ordered = sorted(places, key=lambda place: _slot(place, slots))
+    for entry in entries:
+        # the table grows when something is asked of it while it is over-full, not when it becomes so
+        if len(places) > slots * 3 // 4:
+            slots *= 2
+        places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
+    # of the places in one slot the newest comes first
+    ordered = sorted(reversed(places), key=lambda place: _slot(place, slots))
     return [entry for place in ordered for entry in places[place]]
 
 

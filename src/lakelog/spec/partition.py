@@ -96,8 +96,10 @@ def _text(value: Any, kind: DataType, legacy: bool) -> str:
 
 def _time_text(value: time, kind: DataType) -> str:
     digits = (kind.precision or 0) if isinstance(kind, AtomicType) else 0
-    fraction = f".{value.microsecond:06d}"[: digits + 1] if digits else ""
-    return f"{value:%H:%M:%S}{fraction}"
+    # last zeros are left out, but for the first digit
+    fraction = f"{value.microsecond:06d}"[:digits]
+    shown = f".{fraction[0]}{fraction[1:].rstrip('0')}" if fraction else ""
+    return f"{value:%H:%M:%S}{shown}"
 
 
 def _stamp_text(value: Any, kind: DataType, legacy: bool) -> str:
