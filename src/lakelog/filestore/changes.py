@@ -166,7 +166,7 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
             slots *= 2
         places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
     # of the places in one slot the newest comes first
-    ordered = sorted(reversed(places), key=lambda place: _slot(place, slots))
+    ordered = sorted(list(places)[::-1], key=lambda place: _slot(place, slots))
     return [entry for place in ordered for entry in places[place]]
 
 

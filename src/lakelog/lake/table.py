@@ -246,12 +246,14 @@ class Table:
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
         """The scan as a Spark DataFrame; starts Spark if nothing has."""
-        scan = self.scan(columns, filter)
-        used = set() if scan.filter is None else scan.filter.columns
+        used = self.scan(filter=filter).filter
+        needed = sorted(set() if used is None else used.columns)
+        scan = self.scan(None if columns is None else [*columns, *(n for n in needed if n not in columns)], filter)
         # in Spark NaN is larger than every number; such conditions are Spark's alone
-        floats = any(pa.types.is_floating(self.schema.field(name).type) for name in used)
+        floats = any(pa.types.is_floating(self.schema.field(name).type) for name in needed)
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
-        return frame if filter is None else frame.where(filter)
+        rows = frame if filter is None else frame.where(filter)
+        return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"
