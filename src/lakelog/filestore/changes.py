@@ -166,7 +166,8 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
             slots *= 2
         places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
     # of the places in one slot the newest comes first
-    ordered = sorted(list(places)[::-1], key=lambda place: _slot(place, slots))
+    newest_first = list(reversed(places))
+    ordered = sorted(newest_first, key=lambda place: _slot(place, slots))
     return [entry for place in ordered for entry in places[place]]
 
 
