@@ -48,4 +48,4 @@ class Schemas:
     def newest(self) -> TableSchema | None:
         """The newest schema of the branch; None when there is none."""
         ids = self.ids()
-        return TableSchema.from_json(self.io.read(self.paths.schema_file(ids[-1]))) if ids else None
+        return TableSchema.from_json(self.io.read(self.paths.schema_file(max(ids)))) if ids else None

@@ -26,7 +26,7 @@ class AllSchemas(MetadataTable):
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The schemas."""
         schemas = self.table.store.schemas
-        for schema in map(schemas.get, schemas.ids()):
+        for schema in map(schemas.get, sorted(schemas.ids())):
             yield (
                 schema.id,
                 _json([field.to_json() for field in schema.fields]),
