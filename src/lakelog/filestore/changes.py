@@ -16,11 +16,12 @@ from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.scan import Split
+from lakelog.filestore.scan import Split, skips_level_zero
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_PRODUCER
+from lakelog.options.table import CHANGELOG_PRODUCER, MERGE_ENGINE
 from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.hash_order import slot_of
 from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
 from lakelog.spec.murmur import murmur_one
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN
@@ -36,8 +37,6 @@ _KINDS: Final = pa.array(NAMES)
 _TAKEN_BACK: Final = pa.array(["-D", "+U", "-U", "+I"])
 KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
 """The Arrow field of the column that says what a row is."""
-
-_WORD: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,10 @@ def producer_of(schema: TableSchema) -> str:
     return Options(schema.options).need(CHANGELOG_PRODUCER)
 
 
+def _keeps_first(schema: TableSchema) -> bool:
+    return schema.is_keyed and Options(schema.options).need(MERGE_ENGINE) == "first-row"
+
+
 @dataclass(frozen=True)
 class Changes:
     """Plans the changes of snapshots of one table."""
@@ -109,16 +112,18 @@ class Changes:
         return self._splits(self._entries(snapshot, mode), snapshot.id)
 
     def of_snapshots(self, snapshots: Iterable[Snapshot], mode: str) -> list[ChangeSplit]:
-        """The changes of several snapshots, in the order of the snapshots inside each bucket.
+        """The changes of several snapshots for a batch read, in the order of the snapshots inside each bucket.
 
-        Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count.
+        Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count. Of tables
+        whose batch reads leave level 0 out (deletion vectors, first-row), files of level 0 do not count.
         """
+        lowest = 1 if skips_level_zero(self.schema) or _keeps_first(self.schema) else 0
         entries: list[ManifestEntry] = []
         last = 0
         for snapshot in snapshots:
             last = snapshot.id
             if self.has(snapshot, mode) and snapshot.commit_kind != OVERWRITE:
-                entries += self._entries(snapshot, mode)
+                entries += [e for e in self._entries(snapshot, mode) if e.file.level >= lowest]
         return self._splits(entries, last)
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
@@ -174,8 +179,7 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def _slot(place: tuple[bytes, int, int], slots: int) -> int:
     partition, bucket, total = place
     # a serialised row begins with four bytes that are not the row's own
-    code = 31 * (31 * (31 + murmur_one(partition[4:])) + bucket) + total & _WORD
-    return (code ^ code >> 16) & slots - 1
+    return slot_of(31 * (31 * (31 + murmur_one(partition[4:])) + bucket) + total, slots)
 
 
 def read_changes(

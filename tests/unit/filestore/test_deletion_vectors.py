@@ -107,7 +107,7 @@ def test_small_batches_count_on(appended) -> None:
     delete_rows(store, {files_of(store)[0].file_name: GONE})
     (split,) = store.plan()
     (vector,) = split.vectors
-    batches = list(store._files.read(NONE, 0, split.files[0], ["id"], True, vector=vector, batch_rows=7))
+    batches = list(store.files.read(NONE, 0, split.files[0], ["id"], True, vector=vector, batch_rows=7))
     rows = [(r["id"], r["_SEQUENCE_NUMBER"]) for b in batches for r in b.to_pylist()]
     first = split.files[0].min_sequence_number
     assert rows == [(i, first + i) for i in range(1000) if i not in GONE]

@@ -180,7 +180,7 @@ def test_small_batches_of_nested_values_read_the_same(kind) -> None:
     meta = write_file(store, f"data-1.{kind}", pa.Table.from_pylist(ROWS * 5, arrow_schema(store.schema.fields)))
     now = changed(store, NEW)
     names = now.schema.field_names
-    batches = list(now._files.read(NONE, 0, meta, names, batch_rows=2))
+    batches = list(now.files.read(NONE, 0, meta, names, batch_rows=2))
     assert len(batches) > 5
     assert [r for b in batches for r in b.to_pylist()] == EXPECTED * 5
 

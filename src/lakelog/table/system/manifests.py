@@ -11,7 +11,7 @@ from lakelog.table.system.row_text import partition_text
 
 
 class ManifestFiles(MetadataTable):
-    """One row per manifest, base list first."""
+    """One row per manifest: of the base list, the delta list, the changelog list."""
 
     COLUMNS: ClassVar[Columns] = (
         ("file_name", needed(TEXT)),
@@ -28,8 +28,10 @@ class ManifestFiles(MetadataTable):
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The manifests."""
         store, snapshot = self.table.store, self.snapshot()
-        lists = () if snapshot is None else (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        for name in lists:
+        if snapshot is None:
+            return
+        lists = snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list
+        for name in filter(None, lists):
             for record in read_records(store.io.read(store.paths.manifest(name))):
                 stats = record["_PARTITION_STATS"]
                 yield (

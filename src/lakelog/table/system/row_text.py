@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from lakelog.spec.binary_row import arity_of, decode_row
 from lakelog.spec.partition import decode_partition, internal_text, partition_types, sql_text
 from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import DataType
+from lakelog.spec.types import AtomicType, DataType
 
 
 def partition_text(partition: bytes, schema: TableSchema) -> str:
@@ -40,10 +41,17 @@ def map_text(values: dict[str, str]) -> str:
 
 
 def value_text(value: Any, kind: DataType) -> str:
-    """A value as it is kept: a date is its number of days, a time its milliseconds."""
+    """A value as it is kept: a date is its number of days, a time its milliseconds; bytes in hexadecimal."""
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
     return "null" if value is None else internal_text(value, kind)
 
 
 def cast_text(value: Any, kind: DataType) -> str | None:
-    """A value as SQL casts it to text."""
+    """A value as SQL casts it to text; a time with a zone as the wall clock of this machine's zone."""
+    if isinstance(kind, AtomicType) and kind.root == "TIMESTAMP_LTZ":
+        kind = AtomicType("TIMESTAMP", precision=kind.precision)
+        value = value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     return None if value is None else sql_text(value, kind)

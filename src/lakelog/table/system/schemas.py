@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import orjson
 
+from lakelog.spec.hash_order import in_hash_order
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 
@@ -32,7 +33,7 @@ class AllSchemas(MetadataTable):
                 _json([field.to_json() for field in schema.fields]),
                 _json(schema.partition_keys),
                 _json(schema.primary_keys),
-                _json(dict(schema.options)),
+                _json({key: schema.options[key] for key in in_hash_order(schema.options)}),
                 schema.comment,
                 local_time(schema.time_millis),
             )
