@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
@@ -22,14 +21,10 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
-from lakelog.table.open import open_branch
-from lakelog.table.retention import (
-    expire_partitions,
-    expire_snapshots,
-    fast_forward,
-    remove_orphan_files,
-    roll_back,
-)
+from lakelog.table.overwrite import drop_partitions, truncate
+from lakelog.table.overwrite_target import overwrite_target
+from lakelog.table.overwrite_writer import OverwriteWriter
+from lakelog.table.rescale import rescale
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.writer import TableWriter
@@ -110,9 +105,51 @@ class Table:
         """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""
         return LogScan(self._table).records(start)
 
-    def writer(self) -> TableWriter:
-        """A context manager that takes Arrow rows and commits them when the block ends."""
-        return TableWriter(self._table)
+    @overload
+    def writer(self, overwrite: Literal[False] = False, options: Mapping[str, str] | None = None) -> TableWriter: ...
+
+    @overload
+    def writer(
+        self, overwrite: Literal[True] | Mapping[str, object], options: Mapping[str, str] | None = None
+    ) -> OverwriteWriter: ...
+
+    def writer(
+        self, overwrite: bool | Mapping[str, object] = False, options: Mapping[str, str] | None = None
+    ) -> TableWriter | OverwriteWriter:
+        """A context manager that takes Arrow rows and commits them when the block ends.
+
+        ``overwrite`` replaces: with a map of partition columns and values those partitions; with True the partitions
+        that the rows have, or the whole table when it has none or ``dynamic-partition-overwrite`` is false.
+        """
+        table = self._with(options)
+        if overwrite is False:
+            return TableWriter(table)
+        return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
+
+    def truncate(
+        self, partition: Mapping[str, object] | None = None, options: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
+        """Removes all rows, or those of the partitions with these values. Raises NotFound when none has them."""
+        return truncate(self._with(options), partition)
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        if_exists: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Removes partitions in one snapshot; each map has values of all or some partition columns.
+
+        Raises NotFound for one without a match, unless ``if_exists``.
+        """
+        return drop_partitions(self._with(options), partitions, if_exists)
+
+    def rescale(self, partition: Mapping[str, object] | None = None) -> Snapshot | None:
+        """Writes a partition, or the whole table, again with the number of buckets that it has now.
+
+        Called after 'bucket' was changed; None when every partition has that number already.
+        """
+        return rescale(self._table, partition)
 
     def seal(self) -> list[Snapshot]:
         """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
@@ -216,6 +253,9 @@ class Table:
         floats = any(pa.types.is_floating(self.schema.field(name).type) for name in used)
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
         return frame if filter is None else frame.where(filter)
+
+    def _with(self, options: Mapping[str, str] | None) -> DynamicTable:
+        return self._table.with_hints(canonical_options(options or {}, "write"))
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"

@@ -169,6 +169,14 @@ SIZE_RATIO: Final = Option(
     "compaction.size-ratio", int, 1, "Percent by which the next run may be larger and still be compacted.", _WRITE
 )
 
+DYNAMIC_PARTITION_OVERWRITE: Final = Option(
+    "dynamic-partition-overwrite",
+    bool,
+    True,
+    "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
+    _WRITE,
+)
+
 PARTITION_DEFAULT_NAME: Final = Option(
     "partition.default-name", str, "__DEFAULT_PARTITION__", "Directory value of a NULL or blank partition column."
 )

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lakelog.errors import CommitConflict, Fenced, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
@@ -22,8 +22,7 @@ from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, state_at
 from lakelog.table.maintenance import compact_where_needed
-from lakelog.table.retention import expire_quietly
-from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
+from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 
 _LOG = logging.getLogger("lakelog.seal")
 _ATTEMPTS = 8
@@ -50,9 +49,7 @@ def seal(committer: Committer) -> Snapshot | None:
             return None
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
-        table = knowing_all(table, records)
-        records = in_schema(records, table.store)
-        files = _level0_files(table, records, latest)
+        files = level0_files(table, records, table.store.max_sequence_numbers(latest, places_of(records)))
         # 3
         try:
             snapshot = _commit(committer, files, base, sealed)
@@ -106,8 +103,10 @@ def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sea
     )
 
 
-def _level0_files(table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None) -> tuple[BucketFiles, ...]:
-    highest = table.store.max_sequence_numbers(latest, places_of(records))
+def level0_files(
+    table: DynamicTable, records: Sequence[EpochRecord], highest: Mapping[Place, int]
+) -> tuple[BucketFiles, ...]:
+    """Writes the rows of epochs, given in order, as level-0 files numbered above ``highest``; nobody names them yet."""
     out = []
     for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):
         made = _write_place(table, partition, bucket, runs)

@@ -20,6 +20,7 @@ from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.row_kind import UPDATE_BEFORE
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
+from lakelog.table.bucket_count import check_bucket_count
 from lakelog.table.conform import conform
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.staging import by_partition, run_to_ipc, write_run_files
@@ -55,11 +56,12 @@ class TaskWriter:
     """Writes the rows of one task: ``write`` many times, then ``finish`` once, or ``close`` after a failure.
 
     ``lane`` is the task's number in its epoch; it orders rows when the table has no log. Rows appended to the
-    log are visible at once; they count only when the driver accepts this attempt.
+    log are visible at once; they count only when the driver accepts this attempt. ``replaces`` says that the rows are
+    those of an overwrite: no row that is there now will be below them.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int) -> None:
-        self._table, self._writer, self._epoch = table, writer, epoch
+    def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
+        self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
         self._attempt = new_attempt()
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
@@ -181,12 +183,15 @@ class TaskWriter:
             table, orders, kinds = table.take(pa.array(keep)), orders[keep], kinds[keep]
         table = table.append_column(pa.field(ORDER_COLUMN, pa.int64(), nullable=False), pa.array(orders))
         table = table.append_column(pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(kinds))
-        for partition, part in by_partition(table, self._table):
+        parts = list(by_partition(table, self._table))
+        if not self._replaces:
+            check_bucket_count(self._table, {partition for partition, _ in parts})
+        for partition, part in parts:
             if inline:
                 schema_id = self._table.schema.id
                 self._runs.append(StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=schema_id))
             else:
-                self._runs.append(write_run_files(self._table, partition, bucket, part))
+                self._runs.append(write_run_files(self._table, partition, bucket, part, self._replaces))
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
