@@ -41,13 +41,6 @@ truncate table db.t
 -->   truncate table db.t
 -->   ^
 
---# delete
-delete from db.t where id = 1
---> UnsupportedStatement:
--->   line 1, column 1: DELETE FROM is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   delete from db.t where id = 1
--->   ^
-
 --# update
 update db.t set name = 'x'
 --> UnsupportedStatement:

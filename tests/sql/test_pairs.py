@@ -60,7 +60,8 @@ class ScribeOfTables:
             row = parse_type_text(f"struct<{columns}>")
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
-            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, [], {}, None, 0)
+            parts = ["name", "id"] if name == "db.u" else []
+            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, parts, {}, None, 0)
 
     def load_schema(self, identifier: Identifier) -> TableSchema | None:
         return self.tables.get(identifier)
@@ -86,15 +87,20 @@ class ScribeOfTables:
         flags = " if exists" * if_exists + " purge" * purge
         self.events.append(f"drop table {identifier.database}.{identifier.table}{flags}")
 
-    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
-        before = self.tables[identifier]
-        after = apply_changes(before, changes, has_snapshots=True, time_millis=0)
-        self.events.append(f"alter table {identifier.database}.{identifier.table}")
-        self.events += [f"  {type(c).__name__} {_fields_text(c)}" for c in changes]
-        self.tables[identifier] = after
+    def truncate(self, identifier: Identifier, partition: Mapping[str, object], options: Mapping[str, str]) -> None:
+        self.events.append(f"truncate {identifier.database}.{identifier.table} {dict(partition)}{_options(options)}")
 
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        self.events.append(f"rename table {identifier} to {new}")
+    def drop_partitions(
+        self, identifier: Identifier, partitions: list, if_exists: bool, options: Mapping[str, str]
+    ) -> None:
+        flags = " if exists" * if_exists + _options(options)
+        self.events.append(f"drop partitions of {identifier.database}.{identifier.table} {partitions}{flags}")
+
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+        self.events.append(f"delete from {identifier.database}.{identifier.table} {condition}{_options(options)}")
+
+    def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
+        self.events.append(f"analyze {identifier.database}.{identifier.table} {columns}")
 
     def list_tables(self, database: str) -> list[str]:
         if database not in self.databases:
@@ -141,10 +147,18 @@ class ScribeOfSpark:
         return None
 
     def insert(
-        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: dict[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
     ) -> object:
         listed = "" if columns is None else f" ({', '.join(columns)})"
-        self._write_plan(f"insert into {table.database}.{table.table}{listed}{_options(options)}", plan)
+        chosen = f" partition {dict(partition)}" if partition else ""
+        verb = "overwrite" if overwrite else "into"
+        self._write_plan(f"insert {verb} {table.database}.{table.table}{chosen}{listed}{_options(options)}", plan)
         return None
 
     def pass_through(self, text: str) -> object:

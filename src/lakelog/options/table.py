@@ -176,6 +176,13 @@ DYNAMIC_PARTITION_OVERWRITE: Final = Option(
     "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
     _WRITE,
 )
+OVERWRITE_PARTITION: Final = Option(
+    "overwrite.partition",
+    str,
+    None,
+    'What an overwrite by a DataFrame replaces: partition columns and values as JSON, like {"day": "2024-01-31"}.',
+    ("write",),
+)
 
 PARTITION_DEFAULT_NAME: Final = Option(
     "partition.default-name", str, "__DEFAULT_PARTITION__", "Directory value of a NULL or blank partition column."

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest, Overwrite
+from lakelog.filestore.filter import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
+from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.data_file import BucketFiles
+from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
@@ -101,6 +106,32 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         first_try=True,
     )
     return table.store.commit(request)
+
+
+def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
+    """Deletes the partitions that meet a condition on partition columns, all rows without one, in one snapshot.
+
+    Raises UnsupportedFeature for a condition on other columns.
+    """
+    if condition is None:
+        return truncate(table)
+    keys = table.schema.partition_keys
+    others = sorted(condition.columns - set(keys))
+    if others:
+        raise UnsupportedFeature(
+            f"DELETE removes whole partitions of table {table.name}, its partition columns are "
+            f"{', '.join(keys) or 'none'}: a condition on {', '.join(others)} is not supported; rows of a table with a "
+            f"primary key are deleted by writing them with the row kind '-D'"
+        )
+    check_overwritable(table)
+    seal_decided(table)
+    live = sorted(_live_partitions(table, table.store.latest_snapshot()))
+    columns = zip(*(decode_partition(p, table.schema) for p in live), strict=True)
+    kinds = arrow_schema(table.schema.select(keys))
+    values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)] if live else []
+    rows = pa.Table.from_arrays([*values, pa.array(live, pa.binary())], names=[*(keys if live else ()), "_partition"])
+    met = rows.filter(condition.to_arrow(kinds)).column("_partition") if live else []
+    return remove_partitions(table, frozenset(p.as_py() for p in met))
 
 
 def seal_decided(table: DynamicTable) -> None:
