@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from pyspark.errors import AnalysisException
 
 from lakelog.errors import InvalidRequest, UnsupportedFeature

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from lakelog.errors import UnsupportedFeature
-from lakelog.options.log import LOG_ENABLED
+from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.retention import RETENTION_OPTIONS
 
@@ -39,12 +38,25 @@ BUCKET_FUNCTION: Final = Option(
 )
 
 FILE_FORMAT: Final = Option(
-    "file.format", str, "parquet", "Format of new data files; all are read, only parquet is written.",
+    "file.format", str, "parquet", "Format of new data files; one table may hold files of several formats.",
     choices=("parquet", "orc", "avro"),
 )  # fmt: skip
 FILE_COMPRESSION: Final = Option(
     "file.compression", str, "zstd", "Compression of new data files.", _WRITE,
     choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli"),
+)  # fmt: skip
+FILE_FORMAT_PER_LEVEL: Final = Option(
+    "file.format.per.level", str, None, "Formats of some levels' files, like 0:avro,5:orc; the others have file.format."
+)
+FILE_COMPRESSION_PER_LEVEL: Final = Option(
+    "file.compression.per.level", str, None, "Compressions of some levels' files, like 0:none,5:zstd.", _WRITE
+)
+FILE_SUFFIX_COMPRESSION: Final = Option(
+    "file.suffix.include.compression", bool, False, "Names of data files tell their compression: data-….zstd.parquet."
+)
+DATA_DIRECTORY: Final = Option(
+    "data-file.path-directory", str, None, "Directory below the table's in which partitions and buckets lie.",
+    immutable=True,
 )  # fmt: skip
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", int, 1, "Level of zstd in new data files, 1 to 22.", _WRITE)
 THIN_MODE: Final = Option(
@@ -65,6 +77,15 @@ STATS_MODE: Final = Option(
     "truncate(16)",
     "Column statistics in manifests: none, counts, full or truncate(n); 'fields.<column>.stats-mode' for one column.",
     _WRITE,
+)
+STATS_MODE_PER_LEVEL: Final = Option(
+    "metadata.stats-mode.per.level", str, None, "Statistics of some levels' files, like 0:none.", _WRITE
+)
+STATS_FIRST_COLUMNS: Final = Option(
+    "metadata.stats-keep-first-n-columns", int, -1, "Only so many columns have statistics; -1 is all of them.", _WRITE
+)
+STATS_DENSE: Final = Option(
+    "metadata.stats-dense-store", bool, True, "Columns without statistics take no place in manifests.", _WRITE
 )
 
 MERGE_ENGINE: Final = Option(
@@ -157,6 +178,13 @@ WRITE_BUFFER_SIZE: Final = Option(
 COMPACTION_TRIGGER: Final = Option(
     "num-sorted-run.compaction-trigger", int, 5, "Sorted runs of a bucket that start a compaction.", _WRITE
 )
+COMPACTION_MIN_FILES: Final = Option(
+    "compaction.min.file-num",
+    int,
+    5,
+    "Small neighbouring files of a table without a primary key that start a compaction.",
+    _WRITE,
+)
 NUM_LEVELS: Final = Option("num-levels", int, None, "Levels of a bucket; the compaction trigger + 1 unless given.")
 SIZE_AMPLIFICATION: Final = Option(
     "compaction.max-size-amplification-percent",
@@ -235,14 +263,26 @@ TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
-    (FILE_FORMAT, ("parquet",)),
+    (MERGE_ENGINE, ("deduplicate",)),
     (CHANGELOG_PRODUCER, ("none",)),
     (DELETION_VECTORS, (False,)),
-    (BUCKET_FUNCTION, ("default", "mod")),
-    (THIN_MODE, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
-_UNKNOWN_KEYS: Final = ("data-file.path-directory",)
+_UNKNOWN_KEYS: Final = ("sequence.field", "rowkind.field", "record-level.expire-time")
+
+
+def levels_of(option: Option[str], options: Options) -> dict[int, str]:
+    """Level → value, from an option like ``0:avro,5:orc``. Raises InvalidOption."""
+    text = options.get_typed(option)
+    out: dict[int, str] = {}
+    for part in (text or "").split(","):
+        level, colon, value = part.partition(":")
+        if not part.strip():
+            continue
+        if not colon or not level.strip().isdigit() or not value.strip():
+            raise InvalidOption(f"option '{option.key}' = '{text}': write levels and values, like 0:none,5:zstd")
+        out[int(level)] = value.strip().lower()
+    return out
 
 
 def check_writable(given: Mapping[str, str]) -> None:
