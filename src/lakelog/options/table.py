@@ -23,7 +23,21 @@ PARTITION: Final = Option(
 )
 
 BUCKET: Final = Option(
-    "bucket", int, -1, "Number of buckets; -1 means no fixed buckets. A bucket is one LSM tree and one log partition."
+    "bucket",
+    int,
+    -1,
+    "Number of buckets; -1 means dynamic buckets with a primary key and none without. A bucket is one LSM tree and one "
+    "log partition.",
+)
+DYNAMIC_TARGET_ROWS: Final = Option(
+    "dynamic-bucket.target-row-num", int, 2_000_000, "Keys of a dynamic bucket (bucket -1) before the next one begins."
+)
+DYNAMIC_INITIAL_BUCKETS: Final = Option(
+    "dynamic-bucket.initial-buckets", int, None, "Dynamic buckets that a partition begins with; 1 unless given.",
+    immutable=True,
+)  # fmt: skip
+DYNAMIC_MAX_BUCKETS: Final = Option(
+    "dynamic-bucket.max-buckets", int, -1, "Dynamic buckets of a partition at most; then they grow. -1 is no limit."
 )
 BUCKET_KEY: Final = Option(
     "bucket-key", str, None, "Columns that decide the bucket, with commas; without it the primary key.", immutable=True

@@ -19,16 +19,17 @@ from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
 from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.data_file import BucketFiles
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.attempt import AttemptResult
+from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import state_at
 from lakelog.table.maintenance import carried_state
 from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions
 from lakelog.table.seal import level0_files, seal_staged
+from lakelog.table.sequencing import sequence_runs
 
 _ATTEMPTS = 8
 
@@ -59,17 +60,20 @@ def commit_overwrite(
     seal_decided(table)
     # 2
     record = EpochRecord(writer, 0, now_ms(), tuple(results))
-    files = level0_files(table, [record], {})
-    written = {b.partition for b in files}
+    runs = sequence_runs([record], {})
+    made = level0_files(table, runs, None)
+    written = {b.partition for b in made.files}
     # 3
     for _ in range(_ATTEMPTS):
         replaced = target.replaced(_live_partitions(table, table.store.latest_snapshot()), written, table.schema)
         if replaced is None:
             return None
         try:
-            return _commit(table, writer, files, replaced, target, again)
+            snapshot = _commit(table, writer, made, replaced, target, again)
         except _MorePartitions:
             continue
+        forget_unassigned(table, runs)
+        return snapshot
     raise CommitConflict(f"table {table.name}: other writers keep adding partitions to those overwritten; try again")
 
 
@@ -156,7 +160,7 @@ class _MorePartitions(Exception):
 def _commit(
     table: DynamicTable,
     writer: str,
-    files: tuple[BucketFiles, ...],
+    made: AssignedFiles,
     replaced: Overwrite,
     target: OverwriteTarget,
     again: bool,
@@ -168,9 +172,10 @@ def _commit(
                 raise _MorePartitions
         return carried_state(table, latest)
 
-    return table.store.commit(
-        CommitRequest(writer, 0, OVERWRITE, files, prepare=properties, first_try=not again, overwrite=replaced)
+    request = CommitRequest(
+        writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
     )
+    return table.store.commit(request)
 
 
 def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:

@@ -17,6 +17,7 @@ from lakelog.table.maintenance import carried_state
 from lakelog.table.overwrite import check_overwritable, seal_decided
 from lakelog.table.overwrite_target import OverwriteTarget, partition_values
 from lakelog.table.seal import level0_files
+from lakelog.table.sequencing import sequence_runs
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -42,8 +43,8 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     for split in table.store.plan(snapshot_id=latest.id, partitions=old):
         for batch in table.store.read_split(split):
             task.write(batch)
-    made = level0_files(table, [EpochRecord(writer, 0, now_ms(), (task.finish(),))], {})
-    files = (*made, *_removed([e for e in live if e.partition in old]))
+    made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
+    files = (*made.files, *_removed([e for e in live if e.partition in old]))
     # files that a reader of this snapshot has not seen stay live and have another number of buckets: a conflict
     request = CommitRequest(
         writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True

@@ -19,9 +19,11 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.row_kind import UPDATE_BEFORE
+from lakelog.spec.schema import DYNAMIC_BUCKET
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.bucket_count import check_bucket_count
 from lakelog.table.conform import conform
+from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.staging import by_partition, run_to_ipc, write_run_files
 
@@ -62,6 +64,7 @@ class TaskWriter:
 
     def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
         self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
+        check_bucket_mode(table)
         self._attempt = new_attempt()
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
@@ -82,7 +85,10 @@ class TaskWriter:
             return
         rows, kinds = conform(batch, self._table.schema, self._table.name)
         self._row_count += rows.num_rows
-        buckets = bucket_of_rows(rows, self._table.schema)
+        if has_dynamic_buckets(self._table.schema):
+            buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal knows better
+        else:
+            buckets = bucket_of_rows(rows, self._table.schema)
         places = _places(buckets)
         orders = self._append_log(self._log, rows, kinds, buckets, places) if self._log else self._count_on(places)
         if self._table.emits_files:
