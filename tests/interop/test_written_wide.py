@@ -1,5 +1,4 @@
-"""Overwrites, dynamic buckets, thin files, ORC, Avro and cut statistics, read by Paimon's Java core and by pypaimon; and
-Paimon goes on where this library stopped, and the other way round."""
+"""Overwrites, dynamic buckets, thin files, ORC, Avro and cut statistics, read by Paimon's Java core and by pypaimon."""
 
 from __future__ import annotations
 
