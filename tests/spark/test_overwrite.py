@@ -62,3 +62,19 @@ def test_a_log_and_a_stream_are_refused(lake, spark) -> None:
     assert rows(lake.sql("select id from l")) == [(1,)]
     with pytest.raises(InvalidRequest, match="not a stream"):
         lake.sql("insert overwrite t select id from l /*+ OPTIONS('read.mode'='log') */")
+
+
+def test_tasks_share_the_dynamic_buckets_of_a_table(lake) -> None:
+    lake.sql("create database db; use db")
+    lake.sql(
+        "create table d (id bigint, v string, primary key (id)) using lakelog "
+        "tblproperties ('bucket' = '-1', 'dynamic-bucket.target-row-num' = '300')"
+    )
+    lake.sql("insert into d select id, 'old' from range(0, 1000, 1, 4)")
+    lake.sql("insert into d select id, 'new' from range(500, 1500, 1, 4)")
+    assert rows(lake.sql("select v, count(*), count(distinct id) from d group by v")) == [
+        ("new", 1000, 1000),
+        ("old", 500, 500),
+    ]
+    inner = lake.table("d")._table.store
+    assert {e.bucket for e in inner.live_entries(inner.latest_snapshot())} == {0, 1, 2, 3, 4}
