@@ -35,7 +35,7 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "CALL": "lakelog.sql.statements.call:Call",
         "INSERT": "lakelog.sql.statements.insert:Insert",
         "TRUNCATE TABLE": "lakelog.sql.statements.truncate_table:TruncateTable",
-        "ALTER TABLE": "lakelog.sql.statements.drop_partition:DropPartition",
+        "ALTER TABLE DROP PARTITION": "lakelog.sql.statements.drop_partition:DropPartition",
         "DELETE FROM": "lakelog.sql.statements.delete:Delete",
         "ANALYZE TABLE": "lakelog.sql.statements.analyze_table:AnalyzeTable",
         "SELECT": "lakelog.sql.statements.query:Query",

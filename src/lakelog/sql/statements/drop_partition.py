@@ -21,19 +21,15 @@ class DropPartition(ParsedStatement):
     if_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DropPartition | None:
-        """Reads the statement; None when something else is to be altered."""
+    def parse(cls, cursor: Cursor) -> DropPartition:
+        """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
         options = read_options(cursor)
-        if not cursor.accept_words("DROP"):
-            return None
+        cursor.expect_words("DROP")
         if_exists = cursor.accept_words("IF", "EXISTS")
-        first = read_partition(cursor, must_have_values=True)
-        if first is None:
-            return None
-        clauses = [first]
-        while cursor.accept_symbol(","):
+        clauses: list[PartitionClause] = []
+        while not clauses or cursor.accept_symbol(","):
             clause = read_partition(cursor, must_have_values=True)
             if clause is None:
                 cursor.fail_expected("PARTITION (…)")
