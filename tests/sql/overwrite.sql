@@ -1,78 +1,78 @@
 --# the whole table, or what the rows have
-insert overwrite table db.u select * from sourceTable;
-insert overwrite db.u /*+ OPTIONS('emit.mode'='file') */ values (1)
---> insert overwrite db.u:
+insert overwrite table other.p select * from sourceTable;
+insert overwrite other.p /*+ OPTIONS('emit.mode'='file') */ values (1)
+--> insert overwrite other.p:
 -->   select * from sourceTable
---> insert overwrite db.u emit.mode=file:
+--> insert overwrite other.p emit.mode=file:
 -->   values (1)
 
 --# a partition
-insert overwrite db.u partition (Name = date '2024-01-31', id = -1) select id, name from sourceTable;
-insert overwrite table db.u partition (name = '2024-01-31', id) (uid, id, amount) values ('a', 1, 2);
-insert into db.u partition (name = null) select 1, 2, 'a'
---> insert overwrite db.u partition {'name': '2024-01-31', 'id': '-1'} (uid, amount, order):
+insert overwrite other.p partition (Day = date '2024-01-31', hour = -1) select id, name from sourceTable;
+insert overwrite table other.p partition (day = '2024-01-31', hour) (name, hour, id) values ('a', 1, 2);
+insert into other.p partition (day = null) select 1, 2, 'a'
+--> insert overwrite other.p partition {'day': '2024-01-31', 'hour': '-1'} (id, name):
 -->   select id, name from sourceTable
---> insert overwrite db.u partition {'name': '2024-01-31'} (uid, id, amount):
+--> insert overwrite other.p partition {'day': '2024-01-31'} (name, hour, id):
 -->   values ('a', 1, 2)
---> insert into db.u partition {'name': None} (uid, id, amount, order):
+--> insert into other.p partition {'day': None} (id, hour, name):
 -->   select 1, 2, 'a'
 
 --# PARTITION of a column that is none
-insert overwrite db.u partition (nam = 'a') select 1
+insert overwrite other.p partition (dya = 'a') select 1
 --> InvalidSchema:
--->   'nam' is no partition column of table 'db.u', did you mean 'name'? Its partition columns: name, id
+-->   'dya' is no partition column of table 'other.p', did you mean 'day'? Its partition columns: day, hour
 
 --# PARTITION twice of a column
-insert overwrite db.u partition (name = '2024-01-31', NAME) select 1
+insert overwrite other.p partition (day = '2024-01-31', DAY) select 1
 --> UnsupportedStatement:
--->   line 1, column 55: column 'NAME' is named twice
--->   insert overwrite db.u partition (name = '2024-01-31', NAME) select 1
--->                                                         ^
+-->   line 1, column 57: column 'DAY' is named twice
+-->   insert overwrite other.p partition (day = '2024-01-31', DAY) select 1
+-->                                                           ^
 
 --# PARTITION without a value
-insert overwrite db.u partition (name = uid) select 1
+insert overwrite other.p partition (day = hour) select 1
 --> UnsupportedStatement:
--->   line 1, column 41: expected a value, found 'uid'
--->   insert overwrite db.u partition (name = uid) select 1
--->                                           ^
+-->   line 1, column 43: expected a value, found 'hour'
+-->   insert overwrite other.p partition (day = hour) select 1
+-->                                             ^
 
 --# TRUNCATE
-truncate table db.u;
-truncate table u /*+ OPTIONS('emit.mode'='file') */ partition (name = '2024-01-31', id = 5);
+truncate table other.p;
+truncate table p /*+ OPTIONS('emit.mode'='file') */ partition (day = '2024-01-31', hour = 5);
 truncate table spark_t
---> truncate db.u {}
+--> truncate other.p {}
 --> NotFound:
--->   table or view 'u' does not exist in database 'default'
+-->   table or view 'p' does not exist in database 'default'
 
 --# TRUNCATE in the current database
-use db;
-truncate table u
---> truncate db.u {}
+use other;
+truncate table p
+--> truncate other.p {}
 
 --# TRUNCATE of a partition without a value
-truncate table db.u partition (name)
+truncate table other.p partition (day)
 --> UnsupportedStatement:
--->   line 1, column 36: expected '=' and a value, found ')'
--->   truncate table db.u partition (name)
--->                                      ^
+-->   line 1, column 38: expected '=' and a value, found ')'
+-->   truncate table other.p partition (day)
+-->                                        ^
 
 --# DROP PARTITION
-alter table db.u drop partition (name = '2024-01-31'), partition (id = 1);
-alter table db.u drop if exists partition (name = '2024-01-31', id = 5) purge;
-alter table db.u /*+ OPTIONS('emit.mode'='file') */ drop partition (id = true);
-alter table spark_t drop partition (id = 1)
---> drop partitions of db.u [{'name': '2024-01-31'}, {'id': '1'}]
---> drop partitions of db.u [{'name': '2024-01-31', 'id': '5'}] if exists
---> drop partitions of db.u [{'id': 'true'}] emit.mode=file
+alter table other.p drop partition (day = '2024-01-31'), partition (hour = 1);
+alter table other.p drop if exists partition (day = '2024-01-31', hour = 5) purge;
+alter table other.p /*+ OPTIONS('emit.mode'='file') */ drop partition (hour = true);
+alter table spark_t drop partition (hour = 1)
+--> drop partitions of other.p [{'day': '2024-01-31'}, {'hour': '1'}]
+--> drop partitions of other.p [{'day': '2024-01-31', 'hour': '5'}] if exists
+--> drop partitions of other.p [{'hour': 'true'}] emit.mode=file
 --> spark:
--->   alter table spark_t drop partition (id = 1)
+-->   alter table spark_t drop partition (hour = 1)
 
 --# DROP PARTITION and a second thing
-alter table db.u drop partition (name = '2024-01-31'), (id = 1)
+alter table other.p drop partition (day = '2024-01-31'), (hour = 1)
 --> UnsupportedStatement:
--->   line 1, column 56: expected PARTITION (…), found '('
--->   alter table db.u drop partition (name = '2024-01-31'), (id = 1)
--->                                                          ^
+-->   line 1, column 58: expected PARTITION (…), found '('
+-->   alter table other.p drop partition (day = '2024-01-31'), (hour = 1)
+-->                                                            ^
 
 --# DROP PARTITION of an unknown table
 alter table db.x drop partition (a = 1)
@@ -80,20 +80,20 @@ alter table db.x drop partition (a = 1)
 -->   table or view 'db.x' does not exist in database 'db'
 
 --# DELETE
-delete from db.u where name = date'2024-01-31' and id > 5;
-delete from db.u /*+ OPTIONS('emit.mode'='file') */;
-delete from spark_t where id = 1
---> delete from db.u name = date'2024-01-31' and id > 5
---> delete from db.u None emit.mode=file
+delete from other.p where day = date'2024-01-31' and hour > 5;
+delete from other.p /*+ OPTIONS('emit.mode'='file') */;
+delete from spark_t where hour = 1
+--> delete from other.p day = date'2024-01-31' and hour > 5
+--> delete from other.p None emit.mode=file
 --> spark:
--->   delete from spark_t where id = 1
+-->   delete from spark_t where hour = 1
 
 --# DELETE with something else
-delete from db.u id = 1
+delete from other.p hour = 1
 --> UnsupportedStatement:
--->   line 1, column 18: expected WHERE, found 'id'
--->   delete from db.u id = 1
--->                    ^
+-->   line 1, column 21: expected WHERE, found 'hour'
+-->   delete from other.p hour = 1
+-->                       ^
 
 --# ANALYZE
 analyze table db.t compute statistics;

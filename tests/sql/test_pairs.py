@@ -45,6 +45,7 @@ TABLES = {
     "db.arctic": "id int, name string",
     "default.home": "id int, count int",
     "other.t": "id int, extra string",
+    "other.p": "day date, id int, hour int, name string",
 }
 SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x")
 
@@ -60,7 +61,7 @@ class ScribeOfTables:
             row = parse_type_text(f"struct<{columns}>")
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
-            parts = ["name", "id"] if name == "db.u" else []
+            parts = ["day", "hour"] if name == "other.p" else []
             self.tables[Identifier(*name.split("."))] = new_schema(fields, key, parts, {}, None, 0)
 
     def load_schema(self, identifier: Identifier) -> TableSchema | None:
@@ -101,6 +102,16 @@ class ScribeOfTables:
 
     def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
         self.events.append(f"analyze {identifier.database}.{identifier.table} {columns}")
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
+        before = self.tables[identifier]
+        after = apply_changes(before, changes, has_snapshots=True, time_millis=0)
+        self.events.append(f"alter table {identifier.database}.{identifier.table}")
+        self.events += [f"  {type(c).__name__} {_fields_text(c)}" for c in changes]
+        self.tables[identifier] = after
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        self.events.append(f"rename table {identifier} to {new}")
 
     def list_tables(self, database: str) -> list[str]:
         if database not in self.databases:

@@ -16,6 +16,7 @@ from lakelog.sql.engine import Engine
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan
 from lakelog.sql.session import Session
+from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.analyze import analyze
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
@@ -77,6 +78,14 @@ class CatalogTables:
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
         """Computes statistics and commits them."""
         analyze(self.open(identifier), columns)
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
+        """Changes a table's schema; answers with the table as it is then."""
+        return alter_table(self.catalog, identifier, changes)
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        """Renames a table."""
+        rename_table(self.catalog, identifier, new)
 
     def list_tables(self, database: str) -> list[str]:
         """Table names of a database."""

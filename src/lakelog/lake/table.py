@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal, overload
 
 import pyarrow as pa
@@ -16,16 +17,25 @@ from lakelog.options.option import parse_duration
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.spec.snapshot import Snapshot
 from lakelog.spec.statistics import TableStatistics
+from lakelog.spec.tag import Tag
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.analyze import analyze, table_statistics
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.open import open_branch
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
 from lakelog.table.overwrite_writer import OverwriteWriter
 from lakelog.table.rescale import rescale
+from lakelog.table.retention import (
+    expire_partitions,
+    expire_snapshots,
+    fast_forward,
+    remove_orphan_files,
+    roll_back,
+)
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.writer import TableWriter
@@ -167,6 +177,88 @@ class Table:
     def statistics(self) -> TableStatistics | None:
         """What the last ``analyze`` found, by this library or another one; None without."""
         return table_statistics(self._table)
+
+    def alter(self, *changes: SchemaChange) -> None:
+        """Gives the table one new schema with all these changes (``lakelog.spec.schema_change``), or none of them.
+
+        This object sees the new schema at once, others (and writers that are open) go on with the one that they have.
+        Raises InvalidSchema, InvalidOption, UnsupportedFeature naming what is refused, CommitConflict, CommitUnknown.
+        """
+        location = self._alter(self._table.location.identifier, changes)
+        self._table = DynamicTable(location, self._table.hints)
+
+    # history
+
+    def branch(self, name: str) -> Table:
+        """A branch of this table: read, written and kept like a table of its own, without a log. Raises NotFound."""
+        return Table(open_branch(self._table, name), self._to_dataframe, _refuse_alter)
+
+    def tags(self) -> Sequence[Tag]:
+        """The tags, by snapshot and name."""
+        return self._table.store.tags.list()
+
+    def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
+        """Names a snapshot (None: the newest), so that expiry leaves it alone, for ever or for a time (``'30 d'``).
+
+        Raises AlreadyExists, NotFound.
+        """
+        return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
+
+    def delete_tag(self, name: str) -> None:
+        """Deletes a tag and the files that only it kept. Raises NotFound."""
+        self._table.store.tags.delete(name)
+
+    def branches(self) -> Sequence[str]:
+        """The names of the branches, without main."""
+        return self._table.store.branches.list()
+
+    def create_branch(self, name: str, tag: str | None = None, snapshot_id: int | None = None) -> None:
+        """Makes a branch from a tag or a snapshot, or an empty one. Raises AlreadyExists, NotFound."""
+        self._table.store.branches.create(name, tag, snapshot_id)
+
+    def delete_branch(self, name: str) -> None:
+        """Deletes a branch and the files that only it named. Raises NotFound."""
+        self._table.store.branches.delete(name)
+
+    def fast_forward(self, branch: str, files_only: bool = False) -> None:
+        """Makes main what a branch is. A table with a log needs ``files_only``: the log stays as it is."""
+        fast_forward(self._table, branch, files_only)
+
+    def rollback_to(
+        self,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_ms: int | None = None,
+        files_only: bool = False,
+    ) -> Snapshot:
+        """Makes an older state the newest: all that came after it goes. Returns its snapshot.
+
+        A table with a log needs ``files_only``: rows of the log are not taken back. Raises NotFound, InvalidRequest.
+        """
+        return roll_back(self._table, snapshot_id, tag, timestamp_ms, files_only)
+
+    def expire_snapshots(
+        self,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: str | timedelta | None = None,
+        max_deletes: int | None = None,
+    ) -> list[int]:
+        """Removes old snapshots by the table's options, or by what is given instead; returns their ids."""
+        return expire_snapshots(self._table, retain_max, retain_min, as_duration(older_than), max_deletes)
+
+    def expire_partitions(
+        self, expiration_time: str | timedelta | None = None, strategy: str | None = None
+    ) -> list[dict[str, object]]:
+        """Drops partitions that are older than ``partition.expiration-time``; returns their values."""
+        return expire_partitions(self._table, as_duration(expiration_time), strategy)
+
+    def remove_orphan_files(self, older_than: str | timedelta | None = None, dry_run: bool = False) -> Orphans:
+        """Removes files that nothing names and that are older than a day (or than ``older_than``).
+
+        A shorter time is safe only when no writer runs. With ``dry_run`` it only says which.
+        """
+        return remove_orphan_files(self._table, as_duration(older_than), dry_run)
 
     def describe(self, extended: bool = False) -> list[tuple[str, str, str]]:
         """(column, type, comment) rows as DESCRIBE shows them."""

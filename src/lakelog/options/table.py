@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.retention import RETENTION_OPTIONS
 
@@ -277,12 +278,10 @@ TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
-    (MERGE_ENGINE, ("deduplicate",)),
     (CHANGELOG_PRODUCER, ("none",)),
     (DELETION_VECTORS, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
-_UNKNOWN_KEYS: Final = ("sequence.field", "rowkind.field", "record-level.expire-time")
 
 
 def levels_of(option: Option[str], options: Options) -> dict[int, str]:
@@ -314,9 +313,6 @@ def check_writable(given: Mapping[str, str]) -> None:
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
             raise _refused(key, given[key], "only false can be written")
-    for key in _UNKNOWN_KEYS:
-        if given.get(key):
-            raise _refused(key, given[key], "tables without it can be written")
     if options.need(LOG_ENABLED):
         # readers of the log see rows one by one, in the order of the log
         for ordered, without in ((MERGE_ENGINE, "deduplicate"), (SEQUENCE_FIELD, None)):

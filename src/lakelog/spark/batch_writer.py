@@ -18,9 +18,9 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_quietly
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
+from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -76,7 +76,7 @@ class LakelogWriter(DataSourceArrowWriter):
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._target is not None:
             commit_overwrite(self._table, self._writer, results, self._target)
-            compact_quietly(self._table)
+            tidy_quietly(self._table)
             return
         committer = Committer(self._table, self._writer, once=True)
         committer.commit(0, results)

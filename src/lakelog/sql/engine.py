@@ -76,6 +76,12 @@ class Tables(Protocol):
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
         """Computes statistics of the table and of some columns (None: of all), and commits them."""
 
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> object:
+        """Gives the table one new schema with all changes. Raises NotFound, InvalidRequest for what is refused."""
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        """Renames the table. Raises NotFound, AlreadyExists."""
+
     def list_tables(self, database: str, /) -> list[str]:
         """Table names of a database. Raises NotFound."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
+from lakelog.filestore.reader import engine_of
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options

@@ -10,9 +10,9 @@ from lakelog.io.names import new_uuid
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_quietly
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget
+from lakelog.table.retention import tidy_quietly
 from lakelog.table.task_writer import TaskWriter
 from lakelog.table.writer import batches_of
 
@@ -59,7 +59,7 @@ class OverwriteWriter:
             self._unknown = True
             raise
         self._open = False
-        compact_quietly(self._table)
+        tidy_quietly(self._table)
         return made
 
     def close(self) -> None:

@@ -20,8 +20,10 @@ from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, state_at
 from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.retention import expire_quietly
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 
 _LOG = logging.getLogger("lakelog.seal")
@@ -49,6 +51,8 @@ def seal(committer: Committer) -> Snapshot | None:
             return None
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
+        table = knowing_all(table, records)
+        records = in_schema(records, table.store)
         runs = sequence_runs(records, table.store.max_sequence_numbers(latest, places_of(records)))
         made = level0_files(table, runs, latest)
         # 3
