@@ -120,13 +120,6 @@ alter table db.t add watermark for ts as ts
 -->   alter table db.t add watermark for ts as ts
 -->                        ^
 
---# a partition
-alter table db.t drop partition (ts = 1)
---> UnsupportedStatement:
--->   line 1, column 23: partitions come and go with their rows; ALTER TABLE has nothing to do there
--->   alter table db.t drop partition (ts = 1)
--->                         ^
-
 --# replace columns
 alter table db.t replace columns (a int)
 --> UnsupportedStatement:

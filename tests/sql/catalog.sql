@@ -35,6 +35,7 @@ use schema other
 -->   default | home
 -->   default | shadow
 --> answer namespace, tableName:
+-->   other | p
 -->   other | t
 --> answer namespace, tableName:
 -->   default | home

@@ -67,27 +67,6 @@ insert into spark_t values (1)
 --> spark:
 -->   insert into spark_t values (1)
 
---# INSERT OVERWRITE
-insert overwrite db.t select * from sourceTable
---> UnsupportedStatement:
--->   line 1, column 8: INSERT OVERWRITE is not supported for lakelog tables; INSERT INTO works: on a table with a primary key it replaces the rows of the same key. To replace all rows: DROP TABLE db.t, CREATE TABLE, INSERT INTO
--->   insert overwrite db.t select * from sourceTable
--->          ^
-
---# INSERT OVERWRITE of a partition
-insert overwrite table db.t partition (dt = 'x') select 1
---> UnsupportedStatement:
--->   line 1, column 8: INSERT OVERWRITE is not supported for lakelog tables; INSERT INTO works: on a table with a primary key it replaces the rows of the same key. To replace all rows: DROP TABLE db.t, CREATE TABLE, INSERT INTO
--->   insert overwrite table db.t partition (dt = 'x') select 1
--->          ^
-
---# a partition clause
-insert into db.t partition (dt = 'x') select 1
---> UnsupportedStatement:
--->   line 1, column 18: PARTITION (…) is not supported; give the partition columns among the columns of the query
--->   insert into db.t partition (dt = 'x') select 1
--->                    ^
-
 --# by name
 insert into db.t by name select 1 as id
 --> UnsupportedStatement:

@@ -34,20 +34,6 @@ cache table c as with x as (select * from db.t) select id from x
 -->   cache table c as with x as (select * from v2 AS `t`) select id from x
 -->   v2 = db.t [id]
 
---# statements that lakelog tables do not have
-truncate table db.t
---> UnsupportedStatement:
--->   line 1, column 1: TRUNCATE TABLE is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   truncate table db.t
--->   ^
-
---# delete
-delete from db.t where id = 1
---> UnsupportedStatement:
--->   line 1, column 1: DELETE FROM is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   delete from db.t where id = 1
--->   ^
-
 --# update
 update db.t set name = 'x'
 --> UnsupportedStatement:

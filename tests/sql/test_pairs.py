@@ -47,6 +47,7 @@ TABLES = {
     "db.arctic": "id int, name string",
     "default.home": "id int, count int",
     "other.t": "id int, extra string",
+    "other.p": "day date, id int, hour int, name string",
 }
 SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x")
 
@@ -62,7 +63,8 @@ class ScribeOfTables:
             row = parse_type_text(f"struct<{columns}>")
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
-            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, [], {}, None, 0)
+            parts = ["day", "hour"] if name == "other.p" else []
+            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, parts, {}, None, 0)
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         found = self.tables.get(identifier)
@@ -90,6 +92,21 @@ class ScribeOfTables:
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         flags = " if exists" * if_exists + " purge" * purge
         self.events.append(f"drop table {identifier.database}.{identifier.table}{flags}")
+
+    def truncate(self, identifier: Identifier, partition: Mapping[str, object], options: Mapping[str, str]) -> None:
+        self.events.append(f"truncate {identifier.database}.{identifier.table} {dict(partition)}{_options(options)}")
+
+    def drop_partitions(
+        self, identifier: Identifier, partitions: list, if_exists: bool, options: Mapping[str, str]
+    ) -> None:
+        flags = " if exists" * if_exists + _options(options)
+        self.events.append(f"drop partitions of {identifier.database}.{identifier.table} {partitions}{flags}")
+
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+        self.events.append(f"delete from {identifier.database}.{identifier.table} {condition}{_options(options)}")
+
+    def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
+        self.events.append(f"analyze {identifier.database}.{identifier.table} {columns}")
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
         before = self.tables[identifier]
@@ -146,10 +163,18 @@ class ScribeOfSpark:
         return None
 
     def insert(
-        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: dict[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
     ) -> object:
         listed = "" if columns is None else f" ({', '.join(columns)})"
-        self._write_plan(f"insert into {table.database}.{table.table}{listed}{_options(options)}", plan)
+        chosen = f" partition {dict(partition)}" if partition else ""
+        verb = "overwrite" if overwrite else "into"
+        self._write_plan(f"insert {verb} {table.database}.{table.table}{chosen}{listed}{_options(options)}", plan)
         return None
 
     def pass_through(self, text: str) -> object:

@@ -18,7 +18,7 @@ from lakelog.filestore.scan import skips_level_zero
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_TRIGGER
+from lakelog.options.table import COMPACTION_MIN_FILES
 from lakelog.spec.data_file import COMPACT_SOURCE, BucketFiles, DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
@@ -34,7 +34,7 @@ def pick_compaction(entries: Sequence[ManifestEntry], schema: TableSchema, full:
     options = Options(schema.options)
     if not schema.is_keyed:
         ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
-        small = pick_small_files(ordered, target_file_size(schema), options.need(COMPACTION_TRIGGER), full)
+        small = pick_small_files(ordered, target_file_size(schema), options.need(COMPACTION_MIN_FILES), full)
         return CompactionTask(*place, small, 0, False) if small else None
     runs = sorted_runs(files, KeyRange.of(schema))
     # new files that nobody sees yet cannot wait, and no key may be in two levels that are read without a merge

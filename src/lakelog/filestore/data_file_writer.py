@@ -15,14 +15,21 @@ from lakelog.format import FILE_FORMATS
 from lakelog.io import clock
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
-from lakelog.options.option import Options
+from lakelog.options.option import Option, Options
 from lakelog.options.table import (
     DATA_FILE_PREFIX,
     FILE_COMPRESSION,
+    FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT,
+    FILE_FORMAT_PER_LEVEL,
+    FILE_SUFFIX_COMPRESSION,
+    STATS_MODE,
+    STATS_MODE_PER_LEVEL,
     TARGET_FILE_SIZE,
+    THIN_MODE,
     ZSTD_LEVEL,
     check_writable,
+    levels_of,
 )
 from lakelog.spec.arrow import arrow_schema, file_schema
 from lakelog.spec.data_file import APPEND_SOURCE, DataFileMeta
@@ -82,20 +89,22 @@ class DataFileWriter:
         return out
 
     def _write_file(self, chunks: _Peekable) -> DataFileMeta:
-        schema = self.paths.schema
-        format_ = FILE_FORMATS.create(self._options.need(FILE_FORMAT))
-        name = f"{self._options.need(DATA_FILE_PREFIX)}{self._uuid}-{next(self._number)}.{format_.name}"
+        schema, options = self.paths.schema, self._options
+        format_ = FILE_FORMATS.create(_of_level(FILE_FORMAT, FILE_FORMAT_PER_LEVEL, options, self.level))
+        compression = _of_level(FILE_COMPRESSION, FILE_COMPRESSION_PER_LEVEL, options, self.level)
+        suffix = f".{compression}" if options.need(FILE_SUFFIX_COMPRESSION) else ""
+        name = f"{options.need(DATA_FILE_PREFIX)}{self._uuid}-{next(self._number)}{suffix}.{format_.name}"
         path = f"{self.paths.bucket_dir(self.partition, self.bucket)}/{name}"
-        stats = FileStats(schema)
-        fields = file_fields(schema)
+        stats = FileStats(schema, _of_level(STATS_MODE, STATS_MODE_PER_LEVEL, options, self.level))
+        fields = file_fields(schema, options.need(THIN_MODE))
         target = arrow_schema(fields)
         size = format_.write(
             self.io,
             path,
             (_in_file_order(chunk, target) for chunk in self._until_full(chunks, stats)),
             file_schema(fields),
-            self._options.need(FILE_COMPRESSION),
-            self._options.need(ZSTD_LEVEL),
+            compression,
+            options.need(ZSTD_LEVEL),
         )
         self._ratio = max(size / max(stats.arrow_bytes, 1), 0.01)
         return stats.meta(name, size, self.level, self.source, clock.local_now_ms())
@@ -108,6 +117,12 @@ class DataFileWriter:
 
     def _chunk_bytes(self) -> int:
         return max(1, min(_CHUNK_BYTES, int(self._target / self._ratio / 4)))
+
+
+def _of_level(whole: Option[str], per_level: Option[str], options: Options, level: int) -> str:
+    """An option's value for the files of a level. Raises InvalidOption for a value that the option does not have."""
+    given = levels_of(per_level, options).get(level)
+    return options.need(whole) if given is None else whole.parse(given)
 
 
 def _in_file_order(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

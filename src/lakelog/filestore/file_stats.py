@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.options.option import Options
-from lakelog.options.table import STATS_MODE
+from lakelog.options.table import STATS_DENSE, STATS_FIRST_COLUMNS, THIN_MODE
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.binary_row import encode_row
 from lakelog.spec.bucket import python_values
 from lakelog.spec.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
 from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.spec.schema import TableSchema
-from lakelog.spec.stats import collect_stats, parse_stats_modes
+from lakelog.spec.stats import DEFAULT_MODE, collect_stats, parse_stats_modes
 from lakelog.spec.types import DataField
+
+_KEY_MODE: Final = "truncate(128)"
+"""Mode of the key columns' own statistics, whatever the mode of the values is."""
 
 
 @dataclass
@@ -26,6 +30,7 @@ class FileStats:
     """Counts, key range, sequence numbers and column bounds of the rows of one file."""
 
     schema: TableSchema
+    mode: str = DEFAULT_MODE
     row_count: int = 0
     arrow_bytes: int = 0
     delete_count: int = 0
@@ -62,15 +67,17 @@ class FileStats:
 
     def meta(self, file_name: str, file_size: int, level: int, source: int, creation_time_ms: int) -> DataFileMeta:
         """The meta of the finished file."""
-        keys = self.schema.trimmed_primary_keys
+        keys = self.schema.select(self.schema.trimmed_primary_keys)
+        value_stats, columns = self._value_stats()
         return DataFileMeta(
             file_name=file_name,
             file_size=file_size,
             row_count=self.row_count,
             min_key=self.min_key,
             max_key=self.max_key,
-            key_stats=self._stats(self.schema.select(keys)),
-            value_stats=self._stats(self.schema.fields),
+            key_stats=self._stats(keys, dict.fromkeys((k.name for k in keys), _KEY_MODE)),
+            value_stats=value_stats,
+            value_stats_cols=columns,
             min_sequence_number=self.min_sequence,
             max_sequence_number=self.max_sequence,
             schema_id=self.schema.id,
@@ -84,10 +91,37 @@ class FileStats:
         types = [f.type for f in self.schema.select(self.schema.trimmed_primary_keys)]
         return encode_row([python_values(k.slice(row, 1))[0] for k in keys], types)
 
-    def _stats(self, fields: Sequence[DataField]) -> SimpleStats:
-        options = self.schema.options
+    def _value_stats(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
+        """Statistics of the columns, and the names of those that have some (None: all have a place)."""
+        options = Options(self.schema.options)
+        modes = self._modes(options)
+        kept = [f for f in self.schema.fields if modes[f.name].strip().lower() != "none"]
+        if not options.need(STATS_DENSE) and not kept:
+            unknown = [None] * len(modes)
+            row = encode_row(unknown, [f.type for f in self.schema.fields])
+            return SimpleStats(row, row, tuple(unknown)), None
+        if not options.need(STATS_DENSE) or len(kept) == len(self.schema.fields):
+            return self._stats(self.schema.fields, modes), None
+        return self._stats(kept, modes), tuple(f.name for f in kept)
+
+    def _modes(self, options: Options) -> dict[str, str]:
+        """Column → mode: its own, else that of the file; in thin files keys always have statistics."""
+        given = parse_stats_modes(options)
+        keys = self.schema.trimmed_primary_keys if options.need(THIN_MODE) else ()
+        first = options.need(STATS_FIRST_COLUMNS)
+        modes: dict[str, str] = {}
+        counted = 0
+        for name in self.schema.field_names:
+            if name in keys and name not in given:
+                modes[name] = _KEY_MODE
+                continue
+            modes[name] = given.get(name, "none" if 0 <= first <= counted else self.mode)
+            counted += 1
+        return modes
+
+    def _stats(self, fields: Sequence[DataField], modes: Mapping[str, str]) -> SimpleStats:
         bounds = pa.concat_tables(self._bounds)
-        stats = collect_stats(bounds, fields, Options(options).need(STATS_MODE), parse_stats_modes(options))
+        stats = collect_stats(bounds, fields, "none", modes)
         # nulls were counted in all rows, not in the bounds
         counts = dict(zip(self.schema.field_names, self._null_counts, strict=True))
         kept = zip(fields, stats.null_counts, strict=False)

@@ -43,7 +43,7 @@ from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
-from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
+from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.spec.snapshot import COMPACT, Snapshot
 
 
@@ -195,11 +195,22 @@ class FileStore:
         return TableCommit(self.snapshots, self.manifests, Renumbering(self.files)).commit(request)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
-        """The largest sequence number of each of these (partition, bucket) that has files in a snapshot."""
+        """The largest sequence number of each of these (partition, bucket) that has files in a snapshot.
+
+        Bucket -1 (rows that have no dynamic bucket yet) stands for all buckets of the partition.
+        """
         if not touched:
             return {}
-        live = self.live_entries(snapshot, {p for p, _ in touched}, {b for _, b in touched})
-        return {place: number for place, number in highest_sequences(live).items() if place in touched}
+        buckets = {b for _, b in touched}
+        some = None if DYNAMIC_BUCKET in buckets else buckets
+        out: dict[Place, int] = {}
+        for (partition, bucket), number in highest_sequences(
+            self.live_entries(snapshot, {p for p, _ in touched}, some)
+        ).items():
+            for place in ((partition, bucket), (partition, DYNAMIC_BUCKET)):
+                if place in touched:
+                    out[place] = max(number, out.get(place, number))
+        return out
 
     def shift_sequences(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
         """A copy of a data file with ``shift`` added to its sequence numbers; the original stays."""

@@ -9,7 +9,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import Corrupt, UnsupportedFeature
+from lakelog.errors import Corrupt
 from lakelog.io.file_io import FileIO
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.nested import fresh_offsets, map_array
@@ -46,6 +46,7 @@ class FileFormat(ABC):
         Corrupt (not this format, or without a column asked for), UnsupportedFeature.
         """
 
+    @abstractmethod
     def write(
         self,
         io: FileIO,
@@ -58,11 +59,8 @@ class FileFormat(ABC):
         """Writes a new file and returns its bytes; ``schema`` may carry field ids (``spec.arrow.file_schema``).
 
         Batches have the columns of ``schema`` in its order. Nothing is left behind when it fails. Raises
-        UnsupportedFeature for a format that is only read.
+        UnsupportedFeature for a compression or a type that the format does not have.
         """
-        raise UnsupportedFeature(
-            f"data files of format '{self.name}' are read, not written: use 'file.format' = 'parquet'"
-        )
 
 
 def select_columns(path: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:

@@ -1,22 +1,26 @@
-"""ORC data files, read only (format sheet 6.4)."""
+"""ORC data files (format sheet 6.4)."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
-from lakelog.errors import Corrupt, Unavailable
+from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
 from lakelog.format.base import BATCH_ROWS, FileFormat, filter_rows, select_columns, with_types
 from lakelog.io.file_io import FileIO
+from lakelog.spec.arrow import FIELD_ID
 from lakelog.spec.types import DataField
+
+_ID = b"paimon.id"
+_COMPRESSIONS = {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "gzip": "zlib", "none": "uncompressed"}
 
 
 class OrcFormat(FileFormat):
-    """Read only: the format's own writers damage some timestamps before 1970."""
+    """Timestamps before 1970 with a fraction of a second are refused: ORC's own readers and writers damage them."""
 
     name = "orc"
 
@@ -46,6 +50,73 @@ class OrcFormat(FileFormat):
                         batch = filter_rows(batch, filter)
                     if batch.num_rows:
                         yield batch.select(wanted)
+
+    def write(
+        self,
+        io: FileIO,
+        path: str,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        compression: str = "zstd",
+        level: int | None = 1,
+    ) -> int:
+        if compression not in _COMPRESSIONS:
+            raise UnsupportedFeature(
+                f"'file.compression' = '{compression}' is not supported for ORC files: use one of "
+                f"{', '.join(_COMPRESSIONS)}"
+            )
+        target = pa.schema([_orc_field(f) for f in schema])
+        try:
+            with io.open_output(path) as sink:
+                with orc.ORCWriter(sink, compression=_COMPRESSIONS[compression]) as writer:
+                    for batch in batches:
+                        _check_times(batch)
+                        pairs = zip(batch.columns, target, strict=True)
+                        columns = [_whole(c) if c.type == f.type else _whole(c).cast(f.type) for c, f in pairs]
+                        writer.write(pa.Table.from_arrays(columns, schema=target))
+                size = int(sink.tell())
+        except BaseException:
+            io.delete(path)
+            raise
+        return size
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """The column as an array of its own: the ORC writer takes the wrong rows of a part of a nested one."""
+    nested = pa.types.is_nested(column.type) and column.offset
+    return column.take(pa.array(range(len(column)), pa.int64())) if nested else column
+
+
+def _orc_field(field: pa.Field) -> pa.Field:
+    """The field as ORC has it: a TIME is a whole number, and field ids, nested ones too, are attributes."""
+    number = (field.metadata or {}).get(FIELD_ID)
+    made = field.with_type(_orc_type(field.type)).remove_metadata()
+    return made if number is None else made.with_metadata({_ID: number})
+
+
+def _orc_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_map(kind):
+        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_orc_field(kind.value_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_orc_field(kind.field(i)) for i in range(kind.num_fields)])
+    return kind
+
+
+def _check_times(batch: pa.RecordBatch) -> None:
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not pa.types.is_timestamp(field.type) or column.null_count == len(column):
+            continue
+        numbers = column.drop_null().view(pa.int64()).to_numpy()
+        fraction = numbers % {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[field.type.unit]
+        if ((numbers < 0) & (fraction != 0)).any():
+            raise UnsupportedFeature(
+                f"column '{field.name}' has a time before 1970 with a fraction of a second, which ORC files do not "
+                f"hold rightly: use 'file.format' = 'parquet'"
+            )
 
 
 @contextlib.contextmanager

@@ -13,13 +13,16 @@ from lakelog.options.registry import Registry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.engine import Engine
+from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan
 from lakelog.sql.session import Session
 from lakelog.table.alter import alter_table, rename_table
+from lakelog.table.analyze import analyze
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.open import base_of, identifier_of, open_catalog, open_table
+from lakelog.table.overwrite import delete_partitions, drop_partitions, truncate
 from lakelog.table.views import scan_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -59,6 +62,29 @@ class CatalogTables:
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops a table and, where it is ours, its log."""
         drop_table(self.catalog, identifier, if_exists, purge)
+
+    def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        """Removes all rows, or those of some partitions."""
+        truncate(self.open(identifier, options), partition)
+
+    def drop_partitions(
+        self,
+        identifier: Identifier,
+        partitions: Sequence[Mapping[str, str | None]],
+        if_exists: bool,
+        options: Mapping[str, str],
+    ) -> None:
+        """Removes partitions."""
+        drop_partitions(self.open(identifier, options), partitions, if_exists)
+
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+        """Deletes whole partitions."""
+        table = self.open(identifier, options)
+        delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
+
+    def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
+        """Computes statistics and commits them."""
+        analyze(self.open(identifier), columns)
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
         """Changes a table's schema; answers with the table as it is then."""
@@ -130,10 +156,16 @@ class LazyEngine:
         return result
 
     def insert(
-        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: dict[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
     ) -> object:
         """Writes a query's rows on Spark."""
-        result: object = self.started.insert(table, plan, columns, options)
+        result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
         return result
 
     def pass_through(self, text: str) -> object:

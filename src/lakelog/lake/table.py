@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
@@ -16,14 +16,20 @@ from lakelog.lake.describe import describe
 from lakelog.options.option import parse_duration
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.statistics import TableStatistics
 from lakelog.spec.tag import Tag
 from lakelog.sql.filter_text import parse_filter
+from lakelog.table.analyze import analyze, table_statistics
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.open import open_branch
+from lakelog.table.overwrite import drop_partitions, truncate
+from lakelog.table.overwrite_target import overwrite_target
+from lakelog.table.overwrite_writer import OverwriteWriter
+from lakelog.table.rescale import rescale
 from lakelog.table.retention import (
     expire_partitions,
     expire_snapshots,
@@ -143,10 +149,55 @@ class Table:
         """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""
         return LogScan(self._table).records(start)
 
-    def writer(self) -> TableWriter:
-        """A context manager that takes Arrow rows and commits them when the block ends."""
+    @overload
+    def writer(self, overwrite: Literal[False] = False, options: Mapping[str, str] | None = None) -> TableWriter: ...
+
+    @overload
+    def writer(
+        self, overwrite: Literal[True] | Mapping[str, object], options: Mapping[str, str] | None = None
+    ) -> OverwriteWriter: ...
+
+    def writer(
+        self, overwrite: bool | Mapping[str, object] = False, options: Mapping[str, str] | None = None
+    ) -> TableWriter | OverwriteWriter:
+        """A context manager that takes Arrow rows and commits them when the block ends.
+
+        ``overwrite`` replaces: with a map of partition columns and values those partitions; with True the partitions
+        that the rows have, or the whole table when it has none or ``dynamic-partition-overwrite`` is false.
+        """
         self._table.check_writable()
-        return TableWriter(self._table)
+        table = self._with(options)
+        if overwrite is False:
+            return TableWriter(table)
+        return OverwriteWriter(table, overwrite_target(table, None if overwrite is True else overwrite))
+
+    def truncate(
+        self, partition: Mapping[str, object] | None = None, options: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
+        """Removes all rows, or those of the partitions with these values. Raises NotFound when none has them."""
+        self._table.check_writable()
+        return truncate(self._with(options), partition)
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[Mapping[str, object]],
+        if_exists: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Removes partitions in one snapshot; each map has values of all or some partition columns.
+
+        Raises NotFound for one without a match, unless ``if_exists``.
+        """
+        self._table.check_writable()
+        return drop_partitions(self._with(options), partitions, if_exists)
+
+    def rescale(self, partition: Mapping[str, object] | None = None) -> Snapshot | None:
+        """Writes a partition, or the whole table, again with the number of buckets that it has now.
+
+        Called after 'bucket' was changed; None when every partition has that number already.
+        """
+        self._table.check_writable()
+        return rescale(self._table, partition)
 
     def seal(self) -> list[Snapshot]:
         """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
@@ -156,6 +207,15 @@ class Table:
         """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""
         self._table.check_writable()
         return compact_where_needed(self._table, full=full)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
+        """Computes statistics of the table and of columns (None: all, (): none) and commits them beside the data."""
+        self._table.check_writable()
+        return analyze(self._table, columns)
+
+    def statistics(self) -> TableStatistics | None:
+        """What the last ``analyze`` found, by this library or another one; None without."""
+        return table_statistics(self._table)
 
     def alter(self, *changes: SchemaChange) -> None:
         """Gives the table one new schema with all these changes (``lakelog.spec.schema_change``), or none of them.
@@ -254,6 +314,9 @@ class Table:
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
         rows = frame if filter is None else frame.where(filter)
         return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
+
+    def _with(self, options: Mapping[str, str] | None) -> DynamicTable:
+        return self._table.with_hints(canonical_options(options or {}, "write"))
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.retention import RETENTION_OPTIONS
@@ -24,7 +24,21 @@ PARTITION: Final = Option(
 )
 
 BUCKET: Final = Option(
-    "bucket", int, -1, "Number of buckets; -1 means no fixed buckets. A bucket is one LSM tree and one log partition."
+    "bucket",
+    int,
+    -1,
+    "Number of buckets; -1 means dynamic buckets with a primary key and none without. A bucket is one LSM tree and one "
+    "log partition.",
+)
+DYNAMIC_TARGET_ROWS: Final = Option(
+    "dynamic-bucket.target-row-num", int, 2_000_000, "Keys of a dynamic bucket (bucket -1) before the next one begins."
+)
+DYNAMIC_INITIAL_BUCKETS: Final = Option(
+    "dynamic-bucket.initial-buckets", int, None, "Dynamic buckets that a partition begins with; 1 unless given.",
+    immutable=True,
+)  # fmt: skip
+DYNAMIC_MAX_BUCKETS: Final = Option(
+    "dynamic-bucket.max-buckets", int, -1, "Dynamic buckets of a partition at most; then they grow. -1 is no limit."
 )
 BUCKET_KEY: Final = Option(
     "bucket-key", str, None, "Columns that decide the bucket, with commas; without it the primary key.", immutable=True
@@ -39,12 +53,25 @@ BUCKET_FUNCTION: Final = Option(
 )
 
 FILE_FORMAT: Final = Option(
-    "file.format", str, "parquet", "Format of new data files; all are read, only parquet is written.",
+    "file.format", str, "parquet", "Format of new data files; one table may hold files of several formats.",
     choices=("parquet", "orc", "avro"),
 )  # fmt: skip
 FILE_COMPRESSION: Final = Option(
     "file.compression", str, "zstd", "Compression of new data files.", _WRITE,
     choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli"),
+)  # fmt: skip
+FILE_FORMAT_PER_LEVEL: Final = Option(
+    "file.format.per.level", str, None, "Formats of some levels' files, like 0:avro,5:orc; the others have file.format."
+)
+FILE_COMPRESSION_PER_LEVEL: Final = Option(
+    "file.compression.per.level", str, None, "Compressions of some levels' files, like 0:none,5:zstd.", _WRITE
+)
+FILE_SUFFIX_COMPRESSION: Final = Option(
+    "file.suffix.include.compression", bool, False, "Names of data files tell their compression: data-….zstd.parquet."
+)
+DATA_DIRECTORY: Final = Option(
+    "data-file.path-directory", str, None, "Directory below the table's in which partitions and buckets lie.",
+    immutable=True,
 )  # fmt: skip
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", int, 1, "Level of zstd in new data files, 1 to 22.", _WRITE)
 THIN_MODE: Final = Option(
@@ -65,6 +92,15 @@ STATS_MODE: Final = Option(
     "truncate(16)",
     "Column statistics in manifests: none, counts, full or truncate(n); 'fields.<column>.stats-mode' for one column.",
     _WRITE,
+)
+STATS_MODE_PER_LEVEL: Final = Option(
+    "metadata.stats-mode.per.level", str, None, "Statistics of some levels' files, like 0:none.", _WRITE
+)
+STATS_FIRST_COLUMNS: Final = Option(
+    "metadata.stats-keep-first-n-columns", int, -1, "Only so many columns have statistics; -1 is all of them.", _WRITE
+)
+STATS_DENSE: Final = Option(
+    "metadata.stats-dense-store", bool, True, "Columns without statistics take no place in manifests.", _WRITE
 )
 
 MERGE_ENGINE: Final = Option(
@@ -157,6 +193,13 @@ WRITE_BUFFER_SIZE: Final = Option(
 COMPACTION_TRIGGER: Final = Option(
     "num-sorted-run.compaction-trigger", int, 5, "Sorted runs of a bucket that start a compaction.", _WRITE
 )
+COMPACTION_MIN_FILES: Final = Option(
+    "compaction.min.file-num",
+    int,
+    5,
+    "Small neighbouring files of a table without a primary key that start a compaction.",
+    _WRITE,
+)
 NUM_LEVELS: Final = Option("num-levels", int, None, "Levels of a bucket; the compaction trigger + 1 unless given.")
 SIZE_AMPLIFICATION: Final = Option(
     "compaction.max-size-amplification-percent",
@@ -167,6 +210,21 @@ SIZE_AMPLIFICATION: Final = Option(
 )
 SIZE_RATIO: Final = Option(
     "compaction.size-ratio", int, 1, "Percent by which the next run may be larger and still be compacted.", _WRITE
+)
+
+DYNAMIC_PARTITION_OVERWRITE: Final = Option(
+    "dynamic-partition-overwrite",
+    bool,
+    True,
+    "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
+    _WRITE,
+)
+OVERWRITE_PARTITION: Final = Option(
+    "overwrite.partition",
+    str,
+    None,
+    'What an overwrite by a DataFrame replaces: partition columns and values as JSON, like {"day": "2024-01-31"}.',
+    ("write",),
 )
 
 PARTITION_DEFAULT_NAME: Final = Option(
@@ -220,14 +278,24 @@ TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
-    (FILE_FORMAT, ("parquet",)),
     (CHANGELOG_PRODUCER, ("none",)),
     (DELETION_VECTORS, (False,)),
-    (BUCKET_FUNCTION, ("default", "mod")),
-    (THIN_MODE, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
-_UNKNOWN_KEYS: Final = ("data-file.path-directory",)
+
+
+def levels_of(option: Option[str], options: Options) -> dict[int, str]:
+    """Level → value, from an option like ``0:avro,5:orc``. Raises InvalidOption."""
+    text = options.get_typed(option)
+    out: dict[int, str] = {}
+    for part in (text or "").split(","):
+        level, colon, value = part.partition(":")
+        if not part.strip():
+            continue
+        if not colon or not level.strip().isdigit() or not value.strip():
+            raise InvalidOption(f"option '{option.key}' = '{text}': write levels and values, like 0:none,5:zstd")
+        out[int(level)] = value.strip().lower()
+    return out
 
 
 def check_writable(given: Mapping[str, str]) -> None:
@@ -245,9 +313,6 @@ def check_writable(given: Mapping[str, str]) -> None:
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
             raise _refused(key, given[key], "only false can be written")
-    for key in _UNKNOWN_KEYS:
-        if given.get(key):
-            raise _refused(key, given[key], "tables without it can be written")
     if options.need(LOG_ENABLED):
         # readers of the log see rows one by one, in the order of the log
         for ordered, without in ((MERGE_ENGINE, "deduplicate"), (SEQUENCE_FIELD, None)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_FILTER
+from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
@@ -26,6 +28,7 @@ from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
 from lakelog.table.log_scan import LogScan
+from lakelog.table.overwrite import check_overwritable
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
@@ -74,9 +77,15 @@ class SparkEngine:
         return self.spark.sql(text)
 
     def insert(
-        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: Mapping[str, str]
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: Mapping[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
     ) -> Any:
-        """Writes a query's rows by position, with casts to the table's types.
+        """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
 
         Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed
         beside the table, one for each statement text, so that the same statement goes on where it stopped.
@@ -84,12 +93,24 @@ class SparkEngine:
         target = self._tables.open(table, options)
         target.check_writable()
         frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
+        types: StructType = spark_schema(Scan(target).schema)
+        for name, value in partition.items():
+            frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
+        if overwrite:
+            return self._overwrite(frame, target, partition)
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
             return self.start_stream(target, frame, _checkpoint_beside(target, digest))
         self._check(target)
         frame.write.format("lakelog").options(**target.hints).mode("append").save(target.path)
         return None
+
+    def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
+        if frame.isStreaming:
+            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
+        check_overwritable(table)
+        chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
+        frame.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.path)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""

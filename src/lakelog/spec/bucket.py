@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.binary_row import encode_row, head_size
+from lakelog.spec.hive_hash import hive_buckets
 from lakelog.spec.murmur import SEED, Words, finish, mix, mix_constant, mix_one, murmur_one
 from lakelog.spec.row_words import ColumnWords, column_words
 from lakelog.spec.schema import TableSchema
@@ -28,7 +29,7 @@ def bucket_of_rows(batch: pa.RecordBatch | pa.Table, schema: TableSchema) -> Has
     """The bucket of every row (int32); 0 everywhere for an append table without fixed buckets.
 
     Called once per batch by writers; the batch has the table's columns by name. Raises UnsupportedFeature for a keyed
-    table without fixed buckets and for ``bucket-function.type`` = ``hive``.
+    table without fixed buckets, and for a key that ``bucket-function.type`` = ``hive`` does not take.
     """
     buckets = schema.num_buckets
     if buckets < 1:
@@ -45,8 +46,8 @@ def bucket_of_rows(batch: pa.RecordBatch | pa.Table, schema: TableSchema) -> Has
     columns = [batch.column(f.name) for f in keys]
     if function == "mod":
         return _remainders(columns, buckets)
-    if function != "default":
-        raise UnsupportedFeature(f"option 'bucket-function.type' = '{function}' is not supported: use default or mod")
+    if function == "hive":
+        return hive_buckets([_plain(c, f.type) for c, f in zip(columns, keys, strict=True)], buckets)
     hashes = row_hashes(columns, [f.type for f in keys])
     return np.abs(np.fmod(hashes, np.int32(buckets)))
 

@@ -22,11 +22,11 @@ def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
     )
 
 
-def file_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """The columns of a data file, in file order: key copies, sequence number, row kind, table columns.
+def file_fields(schema: TableSchema, thin: bool = False) -> tuple[DataField, ...]:
+    """The columns of a data file, in file order: key copies (not when ``thin``), sequence number, row kind, columns.
 
     A table without a primary key has its own columns only.
     """
     if not schema.is_keyed:
         return schema.fields
-    return (*key_fields(schema), SEQUENCE_NUMBER, VALUE_KIND, *schema.fields)
+    return (*(() if thin else key_fields(schema)), SEQUENCE_NUMBER, VALUE_KIND, *schema.fields)

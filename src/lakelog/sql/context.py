@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from lakelog.catalog.base import Identifier
 from lakelog.errors import NotFound
 from lakelog.io.names import new_attempt
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.cursor import Name
 from lakelog.sql.engine import Engine, Tables
 from lakelog.sql.plan import QueryPlan
@@ -78,6 +79,16 @@ class Context:
         if len(name.parts) == 2 and not self.is_catalog(name.parts[0]):
             raise self._no_catalog(name.parts[0])
         return name.parts[-1]
+
+    def own_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
+        """The lakelog table of this name and its schema; None for one that only Spark knows. Raises NotFound."""
+        identifier = self.find(name)
+        schema = None if identifier is None else self.tables.load_schema(identifier)
+        if identifier is not None and schema is not None:
+            return identifier, schema
+        if self.engine.is_spark_relation(name.sql):
+            return None
+        raise self.no_table(name)
 
     def exists(self, identifier: Identifier) -> bool:
         """Whether the catalog knows the table."""

@@ -28,9 +28,19 @@ class Engine(Protocol):
         """
 
     def insert(
-        self, table: Identifier, plan: QueryPlan, columns: tuple[str, ...] | None, options: dict[str, str]
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: dict[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
     ) -> object:
-        """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order."""
+        """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
+
+        ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``
+        replaces these partitions; without any, those that the rows have or the whole table.
+        """
 
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""
@@ -47,6 +57,24 @@ class Tables(Protocol):
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops the table. Raises NotFound unless if_exists."""
+
+    def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        """Removes all rows, or those of the partitions with these values. Raises NotFound when none has them."""
+
+    def drop_partitions(
+        self,
+        identifier: Identifier,
+        partitions: Sequence[Mapping[str, str | None]],
+        if_exists: bool,
+        options: Mapping[str, str],
+    ) -> None:
+        """Removes partitions with these values of partition columns. Raises NotFound unless if_exists."""
+
+    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
+        """Deletes the partitions that meet a condition on partition columns; all rows without one."""
+
+    def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
+        """Computes statistics of the table and of some columns (None: of all), and commits them."""
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> object:
         """Gives the table one new schema with all changes. Raises NotFound, InvalidRequest for what is refused."""

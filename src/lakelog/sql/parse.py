@@ -9,7 +9,7 @@ from lakelog.sql.cursor import Cursor
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
-from lakelog.sql.tokens import Token, tokenize
+from lakelog.sql.tokens import Kind, Token, tokenize
 
 _VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
 
@@ -47,6 +47,8 @@ def _find_keywords(tokens: Sequence[Token]) -> str:
     if tokens[0].is_word("WITH"):
         verb = _verb_after_expressions(tokens)
         return "WITH" if verb in ("SELECT", "FROM", "VALUES", "") else verb if verb in STATEMENTS else PASS_THROUGH
+    if tokens[0].is_word("ALTER") and _drops_partition(tokens):
+        return "ALTER TABLE DROP PARTITION"
     words = [token.text.upper() for token in tokens[:3]]
     for length in range(len(words), 0, -1):
         if " ".join(words[:length]) in STATEMENTS:
@@ -61,3 +63,12 @@ def _verb_after_expressions(tokens: Sequence[Token]) -> str:
         if depth == 0 and token.is_word(*_VERBS):
             return token.text.upper()
     return ""
+
+
+def _drops_partition(tokens: Sequence[Token]) -> bool:
+    """Whether ``DROP [IF EXISTS] PARTITION`` stands behind the table's name."""
+    words = [token.text.upper() if token.kind is Kind.WORD else "" for token in tokens]
+    for at, word in enumerate(words):
+        if word == "DROP":
+            return words[at + 1 : at + 2] == ["PARTITION"] or words[at + 1 : at + 4] == ["IF", "EXISTS", "PARTITION"]
+    return False

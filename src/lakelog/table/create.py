@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, LakelogError, NotFound
+from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.reader import engine_of
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
@@ -44,7 +44,13 @@ def create_table(
             f"table {identifier.database}.{identifier.table} exists: choose another name, "
             f"or write CREATE TABLE IF NOT EXISTS"
         )
-    if not Options(options).need(LOG_ENABLED):
+    has_log = Options(options).need(LOG_ENABLED)
+    if has_log and schema.is_keyed and schema.num_buckets < 1:
+        raise UnsupportedFeature(
+            f"option '{BUCKET.key}' = '{schema.num_buckets}' of a table with a log is not supported: a bucket is one "
+            f"partition of the log, give their number"
+        )
+    if not has_log:
         return catalog.create_table(identifier, schema, if_not_exists)
     # 2
     path = catalog.table_path(identifier)

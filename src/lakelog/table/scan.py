@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakelog.errors import NotFound
 from lakelog.filestore.filter import In
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.scan import Split
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.dynamic_buckets import assign_runs, has_dynamic_buckets
 from lakelog.table.evolve import in_schema
 from lakelog.table.log_state import state_at
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
 from lakelog.table.staging import run_to_ipc
 from lakelog.table.table_scan import TableScan
+
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,13 @@ class Scan(TableScan):
 
     def plan(self) -> list[Split]:
         """The splits to read, pruned by partition, bucket, key range and statistics; picklable."""
+        for _ in range(_ATTEMPTS):
+            # a seal that comes between deletes the runs that it has given their buckets
+            with contextlib.suppress(NotFound):
+                return self._plan()
+        return self._plan()
+
+    def _plan(self) -> list[Split]:
         store = self.table.store
         if self.snapshot is not None:
             return list(store.plan(snapshot_id=self.snapshot, filter=self.filter))
@@ -42,10 +54,10 @@ class Scan(TableScan):
         state = state_at(store, snapshot)
         records = in_schema([r for r in records if r.epoch > state.sealed_epoch(r.writer)], store)
         highest = store.max_sequence_numbers(snapshot, places_of(records))
-        extra = {
-            place: [_extra_run(rows) for rows in self._all_inline(place, runs)]
-            for place, runs in sequence_runs(records, highest).items()
-        }
+        waiting = sequence_runs(records, highest)
+        if has_dynamic_buckets(self.table.schema):
+            waiting = assign_runs(self.table, waiting, snapshot)
+        extra = {place: [_extra_run(rows) for rows in self._all_inline(place, runs)] for place, runs in waiting.items()}
         return list(
             store.plan(snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra)
         )

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lakelog.errors import CommitConflict, Fenced, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
@@ -17,13 +18,13 @@ from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.committer import Committer
+from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, state_at
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.retention import expire_quietly
-from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
+from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 
 _LOG = logging.getLogger("lakelog.seal")
 _ATTEMPTS = 8
@@ -52,12 +53,17 @@ def seal(committer: Committer) -> Snapshot | None:
         # 2
         table = knowing_all(table, records)
         records = in_schema(records, table.store)
-        files = _level0_files(table, records, latest)
+        runs = sequence_runs(records, table.store.max_sequence_numbers(latest, places_of(records)))
+        made = level0_files(table, runs, latest)
         # 3
         try:
-            snapshot = _commit(committer, files, base, sealed)
+            snapshot = _commit(committer, made, base, sealed)
         except _SealedElsewhere:
             continue
+        except _IndexReplaced:
+            made.delete(table)
+            continue
+        forget_unassigned(table, runs)
         # 4
         table.staged.forget(writer, [r.epoch for r in records])
         # 5
@@ -92,27 +98,41 @@ class _SealedElsewhere(Exception):
     """Another process sealed epochs of this writer first."""
 
 
-def _commit(committer: Committer, files: tuple[BucketFiles, ...], base: int, sealed: WriterState) -> Snapshot:
+class _IndexReplaced(Exception):
+    """Another writer gave new keys their dynamic buckets first."""
+
+
+def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: WriterState) -> Snapshot:
     table, writer = committer.table, committer.writer
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
         if state.sealed_epoch(writer) != base:
             raise _SealedElsewhere
+        if not made.fits(table, latest):
+            raise _IndexReplaced
         return state.with_writer(writer, sealed).without_old(table.staged).to_properties()
 
-    return table.store.commit(
-        CommitRequest(writer, sealed.epoch, "APPEND", files, prepare=properties, allow_empty=True, first_try=True)
+    request = CommitRequest(
+        writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
     )
+    return table.store.commit(replace(request, index=made.index))
 
 
-def _level0_files(table: DynamicTable, records: list[EpochRecord], latest: Snapshot | None) -> tuple[BucketFiles, ...]:
-    highest = table.store.max_sequence_numbers(latest, places_of(records))
-    out = []
-    for (partition, bucket), runs in sorted(sequence_runs(records, highest).items()):
-        made = _write_place(table, partition, bucket, runs)
-        out.append(BucketFiles(partition, bucket, table.schema.num_buckets, new_files=made))
-    return tuple(out)
+def level0_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
+    """Writes sequenced rows as level-0 files; nobody names them yet.
+
+    ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has.
+    """
+    if has_dynamic_buckets(table.schema):
+        return assign_files(table, runs, latest)
+    total = table.schema.num_buckets
+    return AssignedFiles(
+        tuple(
+            BucketFiles(partition, bucket, total, new_files=_write_place(table, partition, bucket, held))
+            for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
+        )
+    )
 
 
 def _write_place(table: DynamicTable, partition: bytes, bucket: int, runs: SequencedRuns) -> tuple[DataFileMeta, ...]:

@@ -51,15 +51,19 @@ def _exact(value: pa.Scalar) -> Any:
     return value.value if pa.types.is_timestamp(value.type) else value.as_py()
 
 
-def write_run_files(table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table) -> StagedRun:
+def write_run_files(
+    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, replaces: bool = False
+) -> StagedRun:
     """Writes a large run as level-0 data files at once; its sequence numbers are ``_order`` + delta.
 
-    The delta puts them above all that the newest snapshot holds in the bucket; the seal shifts them when it must.
+    The delta puts them above all that the newest snapshot holds in the bucket; the seal shifts them when it must. With
+    ``replaces`` the bucket will be empty by then, and the order is the number.
     """
     store = table.store
-    highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, bucket)})
-    first = pc.min(rows.column(ORDER_COLUMN)).as_py()
-    delta = highest.get((partition, bucket), -1) + 1 - first
+    delta = 0
+    if not replaces:
+        highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, bucket)})
+        delta = highest.get((partition, bucket), -1) + 1 - pc.min(rows.column(ORDER_COLUMN)).as_py()
     files = write_sequenced(table, partition, bucket, rows, delta)
     return StagedRun(partition, bucket, rows.num_rows, files=files, delta=delta)
 

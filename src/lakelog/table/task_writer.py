@@ -19,8 +19,11 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.row_kind import UPDATE_BEFORE
+from lakelog.spec.schema import DYNAMIC_BUCKET
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
+from lakelog.table.bucket_count import check_bucket_count
 from lakelog.table.conform import conform
+from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.staging import by_partition, run_to_ipc, write_run_files
 
@@ -55,11 +58,13 @@ class TaskWriter:
     """Writes the rows of one task: ``write`` many times, then ``finish`` once, or ``close`` after a failure.
 
     ``lane`` is the task's number in its epoch; it orders rows when the table has no log. Rows appended to the
-    log are visible at once; they count only when the driver accepts this attempt.
+    log are visible at once; they count only when the driver accepts this attempt. ``replaces`` says that the rows are
+    those of an overwrite: no row that is there now will be below them.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int) -> None:
-        self._table, self._writer, self._epoch = table, writer, epoch
+    def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
+        self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
+        check_bucket_mode(table)
         self._attempt = new_attempt()
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
@@ -80,7 +85,10 @@ class TaskWriter:
             return
         rows, kinds = conform(batch, self._table.schema, self._table.name)
         self._row_count += rows.num_rows
-        buckets = bucket_of_rows(rows, self._table.schema)
+        if has_dynamic_buckets(self._table.schema):
+            buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal knows better
+        else:
+            buckets = bucket_of_rows(rows, self._table.schema)
         places = _places(buckets)
         orders = self._append_log(self._log, rows, kinds, buckets, places) if self._log else self._count_on(places)
         if self._table.emits_files:
@@ -181,12 +189,15 @@ class TaskWriter:
             table, orders, kinds = table.take(pa.array(keep)), orders[keep], kinds[keep]
         table = table.append_column(pa.field(ORDER_COLUMN, pa.int64(), nullable=False), pa.array(orders))
         table = table.append_column(pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(kinds))
-        for partition, part in by_partition(table, self._table):
+        parts = list(by_partition(table, self._table))
+        if not self._replaces:
+            check_bucket_count(self._table, {partition for partition, _ in parts})
+        for partition, part in parts:
             if inline:
                 schema_id = self._table.schema.id
                 self._runs.append(StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=schema_id))
             else:
-                self._runs.append(write_run_files(self._table, partition, bucket, part))
+                self._runs.append(write_run_files(self._table, partition, bucket, part, self._replaces))
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ class TableWriter:
                 if self._table.emits_log:
                     register_writer(self._table, self._writer)
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
-            for batch in _batches(rows):
+            for batch in batches_of(rows):
                 self._task.write(batch)
         except BaseException:
             self._failed = True
@@ -116,7 +116,8 @@ class TableWriter:
                 self.close()
 
 
-def _batches(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
+def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
+    """Whatever a user gives as rows, as record batches. Raises InvalidRequest for something else."""
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if isinstance(rows, pa.Table):

@@ -114,12 +114,6 @@ def test_bytes_of_another_format_are_corrupt(kind: str, tmp_path: Path) -> None:
         list(format_of(path.name).read(LocalFileIO(), str(path)))
 
 
-@pytest.mark.parametrize("kind", ["orc", "avro"])
-def test_formats_that_are_only_read_refuse_to_write(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeature, match=kind):
-        format_of(f"a.{kind}").write(LocalFileIO(), f"{tmp_path}/a", [], pa.schema([]))
-
-
 def test_an_unknown_extension_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="parquet, orc, avro"):
         format_of("data-1.lance")

@@ -78,8 +78,6 @@ def test_ordinary_tables_can_be_written() -> None:
     [
         ("changelog-producer", "lookup"),
         ("deletion-vectors.enabled", "true"),
-        ("file.format", "orc"),
-        ("bucket-function.type", "hive"),
         ("row-tracking.enabled", "true"),
     ],
 )

@@ -158,9 +158,3 @@ def test_the_mod_function_takes_the_remainder_that_is_never_negative() -> None:
     text = new_schema([("id", STRING, None)], ["id"], [], options)
     with pytest.raises(InvalidOption, match="mod"):
         bucket_of_rows(pa.record_batch({"id": ["a"]}), text)
-
-
-def test_the_hive_function_is_refused() -> None:
-    schema = new_schema([("id", BIGINT, None)], ["id"], [], {"bucket": "4", "bucket-function.type": "hive"})
-    with pytest.raises(UnsupportedFeature, match="hive"):
-        bucket_of_rows(pa.record_batch({"id": [1]}), schema)

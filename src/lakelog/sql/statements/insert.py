@@ -1,23 +1,25 @@
-"""INSERT INTO."""
+"""INSERT INTO and INSERT OVERWRITE."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
+from lakelog.sql.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.context import Context, did_you_mean
-from lakelog.sql.cursor import Cursor, Name, read_hint
+from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.rewrite import plan_query
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import Kind
 
 
 @dataclass(frozen=True)
 class Insert(ParsedStatement):
-    """``[WITH …] INSERT INTO [TABLE] name [(columns)] [/*+ OPTIONS(…) */] SELECT …|VALUES …``.
+    """``[WITH …] INSERT INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns)] [/*+ OPTIONS(…) */] SELECT …``.
 
+    The query has the table's columns in order, without those to which PARTITION gives a value.
     ``query`` is the text of the query alone; ``refusal`` is what is to be said, and where, when the table is
     lakelog's and the statement has a part that only works on Spark's.
     """
@@ -27,6 +29,8 @@ class Insert(ParsedStatement):
     options: dict[str, str]
     query: StatementText
     refusal: tuple[int, str] | None = None
+    overwrite: bool = False
+    partition: PartitionClause | None = None
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Insert | None:
@@ -35,7 +39,6 @@ class Insert(ParsedStatement):
         while not cursor.at_words("INSERT"):
             cursor.skip_group()
         head = cursor.take()
-        place = cursor.peek()
         overwrite = cursor.accept_words("OVERWRITE")
         if overwrite and (cursor.at_words("DIRECTORY") or cursor.at_words("LOCAL", "DIRECTORY")):
             return None
@@ -45,13 +48,14 @@ class Insert(ParsedStatement):
             cursor.expect_words("INTO")
         cursor.accept_words("TABLE")
         name = cursor.name()
-        refusal = (place.start, _overwrite_text(name)) if overwrite and place is not None else None
-        options = _read_options(cursor)
+        options = read_options(cursor)
+        partition = read_partition(cursor, must_have_values=False)
+        options |= read_options(cursor)
         columns = None
         if cursor.at_symbol("(") and not _at_query(cursor, 1):
             columns = cursor.names_in_parentheses("a column")
-            options |= _read_options(cursor)
-        refusal = refusal or _refusal(cursor)
+            options |= read_options(cursor)
+        refusal = _refusal(cursor)
         first = cursor.peek()
         if first is None or (refusal is None and not _at_query(cursor, 0)):
             cursor.fail_expected("SELECT, VALUES or a list of columns")
@@ -63,7 +67,7 @@ class Insert(ParsedStatement):
             query = StatementText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
-        return cls(cursor.source, name, columns, options, query, refusal)
+        return cls(cursor.source, name, columns, options, query, refusal, overwrite, partition)
 
     def run(self, session: Context) -> object:
         """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
@@ -73,11 +77,14 @@ class Insert(ParsedStatement):
             return self._insert_into_spark(session)
         if self.refusal is not None:
             raise self.source.error(*self.refusal)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         columns = None if self.columns is None else self._own_columns(schema, self.columns)
+        if values:
+            columns = _without(columns or schema.field_names, values)
         options = session.tables.canonical_options(self.options, "write")
         plan = plan_query(session, self.query)
         with plan.explained():
-            return session.engine.insert(identifier, plan, columns, options)
+            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
 
     def _insert_into_spark(self, session: Context) -> object:
         """A table that only Spark has may still be filled from lakelog tables."""
@@ -108,11 +115,8 @@ class Insert(ParsedStatement):
         return tuple(out)
 
 
-def _overwrite_text(name: Name) -> str:
-    return (
-        "INSERT OVERWRITE is not supported for lakelog tables; INSERT INTO works: on a table with a primary key it "
-        f"replaces the rows of the same key. To replace all rows: DROP TABLE {name}, CREATE TABLE, INSERT INTO"
-    )
+def _without(columns: tuple[str, ...], values: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(c for c in columns if c not in values)
 
 
 def _refusal(cursor: Cursor) -> tuple[int, str] | None:
@@ -120,28 +124,11 @@ def _refusal(cursor: Cursor) -> tuple[int, str] | None:
     token = cursor.peek()
     if token is None:
         return None
-    if token.is_word("PARTITION"):
-        return token.start, "PARTITION (…) is not supported; give the partition columns among the columns of the query"
     if cursor.at_words("BY", "NAME"):
         return token.start, "BY NAME is not supported; write the columns: INSERT INTO t (a, b) SELECT a, b FROM …"
     if token.is_word("REPLACE"):
         return token.start, "REPLACE is not supported; INSERT INTO replaces the rows of the same primary key"
     return None
-
-
-def _read_options(cursor: Cursor) -> dict[str, str]:
-    token = cursor.peek()
-    if token is not None and token.kind is Kind.HINT:
-        given = read_hint(cursor.source, token)
-        if given is None:
-            cursor.fail("only a hint OPTIONS('key'='value', …) can stand here", token)
-        cursor.take()
-        return given
-    follows = cursor.peek(1)
-    if cursor.at_words("WITH") and follows is not None and follows.is_symbol("("):
-        cursor.take()
-        return cursor.options()
-    return {}
 
 
 def _at_query(cursor: Cursor, ahead: int) -> bool:

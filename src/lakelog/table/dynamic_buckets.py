@@ -1,0 +1,170 @@
+"""Gives rows of tables with dynamic buckets their bucket, in one place: the seal (format sheet 11).
+
+Tasks do not know the buckets: they stage rows under ``UNASSIGNED``. The seal, which one process makes at a time, looks
+the hashes of the keys up in the index files of the newest snapshot, gives new ones a bucket, and commits data and index
+files as one snapshot, and only if the index is still the one that it looked into. So no key is ever in two buckets,
+however many writers there are; the loser of a race assigns anew. A batch read of decided epochs does the same without
+writing: a key that is in no snapshot yet may be in any bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.bucket_assigner import BucketAssigner
+from lakelog.filestore.commit_request import IndexChange
+from lakelog.filestore.hash_index import HashIndex
+from lakelog.options.table import WRITE_BUFFER_SIZE
+from lakelog.spec.bucket import Hashes, row_hashes
+from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.manifest import IndexManifestEntry
+from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.sequencing import Place, SequencedRuns
+
+
+def has_dynamic_buckets(schema: TableSchema) -> bool:
+    """Whether buckets follow from an index and not from the key alone."""
+    return schema.is_keyed and schema.num_buckets == DYNAMIC_BUCKET
+
+
+def check_bucket_mode(table: DynamicTable) -> None:
+    """Raises UnsupportedFeature for buckets that are not written here: called before the first row of a write."""
+    schema = table.schema
+    if schema.num_buckets == POSTPONE_BUCKET:
+        raise UnsupportedFeature(
+            f"table {table.name} has 'bucket' = '{POSTPONE_BUCKET}' (postponed), which is read only: write it with "
+            f"another engine, or make a table with a number of buckets"
+        )
+    if not has_dynamic_buckets(schema):
+        return
+    if not set(schema.partition_keys) <= set(schema.primary_keys):
+        raise UnsupportedFeature(
+            f"table {table.name} has dynamic buckets and a primary key without the partition columns: a key may move "
+            f"between partitions, which is not supported for writing; add the partition columns to the primary key"
+        )
+    if table.log is not None:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log, whose partitions are the buckets: 'bucket' must be a fixed number, not -1"
+        )
+
+
+@dataclass
+class AssignedFiles:
+    """Level-0 files and index files that nobody names yet, and the index that they were made with."""
+
+    files: tuple[BucketFiles, ...]
+    index: IndexChange = IndexChange()
+    seen: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
+
+    def fits(self, table: DynamicTable, latest: Snapshot | None) -> bool:
+        """Whether the index of the touched partitions is still the one that was seen."""
+        if not self.seen:
+            return True
+        now = HashIndex(table.store.manifests).entries(latest, self.seen.keys())
+        return all(_names(now[partition]) == names for partition, names in self.seen.items())
+
+    def delete(self, table: DynamicTable) -> None:
+        """Deletes the files: they were made for an index that is gone."""
+        HashIndex(table.store.manifests).delete(self.index.added)
+        for bucket in self.files:
+            for file in bucket.new_files:
+                table.io.delete(table.store.paths.data_file(bucket.partition, bucket.bucket, file))
+
+
+def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
+    """Writes sequenced rows as level-0 files of their buckets, and the new index files.
+
+    ``latest`` is the snapshot whose index counts; None for an empty one (an overwrite).
+    """
+    index = HashIndex(table.store.manifests)
+    entries = index.entries(latest, {partition for partition, _ in runs})
+    files: list[BucketFiles] = []
+    made: list[IndexManifestEntry] = []
+    for (partition, _), held in sorted(runs.items(), key=lambda item: item[0]):
+        known = index.read(entries[partition])
+        assigner = BucketAssigner.of(known, table.options)
+        files += _write(table, partition, _split(table, assigner, _all_rows(table, partition, held)))
+        made += index.write(partition, known, assigner.added)
+    seen = {partition: _names(found) for partition, found in entries.items()} if latest is not None else {}
+    return AssignedFiles(tuple(files), IndexChange(tuple(made)), seen)
+
+
+def assign_runs(
+    table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None
+) -> dict[Place, SequencedRuns]:
+    """The same rows under the buckets that they are in, for a read; writes nothing."""
+    index = HashIndex(table.store.manifests)
+    entries = index.entries(latest, {partition for partition, _ in runs})
+    out: dict[Place, SequencedRuns] = {}
+    for (partition, _), held in runs.items():
+        assigner = BucketAssigner.of(index.read(entries[partition]), table.options)
+        for bucket, rows in _split(table, assigner, _all_rows(table, partition, held)):
+            out.setdefault((partition, bucket), SequencedRuns()).inline.append(rows)
+    return out
+
+
+def forget_unassigned(table: DynamicTable, runs: Mapping[Place, SequencedRuns]) -> None:
+    """Deletes the files of large runs once their rows are in the files of their buckets."""
+    for (partition, bucket), held in runs.items():
+        if bucket == DYNAMIC_BUCKET:
+            for file, _ in held.files:
+                table.io.delete(table.store.paths.data_file(partition, bucket, file))
+
+
+def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[pa.Table]:
+    yield from held.inline
+    for file, shift in held.files:
+        yield table.store.file_rows(partition, DYNAMIC_BUCKET, file, ORDER_COLUMN, KIND_COLUMN, shift)
+
+
+def _split(table: DynamicTable, assigner: BucketAssigner, parts: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+    for rows in parts:
+        buckets = assigner.assign(_key_hashes(rows, table.schema))
+        for bucket in np.unique(buckets).tolist():
+            yield bucket, rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+
+
+def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
+    keys = schema.select(schema.trimmed_primary_keys)
+    return row_hashes([rows.column(k.name) for k in keys], [k.type for k in keys])
+
+
+def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, pa.Table]]) -> list[BucketFiles]:
+    """Level-0 files; all writers together hold about ``write-buffer-size``."""
+    limit = int(table.options.need(WRITE_BUFFER_SIZE))
+    waiting: dict[int, list[pa.Table]] = {}
+    made: dict[int, list[DataFileMeta]] = {}
+    size = 0
+    for bucket, rows in parts:
+        waiting.setdefault(bucket, []).append(rows)
+        size += rows.nbytes
+        if size > limit:
+            _flush(table, partition, waiting, made)
+            size = 0
+    _flush(table, partition, waiting, made)
+    total = table.schema.num_buckets
+    return [BucketFiles(partition, bucket, total, tuple(files)) for bucket, files in sorted(made.items())]
+
+
+def _flush(
+    table: DynamicTable, partition: bytes, waiting: dict[int, list[pa.Table]], made: dict[int, list[DataFileMeta]]
+) -> None:
+    for bucket, tables in waiting.items():
+        writer = table.store.bucket_writer(partition, bucket)
+        for rows in tables:
+            values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
+            writer.write(values, rows.column(KIND_COLUMN), rows.column(ORDER_COLUMN))
+        made.setdefault(bucket, []).extend(writer.finish())
+    waiting.clear()
+
+
+def _names(entries: Iterable[IndexManifestEntry]) -> frozenset[str]:
+    return frozenset(e.file_name for e in entries)

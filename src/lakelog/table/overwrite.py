@@ -1,0 +1,182 @@
+"""Replaces partitions or a whole table by new rows, or by none, as one snapshot.
+
+An overwrite writes data files only and has no epoch: its snapshot is its decision. So it is atomic, and a crash before
+the snapshot leaves files that nobody names. Epochs that were decided when its commit began are sealed first and
+replaced with the rest; those decided later come after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakelog.errors import CommitConflict, UnsupportedFeature
+from lakelog.filestore.commit_request import CommitRequest, Overwrite
+from lakelog.filestore.filter import Predicate
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.options.log import EMIT_MODE
+from lakelog.spec.arrow import arrow_schema
+from lakelog.spec.partition import decode_partition
+from lakelog.spec.snapshot import OVERWRITE, Snapshot
+from lakelog.table.attempt import AttemptResult
+from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import state_at
+from lakelog.table.maintenance import carried_state
+from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions
+from lakelog.table.seal import level0_files, seal_staged
+from lakelog.table.sequencing import sequence_runs
+
+_ATTEMPTS = 8
+
+
+def check_overwritable(table: DynamicTable) -> None:
+    """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
+
+    An overwrite is no stream of changes: readers of the log would keep the rows that the files have lost.
+    """
+    if table.emits_log:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE or DROP PARTITION: "
+            f"delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' to change the files alone"
+        )
+
+
+def commit_overwrite(
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool = False
+) -> Snapshot | None:
+    """Replaces what the target says by the rows of the accepted attempts; None when there is nothing to replace.
+
+    1 seal what was decided before · 2 write the small runs of the attempts as level-0 files · 3 commit, if no further
+    partition has become part of the target. ``writer`` makes it happen once; ``again`` says that it may have happened.
+    Raises CommitConflict, CommitUnknown (ask again), InvalidRequest for rows outside of the target.
+    """
+    check_overwritable(table)
+    # 1
+    seal_decided(table)
+    # 2
+    record = EpochRecord(writer, 0, now_ms(), tuple(results))
+    runs = sequence_runs([record], {})
+    made = level0_files(table, runs, None)
+    written = {b.partition for b in made.files}
+    # 3
+    for _ in range(_ATTEMPTS):
+        replaced = target.replaced(_live_partitions(table, table.store.latest_snapshot()), written, table.schema)
+        if replaced is None:
+            return None
+        try:
+            snapshot = _commit(table, writer, made, replaced, target, again)
+        except _MorePartitions:
+            continue
+        forget_unassigned(table, runs)
+        return snapshot
+    raise CommitConflict(f"table {table.name}: other writers keep adding partitions to those overwritten; try again")
+
+
+def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
+    """Empties the table, or the partitions with these values. Raises NotFound when none has them."""
+    if values:
+        return drop_partitions(table, [values])
+    return commit_overwrite(table, f"truncate-{new_uuid()}", (), OverwriteTarget())
+
+
+def drop_partitions(
+    table: DynamicTable, specs: Sequence[Mapping[str, object]], if_exists: bool = False
+) -> Snapshot | None:
+    """Removes the partitions with the values of one of the specs, all in one snapshot; None when there are none.
+
+    Raises NotFound for a spec that no partition has, unless ``if_exists``.
+    """
+    check_overwritable(table)
+    seal_decided(table)
+    found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
+    return remove_partitions(table, found)
+
+
+def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snapshot | None:
+    """Removes partitions (serialised rows) in one snapshot; None when there are none."""
+    if not partitions:
+        return None
+    request = CommitRequest(
+        f"drop-{new_uuid()}",
+        0,
+        OVERWRITE,
+        overwrite=Overwrite(partitions),
+        prepare=lambda latest: carried_state(table, latest),
+        first_try=True,
+    )
+    return table.store.commit(request)
+
+
+def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
+    """Deletes the partitions that meet a condition on partition columns, all rows without one, in one snapshot.
+
+    Raises UnsupportedFeature for a condition on other columns.
+    """
+    if condition is None:
+        return truncate(table)
+    keys = table.schema.partition_keys
+    others = sorted(condition.columns - set(keys))
+    if others:
+        raise UnsupportedFeature(
+            f"DELETE removes whole partitions of table {table.name}, its partition columns are "
+            f"{', '.join(keys) or 'none'}: a condition on {', '.join(others)} is not supported; rows of a table with a "
+            f"primary key are deleted by writing them with the row kind '-D'"
+        )
+    check_overwritable(table)
+    seal_decided(table)
+    live = sorted(_live_partitions(table, table.store.latest_snapshot()))
+    columns = zip(*(decode_partition(p, table.schema) for p in live), strict=True)
+    kinds = arrow_schema(table.schema.select(keys))
+    values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)] if live else []
+    rows = pa.Table.from_arrays([*values, pa.array(live, pa.binary())], names=[*(keys if live else ()), "_partition"])
+    met = rows.filter(condition.to_arrow(kinds)).column("_partition") if live else []
+    return remove_partitions(table, frozenset(p.as_py() for p in met))
+
+
+def seal_decided(table: DynamicTable) -> None:
+    """Seals every epoch that is decided now. Raises CommitConflict when other drivers keep them."""
+    whole = replace(table, hints={})
+    decided = {w: max(epochs) for w in whole.staged.writers() if (epochs := whole.staged.epochs(w))}
+    for _ in range(_ATTEMPTS):
+        state = state_at(whole.store, whole.store.latest_snapshot())
+        waiting = [w for w, epoch in decided.items() if state.sealed_epoch(w) < epoch and whole.staged.epochs(w)]
+        if not waiting:
+            return
+        seal_staged(whole)
+    raise CommitConflict(
+        f"table {table.name}: the decided epochs of writer {', '.join(waiting)} cannot be sealed here; try again"
+    )
+
+
+class _MorePartitions(Exception):
+    """Another writer has added a partition that the target covers."""
+
+
+def _commit(
+    table: DynamicTable,
+    writer: str,
+    made: AssignedFiles,
+    replaced: Overwrite,
+    target: OverwriteTarget,
+    again: bool,
+) -> Snapshot:
+    def properties(latest: Snapshot | None) -> Mapping[str, str]:
+        if target.values:
+            live = _live_partitions(table, latest)
+            if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
+                raise _MorePartitions
+        return carried_state(table, latest)
+
+    request = CommitRequest(
+        writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
+    )
+    return table.store.commit(request)
+
+
+def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:
+    return {e.partition for e in table.store.live_entries(snapshot)}

@@ -1,0 +1,119 @@
+"""Every storage call of an overwrite of a table with waiting epochs: the process dies there, or its answer is lost, and
+another one does the overwrite again. Readers see the old rows or the new ones, never some of both."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from faults import DIE_AFTER, DIE_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
+from lakelog.catalog.base import Identifier
+from lakelog.catalog.kinds.filesystem import FilesystemCatalog
+from lakelog.errors import LakelogError
+from lakelog.io.memory import MemoryFileIO
+from lakelog.io.names import new_uuid
+from lakelog.spec.schema import new_schema
+from lakelog.spec.types import parse_type
+from lakelog.table.committer import Committer
+from lakelog.table.create import create_table
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.overwrite import drop_partitions, truncate
+from lakelog.table.overwrite_target import overwrite_target
+from lakelog.table.overwrite_writer import OverwriteWriter
+from lakelog.table.scan import Scan
+from lakelog.table.seal import seal
+from lakelog.table.task_writer import TaskWriter
+from lakelog.table.writer import TableWriter
+
+KINDS = {"2": (DIE_BEFORE, DIE_AFTER, LOST, LATE), "-1": (DIE_BEFORE, LOST)}
+Rows = set[tuple[str, int, str]]
+OLD: Rows = {("a", 1, "sealed"), ("b", 1, "sealed"), ("a", 2, "waits"), ("b", 2, "waits")}
+NEW: Rows = {("a", 1, "new"), ("a", 7, "new")}
+OF_B: Rows = {row for row in OLD if row[0] == "b"}
+
+
+def arrow(rows: Rows) -> pa.Table:
+    p, ids, v = zip(*sorted(rows), strict=True)
+    return pa.table({"p": p, "id": pa.array(ids, pa.int32()), "v": v})
+
+
+def make_table(bucket: str) -> DynamicTable:
+    """A table whose newest epochs are decided but in no snapshot."""
+    catalog = FilesystemCatalog("/w", MemoryFileIO(new_uuid()))
+    catalog.create_database("db")
+    fields = [("p", parse_type("STRING"), None), ("id", parse_type("INT"), None), ("v", parse_type("STRING"), None)]
+    schema = new_schema(fields, ("p", "id"), ("p",), {"bucket": bucket, "commit.max-retry-wait": "1 ms"})
+    table = DynamicTable(create_table(catalog, Identifier("db", "t"), schema))
+    with TableWriter(table) as writer:
+        writer.write(arrow({row for row in OLD if row[2] == "sealed"}))
+    committer = Committer(table, "stream")
+    for epoch, row in enumerate(sorted(row for row in OLD if row[2] == "waits")):
+        task = TaskWriter(table, "stream", epoch, 0)
+        task.write(arrow({row}).to_batches()[0])
+        committer.commit(epoch, [task.finish()])
+    return table
+
+
+def by_rows(table: DynamicTable) -> None:
+    with OverwriteWriter(table, overwrite_target(table)) as writer:
+        writer.write(arrow(NEW))
+
+
+def of_named(table: DynamicTable) -> None:
+    with OverwriteWriter(table, overwrite_target(table, {"p": "a"})) as writer:
+        writer.write(arrow(NEW))
+
+
+def dropped(table: DynamicTable) -> None:
+    drop_partitions(table, [{"p": "a"}], if_exists=True)
+
+
+def emptied(table: DynamicTable) -> None:
+    truncate(table)
+
+
+JOBS: dict[str, tuple[Callable[[DynamicTable], None], Rows]] = {
+    "dynamic": (by_rows, NEW | OF_B),
+    "static": (of_named, NEW | OF_B),
+    "drop": (dropped, OF_B),
+    "truncate": (emptied, set()),
+}
+
+
+def content(table: DynamicTable) -> Rows:
+    found = [tuple(row.values()) for row in Scan(table).to_arrow().to_pylist()]
+    assert len(set(found)) == len(found)
+    return set(found)  # type: ignore[arg-type]
+
+
+def attempt(job: Callable[[DynamicTable], None], after: Rows, plan: FaultPlan, bucket: str) -> None:
+    table = make_table(bucket)
+    assert content(table) == OLD
+    broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
+    with contextlib.suppress(Died, LakelogError):
+        job(broken)
+    plan.arrive()
+    assert content(table) in (OLD, after)
+    job(table)
+    assert content(table) == after
+    # the stream goes on: what was replaced does not come back
+    committer = Committer(table, "stream")
+    committer.commit(2, [])
+    seal(committer)
+    assert content(table) == after
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("bucket", ["2", "-1"], ids=["fixed", "dynamic"])
+def test_an_overwrite_that_goes_wrong_at_any_call_is_done_or_not(job: str, bucket: str) -> None:
+    act, after = JOBS[job]
+    counting = FaultPlan()
+    attempt(act, after, counting, bucket)
+    assert len(counting.calls) > 10
+    for call in counting.calls:
+        for kind in KINDS[bucket]:
+            attempt(act, after, FaultPlan({call.number: kind}), bucket)

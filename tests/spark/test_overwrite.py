@@ -1,0 +1,80 @@
+"""Overwrites on Spark: static and dynamic partitions, the whole table, truncate, drop partition, delete, analyze."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from lakelog.errors import InvalidRequest, UnsupportedFeature
+
+
+def rows(frame) -> list[tuple]:
+    return sorted(tuple(r) for r in frame.collect())
+
+
+def test_an_overwrite_replaces_what_it_names_and_no_more(lake, spark) -> None:
+    lake.sql("create database db; use db")
+    lake.sql(
+        "create table p (id int, day date, v string, primary key (day, id)) using lakelog partitioned by (day) "
+        "tblproperties ('bucket' = '2')"
+    )
+    for day in (1, 2, 3):
+        lake.sql(f"insert into p partition (day = '2024-01-0{day}') select cast(id as int), 'old' from range(3)")
+    lake.sql("insert overwrite p partition (day = date'2024-01-01') values (7, 'new')")
+    lake.sql("insert overwrite p values (8, date'2024-01-02', 'dynamic')")
+    assert rows(lake.sql("select day(day), id, v from p where day < '2024-01-03'")) == [
+        (1, 7, "new"),
+        (2, 8, "dynamic"),
+    ]
+    frame = spark.sql("select 9 as id, date'2024-01-09' as day, 'frame' as v")
+    frame.write.format("lakelog").mode("overwrite").save("db.p")
+    assert {r[0] for r in rows(lake.sql("select day(day) from p"))} == {1, 2, 3, 9}
+    lake.sql("alter table p drop partition (day = '2024-01-03'), partition (day = '2024-01-09')")
+    lake.sql("delete from p where day < '2024-01-02'")
+    assert rows(lake.sql("select id from p")) == [(8,)]
+    lake.sql("analyze table p compute statistics for all columns")
+    assert lake.table("p").statistics().columns["v"].max_len == 7
+    frame.write.format("lakelog").mode("overwrite").option("dynamic-partition-overwrite", "false").save("db.p")
+    assert rows(lake.sql("select id from p")) == [(9,)]
+    lake.sql("truncate table p")
+    assert rows(lake.sql("select id from p")) == []
+    with pytest.raises(AnalysisException, match="no JSON object"):
+        frame.write.format("lakelog").mode("overwrite").option("overwrite.partition", "day=1").save("db.p")
+
+
+def test_many_tasks_overwrite_as_one_snapshot(lake) -> None:
+    lake.sql("create database db; use db")
+    lake.sql("create table t (id bigint, v string, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
+    lake.sql("insert into t select id, 'old' from range(0, 1000, 1, 4)")
+    before = lake.table("t").latest_snapshot().id
+    lake.sql("insert overwrite t select id, repeat('n', 2000) from range(0, 4000, 1, 4)")
+    assert lake.table("t").latest_snapshot().id in (before + 1, before + 2)
+    assert lake.sql("select count(*), count(distinct id), min(v) = max(v) from t").first() == (4000, 4000, True)
+
+
+def test_a_log_and_a_stream_are_refused(lake, spark) -> None:
+    lake.sql("create database db; use db")
+    lake.sql("create table l (id int, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    lake.sql("create table t (id int) using lakelog")
+    with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
+        lake.sql("insert overwrite l values (1)")
+    lake.sql("insert overwrite l /*+ OPTIONS('emit.mode'='file') */ values (1)")
+    assert rows(lake.sql("select id from l")) == [(1,)]
+    with pytest.raises(InvalidRequest, match="not a stream"):
+        lake.sql("insert overwrite t select id from l /*+ OPTIONS('read.mode'='log') */")
+
+
+def test_tasks_share_the_dynamic_buckets_of_a_table(lake) -> None:
+    lake.sql("create database db; use db")
+    lake.sql(
+        "create table d (id bigint, v string, primary key (id)) using lakelog "
+        "tblproperties ('bucket' = '-1', 'dynamic-bucket.target-row-num' = '300')"
+    )
+    lake.sql("insert into d select id, 'old' from range(0, 1000, 1, 4)")
+    lake.sql("insert into d select id, 'new' from range(500, 1500, 1, 4)")
+    assert rows(lake.sql("select v, count(*), count(distinct id) from d group by v")) == [
+        ("new", 1000, 1000),
+        ("old", 500, 500),
+    ]
+    inner = lake.table("d")._table.store
+    assert {e.bucket for e in inner.live_entries(inner.latest_snapshot())} == {0, 1, 2, 3, 4}

@@ -1,0 +1,131 @@
+"""Every type, nested ones too, written and read back in every format; sizes, field ids, refusals."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from lakelog.errors import InvalidRequest
+from lakelog.format import FILE_FORMATS
+from lakelog.format.avro_file import read_container
+from lakelog.io.memory import MemoryFileIO
+from lakelog.io.names import new_uuid
+from lakelog.spec.arrow import arrow_schema, file_schema
+from lakelog.spec.types import DataField, parse_type
+
+NESTED = {
+    "tags": {"type": "ARRAY", "element": "STRING"},
+    "deep": {"type": "ARRAY", "element": {"type": "ARRAY", "element": "DECIMAL(5, 1)"}},
+    "named": {"type": "MAP", "key": "STRING", "value": "TIMESTAMP(3)"},
+    "numbered": {"type": "MAP", "key": "INT", "value": {"type": "ARRAY", "element": "DATE"}},
+    "bag": {"type": "MULTISET", "element": "STRING"},
+    "row": {
+        "type": "ROW",
+        "fields": [
+            {"id": 30, "name": "a", "type": "INT"},
+            {"id": 31, "name": "b", "type": {"type": "ROW", "fields": [{"id": 32, "name": "c", "type": "TIME(3)"}]}},
+        ],
+    },
+}
+PLAIN = {
+    "b": "BOOLEAN", "t": "TINYINT", "s": "SMALLINT", "i": "INT NOT NULL", "l": "BIGINT", "f": "FLOAT", "d": "DOUBLE",
+    "c": "CHAR(3)", "v": "VARCHAR(9)", "bin": "BYTES", "small": "DECIMAL(9, 2)", "big": "DECIMAL(38, 10)",
+    "day": "DATE", "time": "TIME(3)", "ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)",
+    "zone": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+}  # fmt: skip
+FIELDS = tuple(DataField(at, name, parse_type(kind)) for at, (name, kind) in enumerate({**PLAIN, **NESTED}.items()))
+UTC = dt.UTC
+ROWS = [
+    {
+        "b": True, "t": -128, "s": 32767, "i": 1, "l": -(2**63), "f": 1.5, "d": float("-inf"), "c": "ab", "v": "é日",
+        "bin": b"\x00\xff", "small": Decimal("-1234567.89"),
+        "big": Decimal("-1234567890123456789012345678.0123456789"),
+        "day": dt.date(1582, 10, 15), "time": dt.time(23, 59, 59, 999000),
+        "ms": dt.datetime(2024, 2, 29, 1, 2, 3, 4000),
+        "us": dt.datetime(2024, 2, 29, 1, 2, 3, 456789), "zone": dt.datetime(1969, 12, 31, 23, 0, tzinfo=UTC),
+        "tags": ["a", None, ""], "deep": [[Decimal("1.5"), None], [], None],
+        "named": [("x", dt.datetime(2000, 1, 1)), ("y", None)], "numbered": [(1, [dt.date(2024, 1, 1)]), (-2, None)],
+        "bag": [("a", 2)], "row": {"a": 7, "b": {"c": dt.time(1, 2, 3)}},
+    },
+    {"i": 2, "tags": [], "deep": [], "named": [], "numbered": [], "bag": [], "row": {"a": None, "b": None}},
+    {"i": 3, "small": Decimal("0.00"), "big": Decimal("128"), "row": None, "l": 2**63 - 1, "c": "", "bin": b""},
+]  # fmt: skip
+
+
+def table() -> pa.Table:
+    return pa.Table.from_pylist(ROWS, arrow_schema(FIELDS))
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("compression", ["zstd", "none"])
+def test_every_type_comes_back_as_it_was(name: str, compression: str) -> None:
+    io, format_ = MemoryFileIO(new_uuid()), FILE_FORMATS.create(name)
+    path = f"/t/data.{name}"
+    # a slice, so that offsets inside of the arrays count
+    rows = pa.concat_tables([table(), table()]).combine_chunks().slice(2, 4)
+    size = format_.write(io, path, rows.to_batches(max_chunksize=3), file_schema(FIELDS), compression)
+    assert size == io.size(path)
+    assert format_.file_columns(io, path) == [f.name for f in FIELDS]
+    found = pa.Table.from_batches(list(format_.read(io, path, fields=FIELDS)))
+    assert found.schema.types == rows.schema.types
+    assert found.to_pylist() == rows.to_pylist()
+    few = pa.Table.from_batches(list(format_.read(io, path, ["row", "i"], fields=FIELDS)))
+    assert few.column_names == ["row", "i"] and few.column("i").to_pylist() == [3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro"])
+def test_a_file_that_cannot_be_written_leaves_nothing(name: str) -> None:
+    io, format_ = MemoryFileIO(new_uuid()), FILE_FORMATS.create(name)
+
+    def failing():
+        yield from table().to_batches()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        format_.write(io, "/t/x", failing(), file_schema(FIELDS))
+    assert not io.exists("/t/x")
+
+
+def test_orc_has_the_field_ids_as_attributes() -> None:
+    io = MemoryFileIO(new_uuid())
+    FILE_FORMATS.create("orc").write(io, "/t/a", table().to_batches(), file_schema(FIELDS))
+    schema = orc.ORCFile(io.open_input("/t/a")).schema
+    assert schema.field("t").metadata == {b"paimon.id": b"1"}
+    inner = schema.field("row").type.field("b")
+    assert inner.metadata == {b"paimon.id": b"31"} and inner.type.field("c").metadata == {b"paimon.id": b"32"}
+
+
+def test_avro_has_the_schema_that_other_readers_know() -> None:
+    io = MemoryFileIO(new_uuid())
+    FILE_FORMATS.create("avro").write(io, "/t/a", table().to_batches(), file_schema(FIELDS))
+    schema, records = read_container(io.read("/t/a"))
+    kinds = {f["name"]: f["type"] for f in schema["fields"]}
+    assert schema["name"].rpartition(".")[2] == "record" and len(records) == 3
+    assert kinds["i"] == "int" and kinds["t"] == ["null", "int"]
+    assert kinds["us"][1] == {"type": "long", "logicalType": "timestamp-micros"}
+    assert kinds["zone"][1] == {"type": "long", "logicalType": "local-timestamp-micros"}
+    assert kinds["time"][1] == {"type": "int", "logicalType": "time-millis"}
+    assert kinds["named"][1]["type"] == "map" and kinds["numbered"][1]["logicalType"] == "map"
+    assert kinds["numbered"][1]["items"]["fields"][0]["type"] == "int"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "value", "compression", "what"),
+    [
+        ("avro", "TIMESTAMP(9)", dt.datetime(2024, 1, 1), "zstd", "6 digits at most"),
+        ("avro", "INT", 1, "lz4", "'lz4' is not supported for Avro"),
+        ("orc", "INT", 1, "brotli", "'brotli' is not supported for ORC"),
+        ("orc", "TIMESTAMP(3)", dt.datetime(1969, 12, 31, 23, 59, 59, 1000), "zstd", "before 1970 with a fraction"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(name: str, kind: str, value: object, compression: str, what: str) -> None:
+    fields = (DataField(0, "a", parse_type(kind)),)
+    rows = pa.Table.from_pylist([{"a": value}, {"a": None}], arrow_schema(fields))
+    with pytest.raises(InvalidRequest, match=what):
+        FILE_FORMATS.create(name).write(
+            MemoryFileIO(new_uuid()), "/t/a", rows.to_batches(), file_schema(fields), compression
+        )
