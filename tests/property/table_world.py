@@ -46,12 +46,10 @@ def write_files(
     """Data files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
     changes = [(INSERT, *row) for row in rows] + [(DELETE, *key, None) for key in deleted]
     schema = store.schema
-    table = pa.Table.from_pylist(
-        [dict(zip(("p", "id", "v"), change[1:], strict=True)) for change in changes],
-        arrow_schema(schema.select(("p", "id", "v"))),
-    )
-    for added in schema.fields[3:]:
-        table = table.append_column(added.name, pa.nulls(len(table), arrow_schema((added,)).field(0).type))
+    given = dict(zip((0, 1, 2), zip(*[change[1:] for change in changes], strict=True), strict=True))
+    target = arrow_schema(schema.fields)
+    columns = [pa.array(given.get(f.id, [None] * len(changes)), target.field(f.name).type) for f in schema.fields]
+    table = pa.Table.from_arrays(columns, schema=target)
     buckets = bucket_of_rows(table, schema)
     places: dict[tuple[bytes, int], list[int]] = {}
     for at, change in enumerate(changes):
@@ -130,8 +128,9 @@ class World:
 
 def read(store: FileStore, snapshot_id: int | None = None) -> State:
     """The rows of a snapshot (None: the newest) as a dict; two rows of one key are an error."""
-    rows = store.read_table(store.plan(snapshot_id=snapshot_id), ["p", "id", "v"]).to_pylist()
-    state = {(row["p"], row["id"]): row["v"] for row in rows}
+    names = [f.name for f in sorted(store.schema.fields, key=lambda f: f.id) if f.id < len(COLUMNS)]
+    rows = store.read_table(store.plan(snapshot_id=snapshot_id), names).to_pylist()
+    state = {tuple(row.values())[:2]: tuple(row.values())[2] for row in rows}
     assert len(state) == len(rows), "a key has two rows"
     return state
 

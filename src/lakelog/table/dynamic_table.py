@@ -73,11 +73,9 @@ class DynamicTable:
         return branch if self.view is None else f"{branch}${self.view}"
 
     def check_writable(self) -> None:
-        """Raises UnsupportedFeature for a branch or a system table. Called before a write."""
-        if self._suffix:
-            raise UnsupportedFeature(
-                f"{self.name} cannot be written here: write to the table itself, or to the branch with another engine"
-            )
+        """Raises UnsupportedFeature for a system table. Called before a write."""
+        if self.view is not None:
+            raise UnsupportedFeature(f"{self.name} is a system table: it cannot be written, only read")
 
     @property
     def io(self) -> FileIO:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from lakelog.errors import NotFound
 from lakelog.filestore.filter import In
-from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.scan import Split
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
@@ -47,7 +46,7 @@ class Scan(TableScan):
         if self.snapshot is not None:
             return list(store.plan(snapshot_id=self.snapshot, filter=self.filter))
         # the records first: an epoch that is sealed in between is then in the snapshot
-        records = self.table.staged.all_records() if self.table.branch == MAIN_BRANCH else []
+        records = self.table.staged.all_records()
         snapshot = store.latest_snapshot()
         if not records:
             return [] if snapshot is None else list(store.plan(snapshot_id=snapshot.id, filter=self.filter))
