@@ -9,7 +9,7 @@ PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all check fmt golden bench docs \
+.PHONY: help setup demo test test-more test-all check fmt golden crash bench docs \
         .venv .venv-oldest .venv-pypaimon need-java
 
 help: ## this list
@@ -44,6 +44,9 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
 	.venv/bin/python scripts/golden_report.py $(ARGS)
+
+crash: .venv ## every storage call of every operation, with every kind of fault; prints how many points
+	.venv/bin/python tests/property/crash_points.py
 
 bench: .venv need-java ## measure latency and throughput (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)

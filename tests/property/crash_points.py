@@ -9,15 +9,17 @@ import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from table_world import State, World, read, state_after
+from table_world import State, World, read, state_after, write_files
 
 from faults import DIE_AFTER, DIE_BEFORE, FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, Call, Died, FaultPlan
-from lakelog.errors import LakelogError
+from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.expire import Retention
 from lakelog.filestore.store import FileStore
 
 KINDS = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUEST, LATE)
@@ -30,13 +32,14 @@ GONE = [("b", 2)]
 class Operation:
     """What is done with a table: ``prepare`` makes its history, ``act`` is tried at every call, and done again after.
 
-    ``after`` gives the rows that the table must have then.
+    ``after`` gives the rows that the table must have then; ``back_to`` is the snapshot of a rollback.
     """
 
     name: str
     prepare: Callable[[World], None]
-    act: Callable[[World, FileStore], None]
+    act: Callable[[World, FileStore], object]
     after: Callable[[World], State]
+    back_to: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,27 @@ def compacted_history(world: World) -> None:
     world.record(state_after(world.now, [("a", 0, "again")], [("a", 5)]))
 
 
+def leftovers(world: World) -> None:
+    """Files of a writer that never committed, beside the history."""
+    compacted_history(world)
+    write_files(world.store, NEW)
+
+
+def tagged_history(world: World) -> None:
+    """A tag that alone keeps files: its snapshot has expired."""
+    history(world)
+    world.store.tags.create("t", 1)
+    world.compact(world.store)
+    world.record(world.now)
+    world.store.expire_snapshots(Retention(1, 1, timedelta(0), 50))
+
+
+def delete_tag(store: FileStore) -> None:
+    """Deletes the tag, if a run before has not."""
+    with contextlib.suppress(NotFound):
+        store.tags.delete("t")
+
+
 OPERATIONS: dict[str, Operation] = {
     o.name: o
     for o in (
@@ -90,6 +114,27 @@ OPERATIONS: dict[str, Operation] = {
             lambda world: state_after({}, NEW),
         ),
         Operation("compaction", history, lambda world, store: world.compact(store), lambda world: world.now),
+        Operation(
+            "drop of partitions",
+            compacted_history,
+            lambda world, store: world.overwrite(store, 10, [], ["a"]),
+            lambda world: {key: value for key, value in world.now.items() if key[0] != "a"},
+        ),
+        Operation(
+            "expiry",
+            compacted_history,
+            lambda world, store: store.expire_snapshots(Retention(1, 1, timedelta(0), 50)),
+            lambda world: world.now,
+        ),
+        Operation(
+            "rollback",
+            compacted_history,
+            lambda world, store: store.rollback.to_snapshot(2),
+            lambda world: world.states[2],
+            back_to=2,
+        ),
+        Operation("orphan cleaning", leftovers, lambda world, store: store.remove_orphans(0), lambda world: world.now),
+        Operation("deletion of a tag", tagged_history, lambda world, store: delete_tag(store), lambda world: world.now),
     )
 }
 
@@ -117,9 +162,12 @@ def _try(operation: Operation, plan: FaultPlan) -> list[str]:
         operation.act(world, world.broken(plan))
     wrong = []
     plan.arrive()
-    if read(world.store) not in (before, after):
+    allowed = [before, after, *(world.states.values() if operation.back_to else ())]
+    if read(world.store) not in allowed:
         wrong.append("the table is neither as before nor as after")
     operation.act(world, world.store)
+    if operation.back_to:
+        world.states = {n: state for n, state in world.states.items() if n <= operation.back_to}
     world.record(after)
     try:
         world.check()
@@ -127,16 +175,20 @@ def _try(operation: Operation, plan: FaultPlan) -> list[str]:
         wrong.append(f"{type(why).__name__} {why}")
     if world.missing():
         wrong.append(f"files are missing: {world.missing()}")
+    world.store.remove_orphans(0)
+    if world.leaked() or world.missing():
+        wrong.append(f"after cleaning: leaked {world.leaked()}, missing {world.missing()}")
     return wrong
 
 
 def main() -> int:
     """Tries everything and prints a table."""
-    total = bad = 0
+    total = bad = calls = 0
     for operation in OPERATIONS.values():
         outcome = try_operation(operation)
         total += outcome.points
         bad += len(outcome.wrong)
+        calls += len(outcome.calls)
         names = ", ".join(sorted({call.name for call in outcome.calls}))
         print(
             f"{outcome.name:24} {len(outcome.calls):4} calls {outcome.points:5} points "
@@ -144,7 +196,7 @@ def main() -> int:
         )
         for line in outcome.wrong[:20]:
             print("    " + line)
-    print(f"{total} points, {bad} wrong")
+    print(f"{len(OPERATIONS)} operations, {calls} calls, {total} points, {bad} wrong")
     return 1 if bad else 0
 
 

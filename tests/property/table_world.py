@@ -92,7 +92,7 @@ class World:
     def overwrite(self, store: FileStore, identifier: int, rows: Sequence[Row], partitions: Iterable[str]) -> None:
         """Replaces partitions by rows."""
         gone = frozenset(encode_partition((p,), store.schema) for p in partitions)
-        files = write_files(store, rows)
+        files = write_files(store, rows) if rows else ()
         store.commit(CommitRequest("job", identifier, "OVERWRITE", files, overwrite=Overwrite(gone)))
 
     def compact(self, store: FileStore) -> None:
@@ -126,7 +126,7 @@ class World:
         return sorted(named_files(self.store) - set(all_files(self.store.io, ROOT)))
 
 
-def read(store: FileStore, snapshot_id: int | None = None) -> State:
+def read(store: FileStore, snapshot_id: int | Snapshot | None = None) -> State:
     """The rows of a snapshot (None: the newest) as a dict; two rows of one key are an error."""
     names = [f.name for f in sorted(store.schema.fields, key=lambda f: f.id) if f.id < len(COLUMNS)]
     rows = store.read_table(store.plan(snapshot_id=snapshot_id), names).to_pylist()
