@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
 from servers.warehouse import Warehouse
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(params=[pytest.param("s3", marks=pytest.mark.s3), pytest.param("hdfs", marks=pytest.mark.hdfs)])

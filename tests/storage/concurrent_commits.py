@@ -6,11 +6,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import lakelog
+from servers.warehouse import Warehouse
 
 WRITERS, COMMITS = 8, 25
 OPTIONS = "'bucket' = '4', 'write-only' = 'true', 'commit.max-retries' = '1000', 'commit.max-retry-wait' = '200 ms'"
@@ -23,20 +22,24 @@ class Run:
     commits: list[dict[str, object]]
     seconds: float
     compactions: int
-    expiries: int
+    expired: int
 
 
-def run_processes(warehouse: str, environment: Mapping[str, str], keepers: bool) -> Run:
-    """Makes the table and lets all processes work on it."""
-    lake = lakelog.connect(warehouse=warehouse)
+def run_processes(warehouse: Warehouse, commits: int = COMMITS, keepers: bool = True) -> Run:
+    """Makes the table and lets all processes work on it; ``keepers``: one compacts and one expires beside them."""
+    lake = warehouse.connect()
     lake.sql("create database if not exists db")
     lake.sql(f"create table db.t (id int, v string, primary key (id)) using lakelog tblproperties ({OPTIONS})")
 
     def start(role: str, number: int = 0) -> subprocess.Popen[str]:
         script = str(Path(__file__).with_name("commit_job.py"))
-        command = [sys.executable, script, warehouse, "db.t", role, str(number), str(COMMITS)]
+        command = [sys.executable, script, role, str(number), str(commits)]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=dict(environment))
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"warehouse": warehouse.uri, "options": dict(warehouse.options)}) + "\n")
+        process.stdin.flush()
+        return process
 
     others = [start("compactor"), start("expirer")] if keepers else []
     started = time.monotonic()
@@ -45,7 +48,7 @@ def run_processes(warehouse: str, environment: Mapping[str, str], keepers: bool)
     seconds = time.monotonic() - started
     said = [json.loads(line) for process in others for line in _output(process, "stop\n")]
     found = {key: value for each in said for key, value in each.items()}
-    return Run([json.loads(line) for line in lines], seconds, found.get("compactions", 0), found.get("expiries", 0))
+    return Run([json.loads(line) for line in lines], seconds, found.get("compactions", 0), found.get("expired", 0))
 
 
 def _output(process: subprocess.Popen[str], tell: str | None = None) -> list[str]:
@@ -54,17 +57,21 @@ def _output(process: subprocess.Popen[str], tell: str | None = None) -> list[str
     return out.splitlines()
 
 
-def check(warehouse: str, run: Run, keepers: bool) -> None:
+def check(warehouse: Warehouse, run: Run, commits: int = COMMITS, keepers: bool = True) -> None:
     """All commits are there, their snapshots are consecutive, and of each key the last commit's row is read."""
-    assert len(run.commits) == WRITERS * COMMITS
+    assert len(run.commits) == WRITERS * commits
     ids = sorted(int(str(c["snapshot"])) for c in run.commits)
-    assert len(set(ids)) == WRITERS * COMMITS
-    table = lakelog.connect(warehouse=warehouse).table("db.t")
+    assert len(set(ids)) == WRITERS * commits
+    table = warehouse.connect().table("db.t")
     latest = table.latest_snapshot()
     assert latest is not None
-    if not keepers:
-        assert ids == list(range(1, WRITERS * COMMITS + 1))
-        assert latest.id == WRITERS * COMMITS
+    if keepers:
+        assert run.compactions
+        assert run.expired
+        assert latest.id == WRITERS * commits + run.compactions
+    else:
+        assert ids == list(range(1, WRITERS * commits + 1))
+        assert latest.id == WRITERS * commits
     rows = {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
     last = max(run.commits, key=lambda c: int(str(c["snapshot"])))
     want = {c["id"]: c["value"] for c in run.commits} | dict.fromkeys(range(20), last["value"])

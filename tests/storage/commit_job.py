@@ -1,15 +1,18 @@
-"""One process of many that work on one table: ``commit_job.py WAREHOUSE TABLE writer|compactor|expirer NUMBER COUNT``.
+"""One process of many that work on table ``db.t``: ``commit_job.py writer|compactor|expirer NUMBER COUNT``.
 
-A writer makes COUNT commits of rows whose keys all writers share, and prints one JSON line a commit: the snapshot and
-the rows. The other roles go on until a line comes on their input.
+The first line of its input is JSON with ``warehouse`` and ``options``. A writer makes COUNT commits of rows whose keys
+all writers share, and prints one JSON line a commit: the snapshot and the rows. The other roles go on until a second
+line comes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 
 import pyarrow as pa
 
@@ -43,29 +46,27 @@ def write(store: FileStore, number: int, commit: int) -> None:
 
 
 def until_told(work: Callable[[], object]) -> int:
-    """Does the work again and again until standard input has a line; returns how often it was done."""
+    """Does the work again and again until standard input has a line; returns how often something was done."""
     turns = 0
     while not select.select([sys.stdin], [], [], 0.05)[0]:
-        try:
-            work()
-            turns += 1
-        except CommitConflict:
-            continue
+        with contextlib.suppress(CommitConflict):
+            turns += bool(work())
     return turns
 
 
-def main(warehouse: str, name: str, role: str, number: int, count: int) -> None:
-    table = lakelog.connect(warehouse=warehouse).table(name)
+def main(role: str, number: int, count: int) -> None:
+    given = json.loads(sys.stdin.readline())
+    table = lakelog.connect(warehouse=given["warehouse"], storage_options=given["options"]).table("db.t")
     if role == "compactor":
         print(json.dumps({"compactions": until_told(lambda: table.compact(full=False))}))
     elif role == "expirer":
-        print(json.dumps({"expiries": until_told(lambda: table.expire_snapshots(retain_max=5, older_than_ms=0))}))
+        print(json.dumps({"expired": until_told(lambda: table.expire_snapshots(5, 1, timedelta(0)))}))
     else:
-        location = open_catalog(warehouse).load_table(identifier_of(name))
+        location = open_catalog(given["warehouse"], storage_options=given["options"]).load_table(identifier_of("db.t"))
         store = FileStore(location.io, location.path, location.schema)
         for commit in range(count):
             write(store, number, commit)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *map(int, sys.argv[4:6]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
