@@ -66,21 +66,26 @@ class TableCommit:
                 if done is not None:
                     return done
             seen = 0 if latest is None else latest.id
-            # 3
+            writer = ManifestWriter(self.manifests.io, self.manifests.paths)
             try:
+                # 3
                 changes, replaced = self._fit(request, changes, latest)
+                # 4
+                entries = [*replaced, *entries_of(changes)]
+                snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
             except CommitConflict:
                 self._delete_copies(request, changes)
                 raise
-            # 4
-            writer = ManifestWriter(self.manifests.io, self.manifests.paths)
-            entries = [*replaced, *entries_of(changes)]
-            snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
-            # 5
-            if self._create(snapshot) and self._follows_the_newest(snapshot, entries, latest):
-                # 6
-                self._write_hints(snapshot)
-                return snapshot
+            except NotFound:
+                # others have committed since, and expiry has removed what this snapshot alone named
+                if (self.snapshots.latest_id() or 0) == seen:
+                    raise
+            else:
+                # 5
+                if self._create(snapshot) and self._follows_the_newest(snapshot, entries, latest):
+                    # 6
+                    self._write_hints(snapshot)
+                    return snapshot
             self._delete(writer)
             if timeout is not None and clock.monotonic_s() - started > timeout.total_seconds():
                 break

@@ -100,15 +100,16 @@ class OrphanCleaning:
                     yield path, status.size, status.mtime_ms
 
     def _own_files(self, branch: str) -> Iterator[tuple[str, int, int]]:
-        """Temporary files of a branch, and snapshots below a gap."""
+        """Temporary files of a branch, and snapshots beyond a gap."""
         paths = self.references.of_branch(branch).paths
+        found = [(name, *file) for name in _OWN for file in self._inside(f"{paths.branch_root}/{name}")]
+        # asked for after the listing: what was committed since is in it
         chain = set(Snapshots(self._io, paths).chain_ids())
-        for name in _OWN:
-            for path, status in self._inside(f"{paths.branch_root}/{name}"):
-                snapshot = _SNAPSHOT.fullmatch(status.name) if name == "snapshot" else None
-                stray = snapshot is not None and chain and int(snapshot[1]) < min(chain)
-                if stray or _TEMPORARY.fullmatch(status.name):
-                    yield path, status.size, status.mtime_ms
+        for name, path, status in found:
+            snapshot = _SNAPSHOT.fullmatch(status.name) if name == "snapshot" else None
+            stray = snapshot is not None and chain and int(snapshot[1]) not in chain
+            if stray or _TEMPORARY.fullmatch(status.name):
+                yield path, status.size, status.mtime_ms
 
     @property
     def _data_name(self) -> re.Pattern[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,10 +45,22 @@ class Snapshots:
     def chain_ids(self) -> list[int]:
         """The ids of the table's history by listing, oldest first: the run without a gap that ends at the newest.
 
-        One below a gap was left by a process that died before it could take it back.
+        One below or above a gap was left by a process that died before it could take it back (RFC 6).
         """
         ids = sorted(self.ids())
-        return [i for at, i in enumerate(ids) if ids[-1] - i == len(ids) - 1 - at]
+        end = self._end(ids)
+        ids = [i for i in ids if i <= end]
+        return [i for at, i in enumerate(ids) if end - i == len(ids) - 1 - at]
+
+    def _end(self, ids: Sequence[int]) -> int:
+        """The newest id of the history among all that are there."""
+        newest = max(ids, default=0)
+        hint = self._hint(LATEST)
+        if hint is None or hint >= newest or hint not in ids or hint + 1 in ids:
+            return newest
+        # what is above the gap is a stray, unless the hint is so old that expiry has passed it
+        earliest = self._hint(EARLIEST)
+        return hint if earliest is None or earliest <= hint else newest
 
     def ids(self) -> list[int]:
         """All ids, by listing, in no order."""

@@ -22,7 +22,7 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import WriterState, state_at
+from lakelog.table.log_state import WriterState, newest_state
 from lakelog.table.lookup import committed_values, logged_values
 
 
@@ -132,13 +132,13 @@ class Committer:
         return self._known is None or self._known.epoch != epoch - 1
 
     def _sealed(self) -> WriterState | None:
-        return state_at(self.table.store, self.table.store.latest_snapshot()).writers.get(self.writer)
+        return newest_state(self.table.store)[1].writers.get(self.writer)
 
     def _position(self, epoch: int) -> _Position:
         """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        state = state_at(self.table.store, self.table.store.latest_snapshot())
+        _, state = newest_state(self.table.store)
         sealed = state.writers.get(self.writer)
         records = self.table.staged.records(self.writer, after=-1 if sealed is None else sealed.epoch)
         if records:

@@ -6,15 +6,18 @@ newest state is found by walking back, and each commit of lakelog writes it agai
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import orjson
 
+from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.staged import StagedEpochs
 
+_ATTEMPTS = 20
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _KEEP_MS = 30 * 24 * 3_600_000
@@ -89,16 +92,30 @@ def state_of(snapshot: Snapshot) -> LogState | None:
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
-    """The newest state at or before a snapshot; empty when nobody wrote one."""
-    earliest = store.earliest_snapshot_id()
-    while snapshot is not None:
-        state = state_of(snapshot)
+    """The newest state at or before a snapshot; empty when nobody wrote one.
+
+    Raises NotFound when the snapshot is not the newest any more and expiry has been where its state was: begin again
+    with the newest one, which expiry leaves its state.
+    """
+    oldest = snapshot
+    for before in store.snapshots.backwards(snapshot) if snapshot is not None else ():
+        state = state_of(before)
         if state is not None:
             return state
-        if earliest is None or snapshot.id <= earliest:
-            break
-        snapshot = store.snapshot(snapshot.id - 1)
+        oldest = before
+    if snapshot is not None and oldest is not None and oldest.id > 1 and store.snapshots.latest_id() != snapshot.id:
+        raise NotFound(f"the state of snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
     return LogState()
+
+
+def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
+    """The newest snapshot and the state in it, both of one moment."""
+    for _ in range(_ATTEMPTS):
+        snapshot = store.latest_snapshot()
+        # expiry beside other commits; the next one carries the state
+        with contextlib.suppress(NotFound):
+            return snapshot, state_at(store, snapshot)
+    return snapshot, state_at(store, snapshot)
 
 
 def _text_keys(values: Mapping[int, int]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import state_at
+from lakelog.table.log_state import newest_state
 from lakelog.table.maintenance import carried_state
 from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions
 from lakelog.table.seal import level0_files, seal_staged
@@ -143,7 +143,7 @@ def seal_decided(table: DynamicTable) -> None:
     whole = replace(table, hints={})
     decided = {w: max(epochs) for w in whole.staged.writers() if (epochs := whole.staged.epochs(w))}
     for _ in range(_ATTEMPTS):
-        state = state_at(whole.store, whole.store.latest_snapshot())
+        _, state = newest_state(whole.store)
         waiting = [w for w, epoch in decided.items() if state.sealed_epoch(w) < epoch and whole.staged.epochs(w)]
         if not waiting:
             return

@@ -7,7 +7,7 @@ import os
 from lakelog.errors import InvalidRequest
 from lakelog.table.committer import register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import state_at
+from lakelog.table.log_state import newest_state
 
 _SEEN: dict[tuple[int, str, str], int] = {}
 """(process, table, writer) → the newest epoch that this process has found undecided."""
@@ -21,7 +21,7 @@ def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """
     key = (os.getpid(), table.path, writer)
     if _SEEN.get(key) != epoch - 1:
-        sealed = state_at(table.store, table.store.latest_snapshot()).sealed_epoch(writer)
+        sealed = newest_state(table.store)[1].sealed_epoch(writer)
         if epoch <= sealed:
             return False
         check_checkpoint(table, writer, epoch, known=sealed >= 0)

@@ -21,7 +21,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.evolve import in_schema, knowing_all
-from lakelog.table.log_state import WriterState, state_at
+from lakelog.table.log_state import WriterState, newest_state, state_at
 from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.retention import expire_quietly
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
@@ -43,8 +43,8 @@ def seal(committer: Committer) -> Snapshot | None:
     table, writer = committer.table, committer.writer
     for _ in range(_ATTEMPTS):
         # 1
-        latest = table.store.latest_snapshot()
-        base = state_at(table.store, latest).sealed_epoch(writer)
+        latest, before = newest_state(table.store)
+        base = before.sealed_epoch(writer)
         records = [r for r in table.staged.records(writer, after=base) if r.epoch <= state.epoch]
         if not records:
             table.staged.forget(writer, [e for e in table.staged.epochs(writer) if e <= base])

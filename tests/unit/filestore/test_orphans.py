@@ -68,3 +68,19 @@ def test_temporary_files_and_empty_directories_go(make_table, tmp_path) -> None:
 
 def _everything():
     return PartitionRule(timedelta(0), "update-time", None, None, 100)
+
+
+def test_a_snapshot_above_a_gap_is_no_part_of_the_history_and_is_cleaned(make_table) -> None:
+    table = make_table()
+    for n in (1, 2, 3, 4):
+        table.insert((0, n, "a", 1.0))
+    paths, io = table.store.paths, table.store.io
+    stray = io.read(paths.snapshot(4))
+    table.store.rollback.to_snapshot(2)
+    # a process that was about to find out that its number was free for the wrong reason dies
+    io.create(paths.snapshot(4), stray)
+    assert table.store.snapshots.chain_ids() == [1, 2]
+    table.store.expire_snapshots(Retention(1, 1, timedelta(0), 50))
+    table.store.remove_orphans(0)
+    assert table.store.snapshots.ids() == [2]
+    assert table.ids() == [1, 2]

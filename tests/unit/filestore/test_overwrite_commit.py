@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakelog.errors import CommitConflict, InvalidRequest
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound
 from lakelog.filestore.commit_request import CommitRequest, IndexChange, Overwrite
 from lakelog.filestore.index_manifests import DELETION_VECTORS, HASH, IndexManifests
 from lakelog.io.file_io import FileIO
@@ -167,3 +167,31 @@ def test_the_snapshot_before_may_expire_at_any_time(make_table) -> None:
 
     assert commit_through(table, Between(name, expire), CommitRequest("me", 1, "APPEND", staged)).id == 2
     assert table.ids() == [1, 2]
+
+
+def test_a_commit_begins_again_when_expiry_has_passed_what_it_read(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0))
+    turns: list[int] = []
+
+    def prepare(latest):
+        turns.append(latest.id)
+        if len(turns) == 1:
+            table.insert((I, 2, "b", 1.0))
+            raise NotFound("what the first snapshot alone had is gone")
+        return {}
+
+    done = table.store.commit(CommitRequest("me", 1, "APPEND", table.staged((I, 3, "c", 1.0)), prepare=prepare))
+    assert (turns, done.id) == ([1, 2], 3)
+    assert table.ids() == [1, 2, 3]
+
+
+def test_a_file_that_is_missing_without_another_commit_is_an_error(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0))
+
+    def prepare(latest):
+        raise NotFound("gone")
+
+    with pytest.raises(NotFound):
+        table.store.commit(CommitRequest("me", 1, "APPEND", table.staged((I, 3, "c", 1.0)), prepare=prepare))
