@@ -25,20 +25,23 @@ def attach_runs(
     schema: TableSchema,
     pruning: Pruning,
     snapshot_id: int | None,
+    totals: Mapping[bytes, int],
 ) -> None:
     """Adds runs (Arrow IPC streams, see ``Split.inline_runs``) to the splits of their bucket, in place.
 
     Rows of keyed tables are sorted and folded here, then cut at the key ranges of the splits, so that parts of a bucket
     without new rows stay free of a merge. A bucket without files gets a split of its own. Tables whose new files are
-    not visible yet (``skips_level_zero``) do not show these rows either.
+    not visible yet (``skips_level_zero``) do not show these rows either. ``totals`` are the numbers of buckets of the
+    partitions that have another number than the table.
     """
     if skips_level_zero(schema):
         return
     for (partition, bucket), runs in extra_runs.items():
-        if not pruning.wants_place(partition, bucket, schema.num_buckets):
+        total = totals.get(partition, schema.num_buckets)
+        if not pruning.wants_place(partition, bucket, total):
             continue
         held = splits.setdefault((partition, bucket), [])
-        empty = Split(partition, bucket, schema.num_buckets, (), schema.is_keyed, snapshot_id)
+        empty = Split(partition, bucket, total, (), schema.is_keyed, snapshot_id)
         if not schema.is_keyed:
             held.append(replace(empty, inline_runs=tuple(runs)))
             continue

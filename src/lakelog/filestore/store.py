@@ -118,13 +118,15 @@ class FileStore:
         buckets: Iterable[int] | None = None,
         extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
         lowest_level: int = 0,
+        totals: Mapping[bytes, int] | None = None,
     ) -> list[Split]:
         """The splits of a batch read, pruned by partition, bucket, key range and statistics.
 
         ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one; a snapshot itself may be
         one that expiry has taken and a tag has kept. Files below ``lowest_level`` are left out. ``partitions``
         (serialised rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in
-        no snapshot yet (Arrow IPC streams, see ``Split.inline_runs``). Raises NotFound, and UnsupportedFeature for a
+        no snapshot yet (Arrow IPC streams, see ``Split.inline_runs``), ``totals`` the buckets of partitions that
+        have another number of them than the table. Raises NotFound, and UnsupportedFeature for a
         table with a feature that lakelog does not read.
         """
         snapshot = self._snapshot_at(snapshot_id)
@@ -141,7 +143,7 @@ class FileStore:
         seen = None if snapshot is None else snapshot.id
         vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
         splits = plan_splits(live, self.schema, pruning, seen, vectors)
-        attach_runs(splits, extra_runs or {}, self.schema, pruning, seen)
+        attach_runs(splits, extra_runs or {}, self.schema, pruning, seen, totals or {})
         return flat(splits)
 
     def read_split(

@@ -13,6 +13,7 @@ from lakelog.filestore.filter import In
 from lakelog.filestore.scan import Split
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.dynamic_buckets import assign_runs, has_dynamic_buckets
 from lakelog.table.evolve import in_schema
 from lakelog.table.log_state import state_at
@@ -51,14 +52,18 @@ class Scan(TableScan):
         if not records:
             return [] if snapshot is None else list(store.plan(snapshot_id=snapshot.id, filter=self.filter))
         state = state_at(store, snapshot)
-        records = in_schema([r for r in records if r.epoch > state.sealed_epoch(r.writer)], store)
+        records = [r for r in records if r.epoch > state.sealed_epoch(r.writer)]
+        totals = bucket_totals(self.table, records, snapshot)
+        records = in_schema(in_buckets(records, self.table, totals), store)
         highest = store.max_sequence_numbers(snapshot, places_of(records))
         waiting = sequence_runs(records, highest)
         if has_dynamic_buckets(self.table.schema):
             waiting = assign_runs(self.table, waiting, snapshot)
         extra = {place: [_extra_run(rows) for rows in self._all_inline(place, runs)] for place, runs in waiting.items()}
         return list(
-            store.plan(snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra)
+            store.plan(
+                snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra, totals=totals
+            )
         )
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
@@ -52,9 +53,10 @@ def seal(committer: Committer) -> Snapshot | None:
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
         table = knowing_all(table, records)
-        records = in_schema(records, table.store)
+        totals = bucket_totals(table, records, latest)
+        records = in_schema(in_buckets(records, table, totals), table.store)
         runs = sequence_runs(records, table.store.max_sequence_numbers(latest, places_of(records)))
-        made = level0_files(table, runs, latest)
+        made = level0_files(table, runs, latest, totals)
         # 3
         try:
             snapshot = _commit(committer, made, base, sealed)
@@ -119,17 +121,25 @@ def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: Writer
     return table.store.commit(replace(request, index=made.index))
 
 
-def level0_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
+def level0_files(
+    table: DynamicTable,
+    runs: Mapping[Place, SequencedRuns],
+    latest: Snapshot | None,
+    totals: Mapping[bytes, int] | None = None,
+) -> AssignedFiles:
     """Writes sequenced rows as level-0 files; nobody names them yet.
 
-    ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has.
+    ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has;
+    ``totals`` are the numbers of buckets of the partitions that have another number than the table.
     """
     if has_dynamic_buckets(table.schema):
         return assign_files(table, runs, latest)
-    total = table.schema.num_buckets
+    total, other = table.schema.num_buckets, totals or {}
     return AssignedFiles(
         tuple(
-            BucketFiles(partition, bucket, total, new_files=_write_place(table, partition, bucket, held))
+            BucketFiles(
+                partition, bucket, other.get(partition, total), new_files=_write_place(table, partition, bucket, held)
+            )
             for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
         )
     )
