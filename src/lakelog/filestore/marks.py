@@ -36,13 +36,13 @@ class Marks:
     def tag(self, name: str) -> Mark:
         """One tag. Raises NotFound naming those that are there."""
         try:
-            return _mark(name, self.io.read(f"{self.paths.tags}/tag-{name}"))
+            return _mark(name, self.io.read(self.paths.tag(name)))
         except NotFound:
             raise NotFound(f"table {self.paths.root} has no tag '{name}'{_hint(name, self._tag_names())}") from None
 
     def has_tag(self, name: str) -> bool:
         """Whether a tag of this name is there."""
-        return "/" not in name and self.io.exists(f"{self.paths.tags}/tag-{name}")
+        return "/" not in name and self.io.exists(self.paths.tag(name))
 
     def tags(self) -> list[Mark]:
         """All tags, by name."""
@@ -62,7 +62,7 @@ class Marks:
     def consumer(self, name: str) -> int | None:
         """The snapshot that a consumer reads next; None when there is no such consumer."""
         try:
-            return int(orjson.loads(self.io.read(f"{self.paths.consumers}/consumer-{name}"))["nextSnapshot"])
+            return int(orjson.loads(self.io.read(self.paths.consumer(name)))["nextSnapshot"])
         except NotFound:
             return None
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:
@@ -73,7 +73,7 @@ class Marks:
         if not name.strip() or "/" in name or "\\" in name:
             raise InvalidRequest(f"'{name}' cannot be a consumer-id: it must not be blank or have '/' or '\\'")
         data = orjson.dumps({"nextSnapshot": next_snapshot}, option=orjson.OPT_INDENT_2)
-        self.io.write(f"{self.paths.consumers}/consumer-{name}", data)
+        self.io.write(self.paths.consumer(name), data)
 
     def _tag_names(self) -> list[str]:
         return _names(self.io, self.paths.tags, "tag-")

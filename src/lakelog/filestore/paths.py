@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.errors import InvalidRequest
 from lakelog.options.option import Options
 from lakelog.options.table import INDEX_BESIDE_DATA
 from lakelog.spec.data_file import DataFileMeta
@@ -16,7 +17,11 @@ MAIN_BRANCH: Final = "main"
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths below the directory ``root`` of a table, as one of its branches sees it."""
+    """Paths below the directory ``root`` of a table, as one of its branches sees it.
+
+    Names of branches, tags and consumers come from users: one that would lead to another directory raises
+    InvalidRequest.
+    """
 
     root: str
     schema: TableSchema
@@ -25,7 +30,7 @@ class TablePaths:
     @property
     def branch_root(self) -> str:
         """The directory of the branch's own schemas, snapshots, tags and consumers; all else is the table's."""
-        return self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/branch-{self.branch}"
+        return self.root if self.branch == MAIN_BRANCH else _inside(self.branches, "branch", self.branch)
 
     @property
     def snapshots(self) -> str:
@@ -56,7 +61,7 @@ class TablePaths:
 
     def tag(self, name: str) -> str:
         """A tag file."""
-        return f"{self.tags}/tag-{name}"
+        return _inside(self.tags, "tag", name)
 
     @property
     def branches(self) -> str:
@@ -70,7 +75,7 @@ class TablePaths:
 
     def consumer(self, name: str) -> str:
         """The file with the position of a consumer."""
-        return f"{self.consumers}/consumer-{name}"
+        return _inside(self.consumers, "consumer", name)
 
     @property
     def changelogs(self) -> str:
@@ -114,3 +119,9 @@ class TablePaths:
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """A data file; an external path in its meta wins."""
         return file.external_path or f"{self.bucket_dir(partition, bucket)}/{file.file_name}"
+
+
+def _inside(directory: str, what: str, name: str) -> str:
+    if "/" in name:
+        raise InvalidRequest(f"'{name}' cannot be the name of a {what}: it must not have '/'")
+    return f"{directory}/{what}-{name}"
