@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -153,7 +154,10 @@ class Not(Predicate):
 
 @dataclass(frozen=True)
 class Compare(Predicate):
-    """``column op value``; ``op`` is one of ``= != < <= > >=``. A value of None matches no row."""
+    """``column op value``; ``op`` is one of ``= != < <= > >=``. A value of None matches no row.
+
+    NaN equals NaN and is above all numbers, as in the format and in SQL engines.
+    """
 
     column: str
     op: str
@@ -183,7 +187,20 @@ class Compare(Predicate):
     def to_arrow(self, schema: pa.Schema) -> pc.Expression:
         if self.value is None:
             return pc.scalar(False)
-        return _OPERATORS[self.op](pc.field(self.column), literal(self.value, _type_of(self.column, schema)))
+        kind = _type_of(self.column, schema)
+        if kind is not None and pa.types.is_floating(kind):
+            return self._with_nan(literal(self.value, kind))
+        return _OPERATORS[self.op](pc.field(self.column), literal(self.value, kind))
+
+    def _with_nan(self, value: pa.Scalar) -> pc.Expression:
+        # Arrow has NaN unlike everything, and leaves it out of the statistics by which it skips parts of a file
+        field, is_nan = pc.field(self.column), pc.is_nan(pc.field(self.column))
+        if _is_nan(self.value):
+            return {"=": is_nan, ">=": is_nan, "!=": ~is_nan, "<": ~is_nan}.get(
+                self.op, field.is_valid() & pc.scalar(self.op == "<=")
+            )
+        found = _OPERATORS[self.op](field, value)
+        return found | is_nan if self.op in ("!=", ">", ">=") else found
 
     def negated(self) -> Predicate:
         return Compare(self.column, _OPPOSITES[self.op], self.value)
@@ -211,7 +228,7 @@ class In(Predicate):
         literals = [literal(v, kind) for v in self.values if v is not None]
         if not literals:
             return pc.scalar(False)
-        if len({s.type for s in literals}) == 1 and literals[0].type == kind:
+        if len({s.type for s in literals}) == 1 and literals[0].type == kind and not any(map(_is_nan, self.values)):
             return pc.field(self.column).isin(pa.array(literals, kind))
         return _joined(operator.or_, self._equals(), schema, False)
 
@@ -311,6 +328,10 @@ def equal_values(predicate: Predicate | None, column: str) -> tuple[Any, ...] | 
         if isinstance(part, In) and part.column == column:
             return part.values
     return None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _order(bound: Any, value: Any) -> int | None:
