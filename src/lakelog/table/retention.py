@@ -22,7 +22,7 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import state_of
+from lakelog.table.log_state import state_at, state_of
 from lakelog.table.maintenance import carried_state, compact_quietly
 from lakelog.table.open import open_branch
 
@@ -110,6 +110,7 @@ def roll_back(
     if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
         raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
     _check_log(table, "rolled back", files_only)
+    _forget_sealed(table)
     if tag is not None:
         return table.store.rollback.to_tag(tag)
     if snapshot_id is not None:
@@ -120,7 +121,17 @@ def roll_back(
 def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
     """Makes main what a branch is. A table with a log is refused as in ``roll_back``. Raises NotFound."""
     _check_log(table, "fast-forwarded", files_only)
+    _forget_sealed(table)
     table.store.branches.fast_forward(branch)
+
+
+def _forget_sealed(table: DynamicTable) -> None:
+    """Does what a seal that died after its snapshot has left: once the snapshot is gone, its epochs would be sealed
+    again, with files that went with it."""
+    state = state_at(table.store, table.store.latest_snapshot())
+    for writer in table.staged.writers():
+        sealed = state.sealed_epoch(writer)
+        table.staged.forget(writer, [epoch for epoch in table.staged.epochs(writer) if epoch <= sealed])
 
 
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:

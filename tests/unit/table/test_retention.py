@@ -6,9 +6,12 @@ import pytest
 import lakelog
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.commit_request import CommitRequest
+from lakelog.table import task_writer
 from lakelog.table.committer import Committer
 from lakelog.table.log_state import state_at
 from lakelog.table.retention import expire_quietly, expire_snapshots
+from lakelog.table.seal import seal
+from lakelog.table.staged import StagedEpochs
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -64,6 +67,23 @@ def test_a_table_with_a_log_is_rolled_back_only_when_asked(tmp_path) -> None:
     assert table.rollback_to(1, files_only=True).id == 1
     write(table, 3)
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == [1, 3]
+
+
+@pytest.mark.parametrize("inline_bytes", [1 << 20, 0])
+def test_epochs_of_a_seal_that_died_are_not_sealed_again_after_a_rollback(tmp_path, monkeypatch, inline_bytes) -> None:
+    monkeypatch.setattr(task_writer, "_INLINE_BYTES", inline_bytes)
+    table = table_of(tmp_path, "'bucket'='1'")
+    write(table, 1)
+    task = TaskWriter(table._table, "w", 0, 0)
+    task.write(pa.record_batch({"id": pa.array([2], pa.int32()), "name": ["b"]}))
+    committer = Committer(table._table, "w")
+    committer.commit(0, [task.finish()])
+    with monkeypatch.context() as dies:
+        dies.setattr(StagedEpochs, "forget", lambda *_: None)
+        seal(committer)
+    table.rollback_to(1)
+    assert table.seal() == []
+    assert table.scan().to_arrow()["id"].to_pylist() == [1]
 
 
 def test_files_of_decided_epochs_are_no_orphans(tmp_path) -> None:
