@@ -145,6 +145,28 @@ def renamed_in_options(options: Mapping[str, str], path: tuple[str, ...], new_na
     return out
 
 
+def options_as_of(now: TableSchema, then: TableSchema) -> dict[str, str]:
+    """The options of a schema as they are used with an older one: what they say of columns fits the columns of then.
+
+    Called for time travel. A column has its former name; where an option names a column that was not there yet, or
+    that has gone since, the older schema's word counts.
+    """
+    names = {f.id: f.name for f in now.fields}
+    former = {f.id: f.name for f in then.fields}
+    options = dict(now.options)
+    for field_id in names.keys() - former.keys():
+        for key in list(options_naming(options, names[field_id])):
+            options.pop(key)
+            if key in then.options:
+                options[key] = then.options[key]
+    for field_id in names.keys() & former.keys():
+        if names[field_id] != former[field_id]:
+            options = renamed_in_options(options, (names[field_id],), former[field_id])
+    for field_id in former.keys() - names.keys():
+        options |= {key: then.options[key] for key in options_naming(then.options, former[field_id])}
+    return options
+
+
 def _is_column_list(key: str) -> bool:
     return key in _COLUMN_LISTS or (key.startswith(_FIELDS) and key.endswith(_SEQUENCE_GROUP))
 

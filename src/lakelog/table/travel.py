@@ -20,6 +20,7 @@ from lakelog.options.scan import (
     SCAN_VERSION,
     SCAN_WATERMARK,
 )
+from lakelog.spec.option_change import options_as_of
 from lakelog.spec.snapshot import COMPACT, Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 
@@ -59,9 +60,9 @@ def travel_to(store: FileStore, options: Options) -> Snapshot | None:
 
 
 def as_of(table: DynamicTable, snapshot: Snapshot) -> DynamicTable:
-    """The table with the columns that it had at a snapshot and the options that it has now."""
+    """The table with the columns that it had at a snapshot and the options that it has now; see ``options_as_of``."""
     schema = table.store.schemas.get(snapshot.schema_id)
-    return table.with_schema(replace(schema, options=table.schema.options))
+    return table.with_schema(replace(schema, options=options_as_of(table.schema, schema)))
 
 
 def snapshot_at_time(store: FileStore, millis: int) -> Snapshot:
