@@ -7,6 +7,7 @@ from typing import Final
 
 from lakelog.errors import InvalidOption
 from lakelog.options.option import Declared, Option
+from lakelog.options.storage import is_storage_secret
 
 PROPERTIES_PREFIX: Final = "properties."
 """Options with this prefix go to the log's client without it; they may hold secrets and are never printed."""
@@ -187,9 +188,13 @@ _OPEN_PROPERTIES: Final = ("security.protocol", "sasl.mechanism", "client.id", "
 
 
 def shown_value(key: str, value: str) -> str:
-    """An option's value as DESCRIBE and SHOW CREATE TABLE print it: what goes to the client may be a secret."""
+    """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
+
+    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table.
+    """
     name = key.removeprefix(PROPERTIES_PREFIX)
-    return "******" if key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES else value
+    hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
+    return "******" if hidden else value
 
 
 def parse_specific_offsets(text: str) -> dict[int, int]:

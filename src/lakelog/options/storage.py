@@ -99,6 +99,12 @@ def is_storage_option(key: str) -> bool:
     return STORAGE_OPTIONS.knows(key)
 
 
+def is_storage_secret(key: str) -> bool:
+    """Whether the value of an option, under any of its names, must not be printed."""
+    names = {name for option in STORAGE_OPTIONS.options if option.secret for name in (option.key, *option.aliases)}
+    return key in names or key.startswith(HADOOP_PREFIX)
+
+
 def storage_secrets(options: Mapping[str, str]) -> list[str]:
     """The values (canonical keys) that must not be printed; what goes to the HDFS client may be one."""
     names = {option.key for option in STORAGE_OPTIONS.options if option.secret}

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import orjson
 
+from lakelog.options.log import shown_value
 from lakelog.spec.hash_order import in_hash_order
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 
 class AllSchemas(MetadataTable):
-    """One row per schema, oldest first; columns, keys and options as JSON."""
+    """One row per schema, oldest first; columns, keys and options as JSON; what may be a secret is not shown."""
 
     COLUMNS: ClassVar[Columns] = (
         ("schema_id", needed(LONG)),
@@ -33,7 +34,7 @@ class AllSchemas(MetadataTable):
                 _json([field.to_json() for field in schema.fields]),
                 _json(schema.partition_keys),
                 _json(schema.primary_keys),
-                _json({key: schema.options[key] for key in in_hash_order(schema.options)}),
+                _json({key: shown_value(key, schema.options[key]) for key in in_hash_order(schema.options)}),
                 schema.comment,
                 local_time(schema.time_millis),
             )
