@@ -159,9 +159,12 @@ def options_as_of(now: TableSchema, then: TableSchema) -> dict[str, str]:
             options.pop(key)
             if key in then.options:
                 options[key] = then.options[key]
-    for field_id in names.keys() & former.keys():
-        if names[field_id] != former[field_id]:
-            options = renamed_in_options(options, (names[field_id],), former[field_id])
+    renamed = [field_id for field_id in names.keys() & former.keys() if names[field_id] != former[field_id]]
+    # all away first: a column may have the former name of another
+    for field_id in renamed:
+        options = renamed_in_options(options, (names[field_id],), f"\0{field_id}")
+    for field_id in renamed:
+        options = renamed_in_options(options, (f"\0{field_id}",), former[field_id])
     for field_id in former.keys() - names.keys():
         options |= {key: then.options[key] for key in options_naming(then.options, former[field_id])}
     return options

@@ -32,6 +32,14 @@ def test_a_sequence_field_that_was_renamed_since(lake) -> None:
     assert state(lake, 2) == [{"id": 1, "v": 3}]
 
 
+def test_columns_that_have_swapped_their_names_since(lake) -> None:
+    rows = {"id": 1, "a": 2, "b": 1}, {"id": 1, "a": 1, "b": 2}
+    made(lake, "a int, b int", "'sequence.field' = 'a'", *rows)
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        lake.sql(f"alter table d.t rename column {old} to {new}")
+    assert state(lake, 2) == [rows[0]]
+
+
 def test_a_sequence_group_of_columns_that_were_added_since(lake) -> None:
     made(lake, "a int", "'merge-engine' = 'partial-update'", {"id": 1, "a": 1}, {"id": 1, "a": 2})
     lake.sql("alter table d.t add column (g int, b int)")
