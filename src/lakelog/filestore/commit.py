@@ -181,7 +181,7 @@ class TableCommit:
             # what follows says what it was built on
             base = self.snapshots.get(snapshot.id + 1).base_manifest_list
             held = {e.identifier for e in self.manifests.live_of_list(base)}
-            if all(e.identifier in held for e in entries if e.kind == ADD):
+            if all((e.identifier in held) == (e.kind == ADD) for e in entries):
                 return True
         elif snapshot.id not in ids:
             raise CommitUnknown(

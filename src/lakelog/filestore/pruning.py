@@ -42,8 +42,6 @@ _MOST_KEYS: Final = 1000
 """Bucket keys that are hashed one by one; a filter with more prunes no bucket."""
 _MOST_PARTITIONS: Final = 100
 """Partitions asked for that are compared with each manifest; more skip no manifest."""
-_MOST_SCHEMAS: Final = 20
-"""Schemas that are read to learn which numbers of buckets the table has had."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +76,12 @@ class Pruning:
         rows = (decode_partition(partition, self._schema) for partition in self.partitions)
         return Or(*(And(*map(_is, keys, row)) for row in rows))
 
-    @cached_property
-    def _buckets_filtered(self) -> frozenset[int] | None:
-        """The buckets that the filter leaves, whatever number of buckets a partition has; None when it leaves all.
-
-        A manifest list does not say how many buckets its entries had in all, but a file has as many as one of the
-        table's schemas, the newest of which may be younger than the one that this plan is made with.
-        """
-        ids = [] if self.filter is None else self.schemas.ids()
-        if not ids or len(ids) > _MOST_SCHEMAS:
-            return None
-        left = [self._wanted_buckets(total) for total in {self.schemas.get(i).num_buckets for i in ids}]
-        known = [buckets for buckets in left if buckets is not None]
-        return frozenset().union(*known) if len(known) == len(left) else None
-
     def wants_manifest(self, meta: ManifestFileMeta) -> bool:
-        """Whether a manifest may have entries that are wanted."""
+        """Whether a manifest may have entries that are wanted.
+
+        The bucket that a key has is no test here: a manifest list does not say how many buckets the partitions of its
+        entries have, and other engines rescale partitions to numbers that no schema names.
+        """
         return self._wants_partitions(meta) and self._wants_buckets(meta)
 
     def _wants_partitions(self, meta: ManifestFileMeta) -> bool:
@@ -107,12 +95,7 @@ class Pruning:
 
     def _wants_buckets(self, meta: ManifestFileMeta) -> bool:
         low, high = meta.min_bucket, meta.max_bucket
-        if low is None or high is None:
-            return True
-        if not _any_between(self.buckets, low, high):
-            return False
-        has_all = high - low + 1 >= self._schema.num_buckets
-        return has_all or _any_between(self._buckets_filtered, low, high)
+        return low is None or high is None or _any_between(self.buckets, low, high)
 
     def wants_entry(self, entry: ManifestEntry) -> bool:
         """Whether a file's partition, bucket and key range are wanted; the same for its ADD and its DELETE."""

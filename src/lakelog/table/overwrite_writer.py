@@ -76,5 +76,10 @@ class OverwriteWriter:
         try:
             if kind is None and self._open:
                 self.commit()
-        finally:
+        except CommitUnknown:
+            # nobody knows: it stays open, so that ``commit`` can be called again
+            raise
+        except BaseException:
             self.close()
+            raise
+        self.close()

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.filter import Compare, In
+from lakelog.filestore.filter import Compare
 from lakelog.filestore.manifests import ManifestWriter
 from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.schemas import Schemas
 from lakelog.spec.binary_row import encode_row
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
@@ -35,31 +34,21 @@ def bucket_of(store, key: int) -> int:
     return int(bucket_of_rows(pa.table({"id": pa.array([key], pa.int32())}), store.schema)[0])
 
 
-def test_manifests_outside_of_the_bucket_of_a_key_are_skipped(store) -> None:
-    bucket = bucket_of(store, 7)
+@pytest.mark.parametrize("total", [4, 7, 5])
+def test_the_bucket_of_a_key_follows_the_number_of_buckets_of_each_partition(store, total: int) -> None:
+    """Other engines rescale partitions to numbers that no schema of the table names."""
+    wider = replace(store.schema, options={**store.schema.options, "bucket": str(total)})
+    partition = encode_partition(["a"], store.schema)
     pruning = Pruning(store.schemas, Compare("id", "=", 7))
-    wanted = [b for b in range(4) if pruning.wants_manifest(listed(store, "a", b, b))]
-    assert wanted == [bucket]
-    assert pruning.wants_manifest(listed(store, "a", 0, 3))
+    wanted = [b for b in range(total) if pruning.wants_place(partition, b, total)]
+    assert wanted == [bucket_of(replace(store, schema=wider), 7)]
+    assert all(pruning.wants_manifest(listed(store, "a", b, b)) for b in range(total))
+
+
+def test_manifests_outside_of_the_buckets_asked_for_are_skipped(store) -> None:
+    pruning = Pruning(store.schemas, buckets=frozenset([2]))
+    assert [b for b in range(4) if pruning.wants_manifest(listed(store, "a", b, b))] == [2]
     assert pruning.wants_manifest(listed(store, "a", None, None))
-    assert not Pruning(store.schemas, In("id", ())).wants_manifest(listed(store, "a", 0, 1))
-
-
-def test_partitions_with_other_numbers_of_buckets_are_not_forgotten(store) -> None:
-    wider = replace(store.schema, id=1, options={**store.schema.options, "bucket": "7"})
-    store.io.write(store.paths.schema_file(1), wider.to_json())
-    buckets = {bucket_of(store, 7), bucket_of(replace(store, schema=wider), 7)}
-    # a handle that was opened before the table was rescaled plans the newest snapshot too
-    for schemas in (store.schemas, Schemas(store.io, replace(store.paths, schema=wider))):
-        pruning = Pruning(schemas, Compare("id", "=", 7))
-        assert {b for b in range(7) if pruning.wants_manifest(listed(store, "a", b, b))} == buckets
-
-
-def test_a_table_that_once_had_no_fixed_buckets_skips_no_manifest(store) -> None:
-    dynamic = replace(store.schema, id=1, options={**store.schema.options, "bucket": "-1"})
-    store.io.write(store.paths.schema_file(1), dynamic.to_json())
-    pruning = Pruning(store.schemas, Compare("id", "=", 7))
-    assert all(pruning.wants_manifest(listed(store, "a", b, b)) for b in range(4))
 
 
 @pytest.mark.parametrize("asked", ["a", None])

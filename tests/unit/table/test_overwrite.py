@@ -241,3 +241,21 @@ def test_rescale_writes_only_what_has_another_number_of_buckets(lake) -> None:
     assert {e.total_buckets for e in table._table.store.live_entries(table.latest_snapshot())} == {3}
     write(table, ("b", 1, 1, "new"))
     assert len(content(table)) == 100
+
+
+def test_after_a_lost_answer_the_same_writer_can_be_asked_again(lake, monkeypatch) -> None:
+    table = partitioned(lake)
+    write(table, ("a", 1, 1, "x"))
+
+    def lost(*given: object, **options: object) -> None:
+        commit_overwrite(*given, **options)
+        raise CommitUnknown("the answer was lost")
+
+    writer = table.writer(overwrite=True)
+    monkeypatch.setattr("lakelog.table.overwrite_writer.commit_overwrite", lost)
+    with pytest.raises(CommitUnknown), writer:
+        writer.write(rows(("a", 1, 5, "new")))
+    monkeypatch.undo()
+    assert writer.commit().id == 2
+    writer.close()
+    assert content(table) == [("a", 1, 5, "new")]
