@@ -37,7 +37,7 @@ def test_names(make_table) -> None:
         table.store.tags.create("t", 2)
     assert table.store.tags.rename("t", "first").snapshot.id == 1
     with pytest.raises(NotFound, match="did you mean 'first'"):
-        table.store.tags.get("frist")
+        table.store.tags.get("firsts")
     assert table.store.tags.replace("first").snapshot.id == 2
     for bad in ("", "12", "a/b"):
         with pytest.raises(InvalidRequest):
