@@ -111,6 +111,9 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
+        if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
+            # straight from an integer, Arrow asks for room for the largest one of its type, whatever the values are
+            column = column.cast(_WHOLE)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise InvalidSchema(f"column '{field.name}' of table {table} is {field.type}: {why}") from None
@@ -142,6 +145,9 @@ def _is_bytes(kind: pa.DataType) -> bool:
         or pa.types.is_binary_view(kind)
     )
 
+
+_WHOLE = pa.decimal128(20, 0)
+"""Holds every integer."""
 
 _FAMILIES: Sequence[Callable[[pa.DataType], bool]] = (
     pa.types.is_integer,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,6 +31,16 @@ def test_columns_go_by_name_and_missing_ones_become_null() -> None:
 def test_row_kinds_become_numbers() -> None:
     _, kinds = conform(batch(id=[1, 1, 1, 1], _row_kind=["+I", "-U", "+U", "-D"]), schema(), "db.t")
     assert kinds.dtype == np.int8 and kinds.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint64()])
+def test_integers_become_decimals_if_their_values_fit(kind) -> None:
+    fields = [("id", parse_type("INT"), None), ("amount", parse_type("DECIMAL(10, 2)"), None)]
+    prices = new_schema(fields, ("id",), (), {"bucket": "1"}, None, 0)
+    rows, _ = conform(batch(id=[1, 2], amount=pa.array([10**8 - 1, None], kind)), prices, "db.t")
+    assert rows.column("amount").to_pylist() == [Decimal("99999999.00"), None]
+    with pytest.raises(InvalidSchema, match="column 'amount' of table db.t .* does not fit in precision 10"):
+        conform(batch(id=[1], amount=pa.array([10**8], kind)), prices, "db.t")
 
 
 @pytest.mark.parametrize(
