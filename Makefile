@@ -40,7 +40,7 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) tests/docs
 	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not s3 and not hdfs" tests/spark
-	LAKELOG_PYPAIMON=$(CURDIR)/.venv-pypaimon/bin/python $(PYTEST) tests/interop
+	$(PYTEST) tests/interop
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
 	.venv/bin/python scripts/golden_report.py $(ARGS)
