@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -227,40 +227,42 @@ class World:
 
     # what is there
 
-    def check(self) -> None:
-        """Everything in the model is there, nothing else, and every row of it."""
-        store = self.store()
-        assert sorted(store.branches.list()) == sorted(b for b in self.model.snapshots if b != MAIN)
+    def check_names(self) -> None:
+        """Every snapshot, tag and branch of the model is there, and no other."""
+        assert sorted(self.store().branches.list()) == sorted(b for b in self.model.snapshots if b != MAIN)
         for branch, held in self.model.snapshots.items():
             seen = self.store(branch)
             assert seen.snapshots.chain_ids() == sorted(held), branch
             assert seen.snapshots.latest_id() == max(held, default=None), branch
+            assert sorted(tag.name for tag in seen.tags.list()) == sorted(self.model.tags[branch]), branch
+
+    def check(self) -> None:
+        """Everything in the model is there, nothing else, and every row of it."""
+        self.check_names()
+        for branch, held in self.model.snapshots.items():
+            seen = self.store(branch)
             for snapshot_id, rows in held.items():
                 assert read(seen, seen.snapshot(snapshot_id)) == rows, (branch, snapshot_id)
-            tags = {tag.name: tag for tag in seen.tags.list()}
-            assert sorted(tags) == sorted(self.model.tags[branch]), branch
             for name, (_, rows) in self.model.tags[branch].items():
-                assert read(seen, tags[name].snapshot) == rows, (branch, name)
+                assert read(seen, seen.tags.get(name).snapshot) == rows, (branch, name)
 
-    def check_what_is_there(self) -> None:
-        """Every snapshot and tag that can be seen has all its rows, at any moment."""
+    def check_half_done(self, before: Model, after: Model) -> None:
+        """Every snapshot and tag that can be seen has all its rows, and what a change neither makes nor takes is seen.
+
+        True at any moment of the change from one model to the other.
+        """
         for branch in (MAIN, *self.store().branches.list()):
             seen = self.store(branch)
-            for snapshot_id in seen.snapshots.chain_ids():
-                read(seen, seen.snapshot(snapshot_id))
-            for tag in seen.tags.list():
-                read(seen, tag.snapshot)
-
-    def check_kept(self, before: Model, after: Model) -> None:
-        """What a change neither makes nor takes is there while it is half done."""
-        for branch in before.snapshots.keys() & after.snapshots.keys():
-            seen = self.store(branch)
-            for i, rows in before.snapshots[branch].items():
-                if after.snapshots[branch].get(i) == rows:
-                    assert read(seen, seen.snapshot(i)) == rows, (branch, i)
-            for name, (i, rows) in before.tags[branch].items():
-                if after.tags[branch].get(name) == (i, rows):
-                    assert read(seen, seen.tags.get(name).snapshot) == rows, (branch, name)
+            rows = {i: read(seen, seen.snapshot(i)) for i in seen.snapshots.chain_ids()}
+            tagged = {tag.name: (tag.snapshot.id, read(seen, tag.snapshot)) for tag in seen.tags.list()}
+            if branch in before.snapshots and branch in after.snapshots:
+                for i, held in before.snapshots[branch].items():
+                    if after.snapshots[branch].get(i) == held:
+                        assert rows.get(i) == held, (branch, i)
+                for name, tag in before.tags[branch].items():
+                    if after.tags[branch].get(name) == tag:
+                        assert tagged.get(name) == tag, (branch, name)
+        assert (before.snapshots.keys() & after.snapshots.keys()) <= {MAIN, *self.store().branches.list()}
 
     def check_no_leak(self) -> None:
         """Nothing is there that nothing names."""
@@ -286,10 +288,9 @@ class World:
 
 
 def read(store: FileStore, snapshot: Snapshot) -> Rows:
-    """The rows of a snapshot, read anew from storage."""
-    fresh = replace(store, io=DyingIO(store.io.io)) if isinstance(store.io, DyingIO) else store
-    pruning = Pruning(fresh.schemas, None, None, None)
-    splits = flat(plan_splits(fresh.manifests.live(snapshot), fresh.schema, pruning, snapshot.id))
-    rows = fresh.read_table(splits).to_pylist()
+    """The rows of a snapshot; a store whose storage nobody used before remembers nothing that is gone."""
+    pruning = Pruning(store.schemas, None, None, None)
+    splits = flat(plan_splits(store.manifests.live(snapshot), store.schema, pruning, snapshot.id))
+    rows = store.read_table(splits).to_pylist()
     assert len({row["id"] for row in rows}) == len(rows)
     return {row["id"]: row["name"] for row in rows}
