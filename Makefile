@@ -22,7 +22,7 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 -m "not spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
 	$(PYTEST) -m "spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
