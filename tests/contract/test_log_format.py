@@ -88,7 +88,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
     return pa.array(draw(st.lists(st.none() | values, min_size=1, max_size=5)), kind)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(column=columns())
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_every_value_comes_back_as_it_was(name: str, column: pa.Array) -> None:
