@@ -115,7 +115,8 @@ class Changes:
         """The changes of several snapshots for a batch read, in the order of the snapshots inside each bucket.
 
         Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count. Of tables
-        whose batch reads leave level 0 out (deletion vectors, first-row), files of level 0 do not count.
+        whose batch reads leave level 0 out (deletion vectors, first-row), files of level 0 do not count. Files that
+        wait for their bucket (postponed) never do, as in every batch read.
         """
         lowest = 1 if skips_level_zero(self.schema) or _keeps_first(self.schema) else 0
         entries: list[ManifestEntry] = []
@@ -123,7 +124,8 @@ class Changes:
         for snapshot in snapshots:
             last = snapshot.id
             if self.has(snapshot, mode) and snapshot.commit_kind != OVERWRITE:
-                entries += [e for e in self._entries(snapshot, mode) if e.file.level >= lowest]
+                found = self._entries(snapshot, mode)
+                entries += [e for e in found if e.file.level >= lowest and e.bucket != POSTPONE_BUCKET]
         return self._splits(entries, last)
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:

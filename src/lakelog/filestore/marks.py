@@ -5,25 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
 
 import orjson
 
 from lakelog.errors import Corrupt, InvalidRequest, NotFound
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO
-from lakelog.spec.snapshot import Snapshot
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A tag as readers see it; ``created`` and ``retained`` only when the tag has an end."""
-
-    name: str
-    snapshot: Snapshot
-    created: datetime | None = None
-    retained: timedelta | None = None
+from lakelog.spec.tag import Tag, tag_from_json
 
 
 @dataclass(frozen=True)
@@ -33,10 +21,10 @@ class Marks:
     io: FileIO
     paths: TablePaths
 
-    def tag(self, name: str) -> Mark:
+    def tag(self, name: str) -> Tag:
         """One tag. Raises NotFound naming those that are there."""
         try:
-            return _mark(name, self.io.read(self.paths.tag(name)))
+            return tag_from_json(name, self.io.read(self.paths.tag(name)))
         except NotFound:
             raise NotFound(f"table {self.paths.root} has no tag '{name}'{_hint(name, self._tag_names())}") from None
 
@@ -44,7 +32,7 @@ class Marks:
         """Whether a tag of this name is there."""
         return "/" not in name and self.io.exists(self.paths.tag(name))
 
-    def tags(self) -> list[Mark]:
+    def tags(self) -> list[Tag]:
         """All tags, by name."""
         return [self.tag(name) for name in sorted(self._tag_names())]
 
@@ -81,29 +69,6 @@ class Marks:
 
 def _names(io: FileIO, directory: str, prefix: str) -> list[str]:
     return [s.name.removeprefix(prefix) for s in io.list(directory) if s.name.startswith(prefix) and not s.is_dir]
-
-
-def _mark(name: str, data: bytes) -> Mark:
-    snapshot = Snapshot.from_json(data)
-    found: dict[str, Any] = orjson.loads(data)
-    retained = found.get("tagTimeRetained")
-    try:
-        return Mark(
-            name,
-            snapshot,
-            _time(found.get("tagCreateTime")),
-            None if retained is None else timedelta(seconds=float(retained)),
-        )
-    except (TypeError, ValueError) as why:
-        raise Corrupt(f"tag '{name}' has a time that cannot be read: {why}") from None
-
-
-def _time(value: list[int] | str | None) -> datetime | None:
-    """Java's JSON library writes ``[year, month, day, hour, minute, second, nanosecond]``, without last zeros."""
-    if value is None or isinstance(value, str):
-        return None if value is None else datetime.fromisoformat(value)
-    year, month, day, hour, minute, second, nanos = (*value, 0, 0)[:7]
-    return datetime(year, month, day, hour, minute, second, nanos // 1000)
 
 
 def _hint(name: str, there: Iterable[str]) -> str:

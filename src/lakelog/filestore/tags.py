@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
@@ -103,7 +103,7 @@ class Tags:
         if not io.create(paths.tag(new_name), data) and io.read(paths.tag(new_name)) != data:
             raise AlreadyExists(f"tag '{new_name}' exists: choose another name, or delete it first")
         io.delete(paths.tag(name))
-        return Tag(new_name, tag.snapshot, tag.created, tag.retained)
+        return replace(tag, name=new_name)
 
     def delete(self, name: str) -> Tag:
         """Deletes a tag and the files that only it kept. Raises NotFound."""

@@ -18,12 +18,16 @@ _RETAINED: Final = "tagTimeRetained"
 
 @dataclass(frozen=True)
 class Tag:
-    """A named snapshot; ``created`` (wall clock of the maker's zone) and ``retained`` only when it has an end."""
+    """A named snapshot; ``created`` (wall clock of the maker's zone) and ``retained`` only when it has an end.
+
+    ``created_nanos`` (0 to 999) are the nanoseconds of ``created`` behind its microseconds.
+    """
 
     name: str
     snapshot: Snapshot
     created: datetime | None = None
     retained: timedelta | None = None
+    created_nanos: int = 0
 
     @property
     def ends(self) -> datetime | None:
@@ -50,7 +54,8 @@ def tag_from_json(name: str, data: bytes) -> Tag:
     snapshot = Snapshot.from_json(data)
     found: dict[str, Any] = orjson.loads(data)
     try:
-        return Tag(name, snapshot, _time(found.get(_CREATED)), _retention(found.get(_RETAINED)))
+        created, nanos = _time(found.get(_CREATED))
+        return Tag(name, snapshot, created, _retention(found.get(_RETAINED)), nanos)
     except (TypeError, ValueError) as why:
         raise Corrupt(f"tag '{name}' has a time that cannot be read: {why}") from None
 
@@ -64,12 +69,12 @@ def snapshot_json_of(tag_json: bytes) -> bytes:
     return orjson.dumps(kept, option=orjson.OPT_INDENT_2)
 
 
-def _time(value: Sequence[int] | str | None) -> datetime | None:
+def _time(value: Sequence[int] | str | None) -> tuple[datetime | None, int]:
     if value is None or isinstance(value, str):
-        return None if value is None else datetime.fromisoformat(value)
+        return (None, 0) if value is None else (datetime.fromisoformat(value), 0)
     # seconds and nanoseconds are left out when they are zero
     year, month, day, hour, minute, second, nanos = (*value, 0, 0)[:7]
-    return datetime(year, month, day, hour, minute, second, nanos // 1000)
+    return datetime(year, month, day, hour, minute, second, nanos // 1000), nanos % 1000
 
 
 def _retention(value: float | None) -> timedelta | None:

@@ -43,6 +43,12 @@ def test_java_leaves_out_seconds_that_are_zero(time: object, want: datetime) -> 
     assert (found.created, found.retained) == (want, timedelta(days=1))
 
 
+def test_nanoseconds_of_a_time_are_kept_beside_the_time() -> None:
+    found = {**orjson.loads(SNAPSHOT.to_json()), "tagCreateTime": [2024, 2, 29, 12, 30, 15, 911930676]}
+    tag = tag_from_json("t", orjson.dumps(found))
+    assert (tag.created, tag.created_nanos) == (datetime(2024, 2, 29, 12, 30, 15, 911930), 676)
+
+
 def test_a_time_that_cannot_be_read_is_corrupt() -> None:
     data = orjson.dumps({**orjson.loads(SNAPSHOT.to_json()), "tagCreateTime": [2024, 13, 1, 0, 0]})
     with pytest.raises(Corrupt, match="tag 't'"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lakelog.filestore.scan import Place
 from lakelog.filestore.store import FileStore
 from lakelog.spec.manifest import ADD
+from lakelog.spec.schema import POSTPONE_BUCKET
 from lakelog.spec.snapshot import Snapshot
 
 
@@ -21,10 +22,15 @@ class FileCounts:
 
 
 def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) -> dict[Place, FileCounts]:
-    """The counts of each (partition, bucket) with live files; all buckets count as 0 unless ``by_bucket``."""
+    """The counts of each (partition, bucket) with live files.
+
+    Unless ``by_bucket``, all buckets count as 0, and files that wait for their bucket (postponed) do not count.
+    """
     out: dict[Place, FileCounts] = {}
     for meta in () if snapshot is None else store.manifests.manifests_of(snapshot):
         for entry in store.manifests.read(meta.file_name):
+            if entry.bucket == POSTPONE_BUCKET and not by_bucket:
+                continue
             counts = out.setdefault((entry.partition, entry.bucket if by_bucket else 0), FileCounts())
             sign = 1 if entry.kind == ADD else -1
             counts.rows += sign * entry.file.row_count

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+import numpy as np
+
+from lakelog.spec.types import AtomicType
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
+
+# Paimon declares milliseconds and hands out all that the tag's file holds
+NANOS: Final = AtomicType("TIMESTAMP", precision=9)
 
 
 class AllTags(MetadataTable):
@@ -18,7 +24,7 @@ class AllTags(MetadataTable):
         ("schema_id", needed(LONG)),
         ("commit_time", needed(TIME)),
         ("record_count", LONG),
-        ("create_time", TIME),
+        ("create_time", NANOS),
         ("time_retained", TEXT),
     )
 
@@ -27,7 +33,8 @@ class AllTags(MetadataTable):
         for tag in self.table.store.marks.tags():
             s = tag.snapshot
             retained = None if tag.retained is None else duration_text(tag.retained)
-            yield tag.name, s.id, s.schema_id, local_time(s.time_millis), s.total_record_count, tag.created, retained
+            created = None if tag.created is None else np.datetime64(tag.created, "ns") + tag.created_nanos
+            yield tag.name, s.id, s.schema_id, local_time(s.time_millis), s.total_record_count, created, retained
 
 
 def duration_text(duration: timedelta) -> str:
