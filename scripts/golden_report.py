@@ -137,13 +137,8 @@ def _values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     if pa.types.is_list(kind):
         return [None if not v.is_valid else _values(v.values) for v in column]
     if pa.types.is_struct(kind):
-        parts = {
-            field.name: [_values(pa.array([v[field.name]], field.type))[0] if v.is_valid else None for v in column]
-            for field in kind
-        }
-        return [
-            {name: values[at] for name, values in parts.items()} if v.is_valid else None for at, v in enumerate(column)
-        ]
+        named = {field.name: _values(part) for field, part in zip(kind, column.flatten(), strict=True)}
+        return [{n: part[at] for n, part in named.items()} if v.is_valid else None for at, v in enumerate(column)]
     return list(column.to_pylist())
 
 

@@ -22,14 +22,20 @@ def printed_rows(rows: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def values(column: pa.ChunkedArray) -> list[Any]:
+def values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Python values; nanoseconds, which Python's datetime lacks, as (datetime64, has a zone)."""
     if pa.types.is_timestamp(column.type):
         zone = column.type.tz is not None
         whole = column.cast(pa.int64()).to_pylist()
         return [None if v is None else (np.datetime64(v, column.type.unit), zone) for v in whole]
     if pa.types.is_map(column.type):
-        return [None if v is None else {"pairs": sorted([list(pair) for pair in v])} for v in column.to_pylist()]
+        parts = [(values(v.values.field(0)), values(v.values.field(1))) if v.is_valid else None for v in column]
+        return [None if p is None else {"pairs": [list(pair) for pair in zip(*p, strict=True)]} for p in parts]
+    if pa.types.is_list(column.type):
+        return [values(v.values) if v.is_valid else None for v in column]
+    if pa.types.is_struct(column.type):
+        named = {field.name: values(part) for field, part in zip(column.type, column.flatten(), strict=True)}
+        return [{n: part[at] for n, part in named.items()} if v.is_valid else None for at, v in enumerate(column)]
     if pa.types.is_float32(column.type):
         return [None if v is None else float(str(np.float32(v))) for v in column.to_pylist()]
     return list(column.to_pylist())
@@ -49,8 +55,10 @@ def printed(value: Any) -> Any:
         return value.isoformat("milliseconds" if value.microsecond else "seconds" if value.second else "minutes")
     if isinstance(value, dt.date):
         return value.isoformat()
+    if isinstance(value, dict) and set(value) == {"pairs"}:
+        return sorted(([printed(part) for part in pair] for pair in value["pairs"]), key=repr)
     if isinstance(value, dict):
-        return value["pairs"] if set(value) == {"pairs"} else {k: printed(v) for k, v in value.items()}
+        return {k: printed(v) for k, v in value.items()}
     if isinstance(value, list):
         return [printed(v) for v in value]
     return value

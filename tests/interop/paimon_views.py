@@ -10,7 +10,7 @@ from paimon_java import PaimonJava
 from py4j.protocol import Py4JError
 
 SYSTEM = ("snapshots", "schemas", "options", "manifests", "files", "partitions", "buckets", "tags", "branches",
-          "consumers", "aggregation_fields")  # fmt: skip
+          "consumers", "aggregation_fields", "statistics", "table_indexes")  # fmt: skip
 ORDERED = ("sys:snapshots", "sys:schemas")
 
 

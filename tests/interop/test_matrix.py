@@ -13,7 +13,12 @@ from written_tables import CASES, Case, make, rows_of, to_arrow
 from lakelog import Lake, connect
 from printed import canonical, printed_rows
 
-PYPAIMON_FAILS = dict.fromkeys(("key timestamp9", "partition timestamp9", "value timestamp9"), "cuts nanoseconds")
+PYPAIMON_FAILS = {
+    **dict.fromkeys(
+        ("key timestamp9", "partition timestamp9", "value timestamp9", "orc nanoseconds"), "cuts nanoseconds"
+    ),
+    "partial update in groups": "knows no sequence groups",
+}
 """Cases that pypaimon 2.1 reads wrong or not at all, although Paimon's Java core reads them right."""
 
 
@@ -33,6 +38,19 @@ def write_here(lake: Lake, table: str, case: Case, chance: random.Random, turns:
             batch = batch.append_column("_row_kind", pa.array(kinds))
         with lake.table(f"db.{table}").writer() as writer:
             writer.write(batch)
+        if case.compacted:
+            lake.table(f"db.{table}").compact()
+
+
+def write_there(java: Any, lake: Lake, table: str, case: Case, chance: random.Random) -> None:
+    rows = rows_of(case, chance)
+    bucket_of = None
+    if case.is_dynamic:
+        # keys that are not there yet: only their writer may choose their bucket
+        rows = [[value + 100 if column == "id" else value for column, value in zip(case.columns, row, strict=True)]
+                for row in rows]  # fmt: skip
+        bucket_of = lambda row: 0  # noqa: E731
+    java.write(lake.warehouse, "db", table, rows, compact=case.java_compacts, bucket_of=bucket_of)
 
 
 def ours(lake: Lake, table: str) -> list[str]:
@@ -57,7 +75,7 @@ def test_a_table_goes_to_paimon_and_back(lake, java, pypaimon_rows, name: str) -
     if name not in PYPAIMON_FAILS:
         assert sorted(map(canonical, pypaimon_rows(lake.warehouse, f"db.{table}"))) == here
     if case.java_writes:
-        java.write(lake.warehouse, "db", table, rows_of(case, chance), compact=case.java_compacts)
+        write_there(java, lake, table, case, chance)
         assert ours(lake, table) == theirs(java, lake, table)
         write_here(lake, table, case, chance)
         assert ours(lake, table) == theirs(java, lake, table)

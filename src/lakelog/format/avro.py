@@ -79,9 +79,9 @@ class AvroFormat(FileFormat):
         compression: str = "zstd",
         level: int | None = 1,
     ) -> int:
-        if compression not in ("zstd", "none"):
+        if compression not in ("zstd", "none", "null"):
             raise UnsupportedFeature(
-                f"'file.compression' = '{compression}' is not supported for Avro files: use zstd or none"
+                f"'file.compression' = '{compression}' is not supported for Avro files: use zstd or null"
             )
         records = itertools.chain.from_iterable(avro_records(batch) for batch in batches)
         data = write_records(avro_schema(schema), records, compression)

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 Block = tuple[int, bytes]
 """(number of records, their plain bytes)."""
 
-_CODECS: Final = {"zstd": "zstandard", "none": "null"}
+_CODECS: Final = {"zstd": "zstandard", "none": "null", "null": "null"}
 _BLOCK_BYTES: Final = 64 << 10
 
 

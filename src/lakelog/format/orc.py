@@ -16,7 +16,14 @@ from lakelog.spec.arrow import FIELD_ID
 from lakelog.spec.types import DataField
 
 _ID = b"paimon.id"
-_COMPRESSIONS = {"zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "gzip": "zlib", "none": "uncompressed"}
+_COMPRESSIONS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zlib": "zlib",
+    "gzip": "zlib",
+    "none": "uncompressed",
+}
 
 
 class OrcFormat(FileFormat):

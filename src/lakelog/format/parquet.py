@@ -17,6 +17,7 @@ from lakelog.io.file_io import FileIO
 from lakelog.spec.types import DataField
 
 _LEVELLED = ("zstd", "gzip", "brotli")
+_OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 20
 _GROUP_BYTES = 128 << 20
 _WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
@@ -117,6 +118,10 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _writer(sink: pa.NativeFile, schema: pa.Schema, compression: str, level: int | None) -> pq.ParquetWriter:
+    if compression in _OF_OTHERS:
+        raise UnsupportedFeature(
+            f"'file.compression' = '{compression}' is not supported for Parquet files: use {_OF_OTHERS[compression]}"
+        )
     stamps = [kind for field in schema for kind in _timestamps(field.type)]
     nanos = [kind for kind in stamps if kind.unit == "ns"]
     if nanos and len(nanos) < len(stamps):

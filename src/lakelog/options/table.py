@@ -57,8 +57,9 @@ FILE_FORMAT: Final = Option(
     choices=("parquet", "orc", "avro"),
 )  # fmt: skip
 FILE_COMPRESSION: Final = Option(
-    "file.compression", str, "zstd", "Compression of new data files.", _WRITE,
-    choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli"),
+    "file.compression", str, "zstd",
+    "Compression of new data files. Paimon's writers ask for null, not none, in Avro files and zlib, not gzip, in ORC.",
+    _WRITE, choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli", "zlib", "null"),
 )  # fmt: skip
 FILE_FORMAT_PER_LEVEL: Final = Option(
     "file.format.per.level", str, None, "Formats of some levels' files, like 0:avro,5:orc; the others have file.format."
@@ -245,7 +246,11 @@ MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
     "Size of changed manifests that starts a full rewrite.",
 )
 MANIFEST_COMPRESSION: Final = Option(
-    "manifest.compression", str, "zstd", "Compression of manifests.", choices=("zstd", "none")
+    "manifest.compression",
+    str,
+    "zstd",
+    "Compression of manifests; Paimon's writers know null, not none.",
+    choices=("zstd", "none", "null"),
 )
 
 COMMIT_MAX_RETRIES: Final = Option(

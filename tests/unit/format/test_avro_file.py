@@ -26,7 +26,7 @@ SCHEMA: dict[str, Any] = {
 RECORDS = [{"n": 1, "t": 5}, {"n": -(2**63), "t": None}, {"n": 3, "t": 2**60}]
 
 
-@pytest.mark.parametrize("compression", ["zstd", "none"])
+@pytest.mark.parametrize("compression", ["zstd", "none", "null"])
 def test_records_come_back_with_raw_times(compression: str) -> None:
     assert read_records(write_records(SCHEMA, RECORDS, compression)) == RECORDS
 

@@ -113,6 +113,11 @@ def test_without_compression_and_with_others_the_rows_are_the_same(io: MemoryFil
         assert sum(b.num_rows for b in FORMAT.read(io, f"/t/{compression}.parquet")) == 50
 
 
+def test_a_compression_that_only_other_formats_have_is_refused(io: MemoryFileIO) -> None:
+    with pytest.raises(UnsupportedFeature, match="'zlib' is not supported for Parquet files: use gzip"):
+        FORMAT.write(io, "/t/a.parquet", [rows(0, 5)], SCHEMA, "zlib", 3)
+
+
 def test_a_write_that_fails_leaves_no_file(io: MemoryFileIO, tmp_path: Path) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield rows(0, 3)
