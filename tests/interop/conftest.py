@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ from lakelog.service.jars import resolve_jars
 PYPAIMON = Path(__file__).parents[2] / ".venv-pypaimon" / "bin" / "python"
 
 ReadRows = Callable[[str, str], list[dict[str, Any]]]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says how many tables that lakelog wrote each other reader reads as lakelog does."""
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, []) if r.when == "call"]
+    agreeing = Counter(reader for r in reports for key, reader in r.user_properties if key == "agrees")
+    for reader, count in agreeing.items():
+        terminalreporter.write_line(f"{reader} agrees on {count} tables written here")
 
 
 @pytest.fixture(scope="session")

@@ -49,13 +49,15 @@ def go_on_there(java: Any, lake: Lake, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_every_view_of_a_past_made_here_is_the_same_there(java, pypaimon_rows, tmp_path, name: str) -> None:
+def test_every_view_of_a_past_made_here_is_the_same_there(java, pypaimon_rows, record_property, tmp_path, name: str) -> None:
     with connect(warehouse=str(tmp_path / name)) as lake:
         lake.sql("create database g")
         HISTORIES[name](lake, name)
         assert different_views(java, tmp_path, name) == {}
+        record_property("agrees", "Paimon's Java core")
         if name not in PYPAIMON_FAILS:
             assert sorted(map(canonical, pypaimon_rows(lake.warehouse, f"g.{name}"))) == ours(lake, name)
+            record_property("agrees", "pypaimon")
         go_on_there(java, lake, name)
         assert ours(lake, name) == theirs(java, lake, name)
         lake.table(f"g.{name}").compact()

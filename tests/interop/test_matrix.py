@@ -18,6 +18,7 @@ PYPAIMON_FAILS = {
         ("key timestamp9", "partition timestamp9", "value timestamp9", "orc nanoseconds"), "cuts nanoseconds"
     ),
     "partial update in groups": "knows no sequence groups",
+    "aggregation": "listagg of an empty text and NULL is NULL there",
 }
 """Cases that pypaimon 2.1 reads wrong or not at all, although Paimon's Java core reads them right."""
 
@@ -64,7 +65,7 @@ def theirs(java: Any, lake: Lake, table: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_table_goes_to_paimon_and_back(lake, java, pypaimon_rows, name: str) -> None:
+def test_a_table_goes_to_paimon_and_back(lake, java, pypaimon_rows, record_property, name: str) -> None:
     case, table = CASES[name], name.replace(" ", "_").replace("(", "").replace(")", "")
     chance = random.Random(zlib.crc32(name.encode()))
     make(lake, table, case)
@@ -72,8 +73,10 @@ def test_a_table_goes_to_paimon_and_back(lake, java, pypaimon_rows, name: str) -
     here = ours(lake, table)
     assert here
     assert theirs(java, lake, table) == here
+    record_property("agrees", "Paimon's Java core")
     if name not in PYPAIMON_FAILS:
         assert sorted(map(canonical, pypaimon_rows(lake.warehouse, f"db.{table}"))) == here
+        record_property("agrees", "pypaimon")
     if case.java_writes:
         write_there(java, lake, table, case, chance)
         assert ours(lake, table) == theirs(java, lake, table)
