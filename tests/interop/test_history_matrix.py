@@ -49,7 +49,9 @@ def go_on_there(java: Any, lake: Lake, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_every_view_of_a_past_made_here_is_the_same_there(java, pypaimon_rows, record_property, tmp_path, name: str) -> None:
+def test_every_view_of_a_past_made_here_is_the_same_there(
+    java, pypaimon_rows, record_property, tmp_path, name: str
+) -> None:
     with connect(warehouse=str(tmp_path / name)) as lake:
         lake.sql("create database g")
         HISTORIES[name](lake, name)
