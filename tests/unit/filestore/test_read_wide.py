@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.changes import DELTA, Changes
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.filter import Compare, IsNull
+from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.store import FileStore
 from lakelog.format.parquet import ParquetFormat
 from lakelog.io.names import new_uuid
@@ -156,6 +158,8 @@ def test_postponed_files_are_not_visible(make_table) -> None:
     commit(table, late, *table.staged((I, 2, "b", 2.0)))
     assert len(table.store.live_entries(table.store.latest_snapshot())) == 2
     assert table.ids() == [2]
+    changes = Changes(table.store.manifests, table.store.schema, Pruning(table.store.schemas, None))
+    assert [split.bucket for split in changes.of_snapshots([table.store.latest_snapshot()], DELTA)] == [0]
 
 
 @pytest.mark.parametrize("bucket", ["-1", "-2"])
