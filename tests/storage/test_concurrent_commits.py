@@ -7,7 +7,7 @@ from concurrent_commits import check, run_processes
 
 from servers.warehouse import Warehouse
 
-COMMITS = {"s3": 8, "hdfs": 2}
+COMMITS = {"s3": 5, "hdfs": 2}
 
 
 @pytest.mark.parametrize("keepers", [False, True])

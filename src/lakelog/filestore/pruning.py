@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from lakelog.filestore.filter import (
@@ -196,12 +197,25 @@ def _buckets_of(filter: Predicate | None, schema: TableSchema, total: int) -> fr
     rows = [row for row in itertools.product(*choices) if None not in row]
     if not rows:
         return frozenset()
-    columns = []
-    for at, kind in enumerate(arrow_type(key.type) for key in keys):
-        values = [literal(row[at], kind) for row in rows]
-        # equal floats may have different bits, and so different hashes
-        if pa.types.is_floating(kind) or any(v.type != kind for v in values):
-            return None
-        columns.append(pa.array(values, kind))
+    columns = [_exact_column([row[at] for row in rows], arrow_type(key.type)) for at, key in enumerate(keys)]
+    if any(column is None for column in columns):
+        return None
     hashes = row_hashes(columns, [key.type for key in keys])
     return frozenset(np.abs(np.fmod(hashes, np.int32(total))).tolist())
+
+
+def _exact_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Values of a filter as a column of a type; None when the type does not hold each of them exactly."""
+    # Arrow imports pandas for values of Python, which takes longer than the rest of a plan; polars does not
+    if pa.types.is_integer(kind) and all(type(v) is int and abs(v) < 1 << 63 for v in values):
+        try:
+            return pl.Series(values, dtype=pl.Int64).to_arrow().cast(kind)
+        except pa.ArrowInvalid:
+            return None
+    if pa.types.is_string(kind) and all(isinstance(v, str) for v in values):
+        return pl.Series(values, dtype=pl.String).to_arrow().cast(kind)
+    scalars = [literal(v, kind) for v in values]
+    # equal floats may have different bits, and so different hashes
+    if pa.types.is_floating(kind) or any(s.type != kind for s in scalars):
+        return None
+    return pa.array([s.value if pa.types.is_timestamp(kind) else s.as_py() for s in scalars], kind)
