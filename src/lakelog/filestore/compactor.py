@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.compaction import CompactionTask, is_small, pick_runs, pick_small_files
+from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections, sorted_runs
@@ -57,7 +58,7 @@ class Compactor:
 
     files: DataFileReader
 
-    def run_compaction(self, task: CompactionTask) -> BucketFiles:
+    def run_compaction(self, task: CompactionTask) -> CompactionResult:
         """Writes the new files of a task and returns what the commit has to change.
 
         Sections of one run whose files are large and need no change are only moved to the output level. Called by the
@@ -70,7 +71,7 @@ class Compactor:
         )
         result = self._run_keyed(task, writer) if schema.is_keyed else self._run_appended(task, writer)
         moved = {f.file_name for f in result.moved if f.level == task.output_level}
-        return BucketFiles(
+        files = BucketFiles(
             task.partition,
             task.bucket,
             task.total_buckets,
@@ -80,6 +81,7 @@ class Compactor:
             ),
             deleted_files=tuple(f for f in task.files if f.file_name not in moved),
         )
+        return CompactionResult(files)
 
     def _run_keyed(self, task: CompactionTask, writer: DataFileWriter) -> _Result:
         result = _Result([], [])

@@ -14,6 +14,7 @@ from lakelog.filestore.branches import Branches
 from lakelog.filestore.bucket_writer import BucketWriter
 from lakelog.filestore.commit import TableCommit
 from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.compactor import Compactor, pick_compaction
 from lakelog.filestore.consumers import Consumers
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
@@ -41,7 +42,7 @@ from lakelog.filestore.tags import Tags
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.spec.snapshot import COMPACT, Snapshot
@@ -246,7 +247,7 @@ class FileStore:
                 by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         return [p for p, held in sorted(by_place.items()) if pick_compaction(held, self.schema, full) is not None]
 
-    def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> BucketFiles | None:
+    def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
         """Compacts one bucket without committing; None when there is nothing to do."""
         latest = self.latest_snapshot()
         check_compactable(self.schema, latest, self.manifests)
@@ -259,7 +260,7 @@ class FileStore:
             if newer is not self:
                 return newer.run_compaction(partition, bucket, full)
         changed = Compactor(self.files).run_compaction(task)
-        return changed if changed.new_files or changed.deleted_files else None
+        return changed or None
 
     def compact(
         self, partition: bytes, bucket: int, full: bool = False, properties: Mapping[str, str] | None = None
@@ -271,8 +272,9 @@ class FileStore:
         changed = self.run_compaction(partition, bucket, full)
         if changed is None:
             return None
+        user, given = f"compact-{new_uuid()}", dict(properties or {})
         return self.commit(
-            CommitRequest(f"compact-{new_uuid()}", 0, COMPACT, (changed,), dict(properties or {}), first_try=True)
+            CommitRequest(user, 0, COMPACT, (changed.files,), given, first_try=True, index=changed.index)
         )
 
     # history

@@ -6,9 +6,9 @@ import logging
 
 from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.compaction_result import CompactionResult, joined_index
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.snapshot import COMPACT, Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_state import state_at
 
@@ -22,18 +22,24 @@ def compact_where_needed(table: DynamicTable, full: bool = False) -> Snapshot | 
     again.
     """
     store = table.store
-    made: list[BucketFiles] = []
+    made: list[CompactionResult] = []
     for partition, bucket in store.buckets_to_compact(full=full):
         result = store.run_compaction(partition, bucket, full=full)
         if result is not None:
             made.append(result)
     if not made:
         return None
-    user = f"compact-{new_uuid()}"
+    request = CommitRequest(
+        f"compact-{new_uuid()}",
+        0,
+        COMPACT,
+        tuple(r.files for r in made),
+        prepare=lambda s: carried_state(table, s),
+        first_try=True,
+        index=joined_index(made),
+    )
     try:
-        return store.commit(
-            CommitRequest(user, 0, "COMPACT", tuple(made), prepare=lambda s: carried_state(table, s), first_try=True)
-        )
+        return store.commit(request)
     except CommitConflict as lost:
         _LOG.info("compaction of %s lost against another commit: %s", table.name, lost)
         return None

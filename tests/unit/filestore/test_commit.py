@@ -153,10 +153,10 @@ def test_two_compactions_of_one_bucket_cannot_both_commit(make_table) -> None:
         table.insert((I, 1, name, 1.0), (I, 2, name, 1.0))
     one = table.store.run_compaction(*PLACE, full=True)
     two = table.store.run_compaction(*PLACE, full=True)
-    table.store.commit(CommitRequest("a", 1, "COMPACT", (one,)))
+    table.store.commit(CommitRequest("a", 1, "COMPACT", (one.files,)))
     with pytest.raises(CommitConflict):
-        table.store.commit(CommitRequest("b", 1, "COMPACT", (two,)))
-    overlap = BucketFiles(*PLACE, 1, new_files=two.new_files)
+        table.store.commit(CommitRequest("b", 1, "COMPACT", (two.files,)))
+    overlap = BucketFiles(*PLACE, 1, new_files=two.files.new_files)
     with pytest.raises(CommitConflict, match="overlap on level 5"):
         table.store.commit(CommitRequest("c", 1, "COMPACT", (overlap,)))
     assert table.ids() == [1, 2]

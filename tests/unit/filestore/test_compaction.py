@@ -89,9 +89,9 @@ def test_deletes_stay_as_long_as_older_rows_are_below(make_table) -> None:
     table.insert((D, 1, "", 0.0), (I, 5000, "", 0.0))
     table.insert((D, 2, "", 0.0), (I, 5001, "", 0.0))
     changed = table.store.run_compaction(*PLACE)
-    assert {f.level for f in changed.new_files} == {1}
-    assert sum(f.delete_row_count for f in changed.new_files) == 2
-    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    assert {f.level for f in changed.files.new_files} == {1}
+    assert sum(f.delete_row_count for f in changed.files.new_files) == 2
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
     assert table.ids() == [0, *range(3, 2000), 5000, 5001]
 
 
@@ -113,10 +113,10 @@ def test_a_large_file_that_needs_no_change_only_changes_its_level(make_table) ->
     table.insert(*((I, i, f"name {i}", float(i)) for i in range(300, 310)))
     names = {f.file_name for s in table.store.plan() for f in s.files}
     changed = table.store.run_compaction(*PLACE, full=True)
-    assert {f.file_name for f in changed.new_files} == names
-    assert {f.level for f in changed.new_files} == {5}
-    assert {f.level for f in changed.deleted_files} == {0}
-    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    assert {f.file_name for f in changed.files.new_files} == names
+    assert {f.level for f in changed.files.new_files} == {5}
+    assert {f.level for f in changed.files.deleted_files} == {0}
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
     assert len(table.ids()) == 210
     assert table.store.compact(*PLACE, full=True) is None
 
@@ -141,7 +141,7 @@ def test_rows_committed_during_a_compaction_stay_the_newest(make_table) -> None:
         table.insert((I, 1, f"old {n}", 0.0))
     changed = table.store.run_compaction(*PLACE, full=True)
     table.insert((U, 1, "new", 0.0))
-    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed,)))
+    table.store.commit(CommitRequest("c", 1, "COMPACT", (changed.files,)))
     assert [r["name"] for r in table.read()] == ["new"]
 
 
@@ -157,7 +157,7 @@ def test_a_compaction_of_a_dropped_file_is_a_conflict(make_table) -> None:
     for n in range(2):
         table.insert((I, 1, str(n), 0.0))
     changed = table.store.run_compaction(*PLACE, full=True)
-    gone = replace(changed.deleted_files[0], file_name="data-0.parquet")
+    gone = replace(changed.files.deleted_files[0], file_name="data-0.parquet")
     with pytest.raises(CommitConflict):
-        wrong = BucketFiles(*PLACE, 1, changed.new_files, (gone,))
+        wrong = BucketFiles(*PLACE, 1, changed.files.new_files, (gone,))
         table.store.commit(CommitRequest("c", 1, "COMPACT", (wrong,)))
