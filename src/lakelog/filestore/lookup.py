@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -13,7 +12,6 @@ from lakelog.errors import InvalidRequest
 from lakelog.filestore.data_file_reader import row_schema
 from lakelog.filestore.filter import In, Predicate, all_of
 from lakelog.filestore.scan import Place, Split
-from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.schema import TableSchema
 
 _AT_ONCE = 1000
@@ -30,8 +28,7 @@ class _Store(Protocol):
         self,
         snapshot_id: int | None = None,
         filter: Predicate | None = None,
-        partitions: None = None,
-        buckets: set[int] | None = None,
+        *,
         extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
     ) -> list[Split]: ...
 
@@ -52,8 +49,7 @@ def lookup_rows(store: _Store, keys: pa.Table, extra_runs: Mapping[Place, Sequen
     found = []
     for part in _parts(wanted):
         filter = all_of(In(name, tuple(part.column(name).unique().to_pylist())) for name in names)
-        buckets = set(np.unique(bucket_of_rows(part, schema)).tolist()) if schema.num_buckets > 0 else None
-        splits = store.plan(filter=filter, buckets=buckets, extra_runs=extra_runs)
+        splits = store.plan(filter=filter, extra_runs=extra_runs)
         found.append(_having(store.read_table(splits, filter=filter), part, names))
     return pa.concat_tables(found).cast(whole) if found else whole.empty_table()
 

@@ -85,6 +85,9 @@ def test_a_partition_that_is_not_rescaled_keeps_its_buckets(lake, staged) -> Non
     table.seal()
     assert totals(table) == {2}
     check(table, "decided")
+    keys = pa.table({"p": ["a"] * len(IDS), "id": IDS})
+    assert sorted(table._table.store.lookup(keys)["id"].to_pylist()) == IDS
+    assert all(table._table.store.lookup(keys.slice(at, 1)).num_rows == 1 for at in range(len(IDS)))
 
 
 def test_what_was_decided_before_a_rescale_is_part_of_it(lake, staged) -> None:
