@@ -57,8 +57,8 @@ class Consumers:
 
         Raises InvalidRequest for a name or an id that cannot be.
         """
-        if not name.strip() or "/" in name:
-            raise InvalidRequest(f"'{name}' cannot be the name of a consumer: it must not be blank or have '/'")
+        if not name.strip() or "/" in name or "\\" in name:
+            raise InvalidRequest(f"'{name}' cannot be the name of a consumer: it must not be blank or have '/' or '\\'")
         if next_snapshot < 1:
             raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids begin with 1")
         self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))

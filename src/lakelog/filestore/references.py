@@ -64,10 +64,10 @@ class References:
 
     # roots
 
-    def branches(self) -> list[str]:
-        """The names of all branches but main."""
-        found = (_BRANCH.fullmatch(s.name) for s in self.io.list(self.paths.branches) if s.is_dir)
-        return sorted(match[1] for match in found if match)
+    def branches(self) -> dict[str, int]:
+        """Each branch but main, by name → ms since 1970 of its directory's last change."""
+        found = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
+        return dict(sorted((match[1], changed) for match, changed in found if match))
 
     def chain(self) -> list[Root]:
         """The snapshots of this branch, oldest first: the run of consecutive ids that ends at the newest."""

@@ -25,7 +25,6 @@ from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
-from lakelog.filestore.marks import Marks
 from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
@@ -79,11 +78,6 @@ class FileStore:
     def schemas(self) -> Schemas:
         """The schemas that files were written with."""
         return Schemas(self.io, self.paths)
-
-    @cached_property
-    def marks(self) -> Marks:
-        """The tags, branches and consumers."""
-        return Marks(self.io, self.paths)
 
     @cached_property
     def files(self) -> DataFileReader:

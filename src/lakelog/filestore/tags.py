@@ -42,6 +42,10 @@ class Tags:
             hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
             raise NotFound(f"table {self.references.paths.root} has no tag '{name}'{hint}") from None
 
+    def exists(self, name: str) -> bool:
+        """Whether a tag of this name is there; no tag has a '/' in its name."""
+        return "/" not in name and self.references.io.exists(self.references.paths.tag(name))
+
     def create(
         self,
         name: str,

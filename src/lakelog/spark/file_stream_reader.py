@@ -90,7 +90,7 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def commit(self, end: Offset) -> None:
         consumer = self._stream.table.options.get_typed(CONSUMER_ID)
         if consumer is not None:
-            self._stream.table.store.marks.move_consumer(consumer, int(end["next"]))
+            self._stream.table.store.consumers.record(consumer, int(end["next"]))
 
     def stop(self) -> None:
         """Nothing is held open."""

@@ -113,17 +113,17 @@ def changes_between(
     table: DynamicTable, between: tuple[int | str, int | str], mode: str, keeps_deletes: bool = False
 ) -> ChangesScan:
     """The changes between two snapshot ids or two tags. Raises NotFound, InvalidOption."""
-    marks = table.store.marks
+    tags = table.store.tags
     names = [str(point).strip() for point in between]
-    if all(marks.has_tag(name) for name in names):
-        first, last = (marks.tag(name).snapshot for name in names)
+    if all(tags.exists(name) for name in names):
+        first, last = (tags.get(name).snapshot for name in names)
         if mode == AUTO:
             mode = DIFF if table.schema.is_keyed else DELTA
         return ChangesScan(table, None, None, first, last, mode, keeps_deletes)
     if not all(name.isdigit() for name in names):
         raise NotFound(
             f"changes between '{names[0]}' and '{names[1]}' of table {table.name}: give two snapshot ids or two tags; "
-            f"its tags are: {', '.join(tag.name for tag in marks.tags()) or 'none'}"
+            f"its tags are: {', '.join(tag.name for tag in tags.list()) or 'none'}"
         )
     return ChangesScan(table, None, None, int(names[0]), int(names[1]), mode, keeps_deletes)
 

@@ -84,7 +84,7 @@ class FileStream(TableScan):
         options, store = self.table.options, self.table.store
         consumer = options.get_typed(CONSUMER_ID)
         if consumer is not None and not options.need(CONSUMER_IGNORE_PROGRESS):
-            position = store.marks.consumer(consumer)
+            position = store.consumers.position(consumer)
             if position is not None:
                 return self._from(position)
         mode = self._mode()

@@ -65,7 +65,7 @@ def _on_branch(table: DynamicTable, branch: str) -> DynamicTable:
     paths = replace(table.store.paths, branch=branch)
     newest = Schemas(table.io, paths).newest()
     if newest is None:
-        there = [name for name, _ in table.store.marks.branches()]
+        there = table.store.branches.list()
         raise NotFound(f"table {table.name} has no branch '{branch}'; it has: {', '.join(there) or 'none'}")
     return replace(table.with_schema(newest), branch=branch)
 

@@ -45,7 +45,7 @@ def travel_to(store: FileStore, options: Options) -> Snapshot | None:
     if (snapshot_id := options.get_typed(SCAN_SNAPSHOT)) is not None:
         return store.snapshot(snapshot_id)
     if (tag := options.get_typed(SCAN_TAG)) is not None:
-        return store.marks.tag(tag).snapshot
+        return store.tags.get(tag).snapshot
     if (millis := options.get_typed(SCAN_TIMESTAMP_MILLIS)) is not None:
         return snapshot_at_time(store, millis)
     if (text := options.get_typed(SCAN_TIMESTAMP)) is not None:
@@ -105,12 +105,12 @@ def millis_of(time: int | str | datetime) -> int:
 
 
 def _version(store: FileStore, version: str) -> Snapshot:
-    if store.marks.has_tag(version):
-        return store.marks.tag(version).snapshot
+    if store.tags.exists(version):
+        return store.tags.get(version).snapshot
     prefix, _, number = version.rpartition("watermark-")
     if not prefix and number != version and number.isdigit():
         return snapshot_at_watermark(store, int(number))
-    return store.snapshot(int(version)) if version.isdigit() else store.marks.tag(version).snapshot
+    return store.snapshot(int(version)) if version.isdigit() else store.tags.get(version).snapshot
 
 
 def _range(store: FileStore) -> tuple[int, int]:

@@ -15,4 +15,4 @@ class Branches(MetadataTable):
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The branches."""
-        return ((name, local_time(millis)) for name, millis in self.table.store.marks.branches())
+        return ((name, local_time(millis)) for name, millis in self.table.store.references.branches().items())

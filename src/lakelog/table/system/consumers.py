@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
@@ -13,6 +13,6 @@ class Consumers(MetadataTable):
 
     COLUMNS: ClassVar[Columns] = (("consumer_id", needed(TEXT)), ("next_snapshot_id", needed(LONG)))
 
-    def rows(self) -> Iterable[tuple[Any, ...]]:
+    def rows(self) -> Iterator[tuple[Any, ...]]:
         """The consumers."""
-        return self.table.store.marks.consumers().items()
+        return ((c.name, c.next_snapshot) for c in self.table.store.consumers.list())

@@ -30,7 +30,7 @@ class AllTags(MetadataTable):
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The tags."""
-        for tag in self.table.store.marks.tags():
+        for tag in sorted(self.table.store.tags.list(), key=lambda tag: tag.name):
             s = tag.snapshot
             retained = None if tag.retained is None else duration_text(tag.retained)
             created = None if tag.created is None else np.datetime64(tag.created, "ns") + tag.created_nanos
