@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from lakelog.io.file_io import FileIO, FileStatus
+from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.lake import CatalogTables
 from lakelog.spec.schema import new_schema
 from lakelog.spec.types import parse_type
@@ -32,74 +32,6 @@ EPOCHS = [
     [(4, "d", "-D"), (1, "A", "-U"), (1, "AA", "+U")],
 ]
 WANT = {1: "AA", 2: "B", 3: "C"}
-BIG = 1 << 30
-
-
-class Died(BaseException):
-    """The process is gone: no handler of the code under test may catch it."""
-
-
-@dataclass
-class Faults:
-    """Counts the calls that change storage and dies at one of them."""
-
-    at: int
-    after: bool
-    calls: int = 0
-
-
-@dataclass(frozen=True)
-class DyingIO(FileIO):
-    """A storage whose user dies before or after the n-th change."""
-
-    io: FileIO
-    faults: Faults = field(compare=False)
-
-    def _change(self, work):
-        self.faults.calls += 1
-        hit = self.faults.calls == self.faults.at
-        if hit and not self.faults.after:
-            raise Died
-        result = work()
-        if hit:
-            raise Died
-        return result
-
-    def read(self, path: str) -> bytes:
-        return self.io.read(path)
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        return self.io.open_input(path)
-
-    def write(self, path: str, data: bytes) -> None:
-        self._change(lambda: self.io.write(path, data))
-
-    def create(self, path: str, data: bytes) -> bool:
-        return self._change(lambda: self.io.create(path, data))
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        return self._change(lambda: self.io.open_output(path))
-
-    def exists(self, path: str) -> bool:
-        return self.io.exists(path)
-
-    def size(self, path: str) -> int:
-        return self.io.size(path)
-
-    def list(self, directory: str) -> list[FileStatus]:
-        return self.io.list(directory)
-
-    def delete(self, path: str) -> None:
-        self._change(lambda: self.io.delete(path))
-
-    def delete_dir(self, directory: str) -> None:
-        self._change(lambda: self.io.delete_dir(directory))
-
-    def makedirs(self, directory: str) -> None:
-        self.io.makedirs(directory)
-
-    def absolute(self, path: str) -> str:
-        return self.io.absolute(path)
 
 
 def make_table(tmp_path, mode: str) -> DynamicTable:
@@ -153,11 +85,10 @@ def files(table: DynamicTable) -> dict[int, str]:
     return {r["id"]: r["name"] for r in rows}
 
 
-def outcome(tmp_path, mode: str, at: int, after: bool) -> int:
-    """Runs the job with one death and a restart; returns the number of changes that the first process made."""
+def check(tmp_path, mode: str, plan: FaultPlan) -> None:
+    """Runs the job as planned, with a restart after a death."""
     table = make_table(tmp_path, mode)
-    faults = Faults(at, after)
-    dying = DynamicTable(replace(table.location, io=DyingIO(table.io, faults)))
+    dying = DynamicTable(replace(table.location, io=FaultyFileIO(table.io, plan)))
     done = -1
     try:
         for epoch in run(dying):
@@ -168,13 +99,15 @@ def outcome(tmp_path, mode: str, at: int, after: bool) -> int:
     assert done == len(EPOCHS) - 1
     assert files(table) == WANT, "files"
     assert fold(table) == WANT, "log"
-    return faults.calls
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("mode", ["all", "upsert"])
-def test_a_death_at_any_storage_call_loses_and_repeats_nothing(tmp_path, mode, after) -> None:
-    total = outcome(tmp_path / "whole", mode, BIG, after)
-    assert total > 20
-    for at in range(1, total + 1):
-        outcome(tmp_path / str(at), mode, at, after)
+def test_a_death_at_any_storage_call_loses_and_repeats_nothing(tmp_path, mode, death) -> None:
+    whole = FaultPlan()
+    check(tmp_path / "whole", mode, whole)
+    assert len(whole.calls) > 20
+    for call in whole.calls:
+        plan = FaultPlan({call.number: death})
+        check(tmp_path / str(call.number), mode, plan)
+        assert plan.hit
