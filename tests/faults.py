@@ -34,7 +34,17 @@ KINDS: Final = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUE
 DEATHS: Final = (DIE_BEFORE, DIE_AFTER)
 
 CHANGES: Final = frozenset(
-    {"write", "create", "open_output", "close_output", "delete", "delete_dir", "makedirs", "rename_dir"}
+    {
+        "write",
+        "create",
+        "open_output",
+        "close_output",
+        "delete",
+        "delete_dir",
+        "delete_empty_dir",
+        "makedirs",
+        "rename_dir",
+    }
 )
 READS: Final = frozenset({"read", "open_input", "exists", "size", "list"})
 
@@ -54,7 +64,7 @@ class Call:
     path: str
 
 
-@dataclass
+@dataclass(eq=False)
 class FaultPlan:
     """What happens to which call. Shared by all storages of one process; thread-safe.
 
@@ -128,10 +138,10 @@ class FaultPlan:
 
 @dataclass(frozen=True)
 class FaultyFileIO(FileIO):
-    """A storage on top of another one, with faults."""
+    """A storage on top of another one, with faults. What a process remembers of it is that of its plan."""
 
     inner: FileIO
-    plan: FaultPlan = field(compare=False)
+    plan: FaultPlan
 
     def absolute(self, path: str) -> str:
         return self.inner.absolute(path)
@@ -170,10 +180,13 @@ class FaultyFileIO(FileIO):
         self.plan.around("delete", path, lambda: self._gone([path], lambda: self.inner.delete(path)))
 
     def delete_dir(self, path: str) -> None:
-        def work() -> None:
-            self._gone(self._files_below(path) if self.plan.stale else [], lambda: self.inner.delete_dir(path))
+        """A directory goes file by file: each is a call of its own."""
+        for file in self._files_below(path):
+            self.delete(file)
+        self.plan.around("delete_dir", path, lambda: self.inner.delete_dir(path))
 
-        self.plan.around("delete_dir", path, work)
+    def delete_empty_dir(self, path: str) -> None:
+        self.plan.around("delete_empty_dir", path, lambda: self.inner.delete_empty_dir(path))
 
     def makedirs(self, path: str) -> None:
         self.plan.around("makedirs", path, lambda: self.inner.makedirs(path))

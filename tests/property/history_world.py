@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import pyarrow as pa
 
+from faults import FaultPlan, FaultyFileIO
 from lakelog.filestore.commit_request import CommitRequest, Overwrite
 from lakelog.filestore.expire import Retention
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.scan import flat, plan_splits
 from lakelog.filestore.store import FileStore
-from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.file_io import FileIO
 from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
 from lakelog.spec.data_file import BucketFiles
@@ -27,72 +26,6 @@ from lakelog.spec.types import parse_type
 PATH = "/db.db/t"
 MAIN = "main"
 Rows = dict[int, str]
-
-
-class Died(BaseException):
-    """The process is gone: no handler of the code under test may catch it."""
-
-
-@dataclass(eq=False)
-class DyingIO(FileIO):
-    """A storage whose user dies before or after the n-th change; each one has a cache of manifests of its own."""
-
-    io: MemoryFileIO
-    at: int = 0
-    after: bool = False
-    calls: int = 0
-
-    def _change(self, work: Callable[[], Any]) -> Any:
-        self.calls += 1
-        hit = self.calls == self.at
-        if hit and not self.after:
-            raise Died
-        result = work()
-        if hit:
-            raise Died
-        return result
-
-    def read(self, path: str) -> bytes:
-        return self.io.read(path)
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        return self.io.open_input(path)
-
-    def write(self, path: str, data: bytes) -> None:
-        self._change(lambda: self.io.write(path, data))
-
-    def create(self, path: str, data: bytes) -> bool:
-        return self._change(lambda: self.io.create(path, data))
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        return self._change(lambda: self.io.open_output(path))
-
-    def exists(self, path: str) -> bool:
-        return self.io.exists(path)
-
-    def size(self, path: str) -> int:
-        return self.io.size(path)
-
-    def list(self, path: str) -> list[FileStatus]:
-        return self.io.list(path)
-
-    def delete(self, path: str) -> None:
-        self._change(lambda: self.io.delete(path))
-
-    def delete_dir(self, path: str) -> None:
-        """A directory goes file by file, and the process may die between them."""
-        for file in [name for name in self.files() if name.startswith(path + "/")]:
-            self.delete(file)
-        self._change(lambda: self.io.delete_dir(path))
-
-    def delete_empty_dir(self, path: str) -> None:
-        self._change(lambda: self.io.delete_empty_dir(path))
-
-    def makedirs(self, path: str) -> None:
-        self.io.makedirs(path)
-
-    def files(self) -> list[str]:
-        return sorted(self.io._store.files)
 
 
 @dataclass
@@ -133,7 +66,7 @@ class World:
 
     def store(self, branch: str = MAIN, io: FileIO | None = None) -> FileStore:
         schema = TableSchema.from_json(self.io.read(f"{PATH}/schema/schema-0"))
-        return FileStore(DyingIO(self.io) if io is None else io, PATH, schema, branch)
+        return FileStore(FaultyFileIO(self.io, FaultPlan()) if io is None else io, PATH, schema, branch)
 
     # changes of the table and the model
 

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 
 import pytest
-from history_world import Died, DyingIO, World
+from history_world import World
 
+from faults import DIE_AFTER, Died, FaultPlan, FaultyFileIO
 from lakelog.errors import AlreadyExists, NotFound
 
-Change = Callable[[World, DyingIO | None], None]
+Change = Callable[[World, FaultyFileIO | None], None]
 
 
 def grown() -> World:
@@ -78,15 +79,14 @@ def test_a_death_at_any_storage_call_loses_nothing_and_leaks_nothing(name: str) 
     prepare, change = CHANGES[name]
     whole = grown()
     prepare(whole)
-    counted = DyingIO(whole.twin().io)
-    done = World(counted.io, whole.twin().model)
-    change(done, counted)
+    done, counted = whole.twin(), FaultPlan()
+    change(done, FaultyFileIO(done.io, counted))
     done.check()
-    assert counted.calls > 0
-    for at in range(1, counted.calls + 1):
+    assert counted.calls
+    for call in counted.calls:
         world = whole.twin()
         with pytest.raises(Died):
-            change(world, DyingIO(world.io, at, after=True))
+            change(world, FaultyFileIO(world.io, FaultPlan({call.number: DIE_AFTER})))
         world.check_half_done(whole.model, done.model)
         again(world, change, done)
         world.check_names()
