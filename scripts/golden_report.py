@@ -6,19 +6,19 @@ the functions.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import math
 import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 import lakelog
+from printed import printed, values
 
 DATA = Path(__file__).parent.parent / "tests" / "golden" / "data"
 
@@ -95,7 +95,7 @@ def _texts(
 ) -> Iterable[str]:
     kinds = rows.column("_row_kind").to_pylist() if "_row_kind" in rows.column_names else ["+I"] * rows.num_rows
     names = [n for n in rows.column_names if n != "_row_kind"]
-    columns = [[_printed(value) for value in _values(rows.column(name))] for name in names]
+    columns = [[printed(value) for value in values(rows.column(name))] for name in names]
     for at, kind in enumerate(kinds):
         row = {name: column[at] for name, column in zip(names, columns, strict=True)}
         if "file_path" in row:
@@ -121,55 +121,6 @@ def _without_order(view: str, row: dict[str, Any], unordered: frozenset[str]) ->
         key: value if key not in unordered else [sorted_value(v) for v in value] if binlog else sorted_value(value)
         for key, value in row.items()
     }
-
-
-def _values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """Python values; nanoseconds, which Python's datetime lacks, as (datetime64, has a zone)."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        whole = column.cast(pa.int64()).to_pylist()
-        return [None if v is None else (np.datetime64(v, kind.unit), kind.tz is not None) for v in whole]
-    if pa.types.is_float32(kind):
-        return [None if v is None else float(str(np.float32(v))) for v in column.to_pylist()]
-    if pa.types.is_map(kind):
-        parts = [(_values(v.values.field(0)), _values(v.values.field(1))) if v.is_valid else None for v in column]
-        return [None if p is None else {"pairs": [list(pair) for pair in zip(*p, strict=True)]} for p in parts]
-    if pa.types.is_list(kind):
-        return [None if not v.is_valid else _values(v.values) for v in column]
-    if pa.types.is_struct(kind):
-        named = {field.name: _values(part) for field, part in zip(kind, column.flatten(), strict=True)}
-        return [{n: part[at] for n, part in named.items()} if v.is_valid else None for at, v in enumerate(column)]
-    return list(column.to_pylist())
-
-
-def _printed(value: Any) -> Any:
-    """As the expected rows hold it."""
-    if isinstance(value, tuple):
-        return _printed_stamp(*value)
-    if isinstance(value, bytes):
-        return f"0x{value.hex()}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, dt.time):
-        return value.isoformat("milliseconds" if value.microsecond else "seconds" if value.second else "minutes")
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, dict) and set(value) == {"pairs"}:
-        return sorted(([_printed(part) for part in pair] for pair in value["pairs"]), key=json.dumps)
-    if isinstance(value, dict):
-        return {k: _printed(v) for k, v in value.items()}
-    return [_printed(v) for v in value] if isinstance(value, list) else value
-
-
-def _printed_stamp(value: np.datetime64, zone: bool) -> str:
-    """ISO text as Java prints it: no seconds that are zero, and as few groups of three digits as needed."""
-    text, _, fraction = str(value).partition(".")
-    while fraction.endswith("000"):
-        fraction = fraction[:-3]
-    text = text if fraction else text.removesuffix(":00")
-    return text + (f".{fraction}" if fraction else "") + ("Z" if zone else "")
 
 
 def outcome(name: str, view: str, expected: list[str], data: Path) -> tuple[str, str]:
