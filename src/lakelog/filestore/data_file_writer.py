@@ -51,11 +51,44 @@ def target_file_size(schema: TableSchema) -> int:
     return given if given is not None else (128 << 20) if schema.is_keyed else (256 << 20)
 
 
+@dataclass(frozen=True)
+class FileStyle:
+    """How the files of one kind at one level are named and written, by the table's options."""
+
+    prefix: str
+    format: str
+    compression: str
+    stats_mode: str
+
+
+def data_style(options: Options, level: int) -> FileStyle:
+    """The style of data files. Raises InvalidOption for a value that an option does not have."""
+    return FileStyle(
+        options.need(DATA_FILE_PREFIX),
+        _of_level(FILE_FORMAT, FILE_FORMAT_PER_LEVEL, options, level),
+        _of_level(FILE_COMPRESSION, FILE_COMPRESSION_PER_LEVEL, options, level),
+        _of_level(STATS_MODE, STATS_MODE_PER_LEVEL, options, level),
+    )
+
+
+@dataclass(frozen=True)
+class FileNames:
+    """Gives the files of one writer their names: one UUID, and a counter that all kinds of files share."""
+
+    uuid: str = field(default_factory=new_uuid)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def next(self, prefix: str, ending: str) -> str:
+        """The name of the next file."""
+        return f"{prefix}{self.uuid}-{next(self.numbers)}{ending}"
+
+
 @dataclass
 class DataFileWriter:
     """Writes the files of one bucket at one level; all names carry one UUID and a counter.
 
-    ``one_file`` puts all rows of one ``write`` into one file, however large.
+    ``one_file`` puts all rows of one ``write`` into one file, however large; ``style`` is that of the table's data
+    files at the level unless given. Changelog files are written by ``changelog_files.changelog_writer``.
 
     Raises UnsupportedFeature, before anything is written, for a table with options that lakelog would not honour.
     """
@@ -67,14 +100,15 @@ class DataFileWriter:
     level: int = 0
     source: int = APPEND_SOURCE
     one_file: bool = False
-    _uuid: str = field(default_factory=new_uuid)
-    _number: Iterator[int] = field(default_factory=itertools.count)
+    style: FileStyle | None = None
+    names: FileNames = field(default_factory=FileNames)
     _ratio: float = _FIRST_RATIO
 
     def __post_init__(self) -> None:
         check_writable(self.paths.schema.options)
         self._options = Options(self.paths.schema.options)
         self._target = target_file_size(self.paths.schema)
+        self._style = self.style or data_style(self._options, self.level)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFileMeta]:
         """Writes rows (table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``; keyed tables: sorted, one row per key).
@@ -89,13 +123,12 @@ class DataFileWriter:
         return out
 
     def _write_file(self, chunks: _Peekable) -> DataFileMeta:
-        schema, options = self.paths.schema, self._options
-        format_ = FILE_FORMATS.create(_of_level(FILE_FORMAT, FILE_FORMAT_PER_LEVEL, options, self.level))
-        compression = _of_level(FILE_COMPRESSION, FILE_COMPRESSION_PER_LEVEL, options, self.level)
-        suffix = f".{compression}" if options.need(FILE_SUFFIX_COMPRESSION) else ""
-        name = f"{options.need(DATA_FILE_PREFIX)}{self._uuid}-{next(self._number)}{suffix}.{format_.name}"
+        schema, options, style = self.paths.schema, self._options, self._style
+        format_ = FILE_FORMATS.create(style.format)
+        suffix = f".{style.compression}" if options.need(FILE_SUFFIX_COMPRESSION) else ""
+        name = self.names.next(style.prefix, f"{suffix}.{format_.name}")
         path = f"{self.paths.bucket_dir(self.partition, self.bucket)}/{name}"
-        stats = FileStats(schema, _of_level(STATS_MODE, STATS_MODE_PER_LEVEL, options, self.level))
+        stats = FileStats(schema, style.stats_mode)
         fields = file_fields(schema, options.need(THIN_MODE))
         target = arrow_schema(fields)
         size = format_.write(
@@ -103,7 +136,7 @@ class DataFileWriter:
             path,
             (_in_file_order(chunk, target) for chunk in self._until_full(chunks, stats)),
             file_schema(fields),
-            compression,
+            style.compression,
             options.need(ZSTD_LEVEL),
         )
         self._ratio = max(size / max(stats.arrow_bytes, 1), 0.01)

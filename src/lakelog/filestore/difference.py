@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,13 +23,12 @@ from lakelog.filestore.levels import Key, KeyRange
 from lakelog.filestore.reader import SplitReader
 from lakelog.filestore.scan import Place, Split
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Piece
+from lakelog.merge.changes import equal
 from lakelog.merge.runs import merge_runs
 from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER
 
 _BEFORE: Final = 0
 _AFTER: Final = 1
-
-Mask = npt.NDArray[np.bool_]
 
 
 def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int) -> list[DiffSplit]:
@@ -169,17 +167,3 @@ class Difference(MergeEngine):
         at = newest.schema.get_field_index(KIND_COLUMN)
         marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
         return marked.filter(pa.array((is_after & changed) | (gone & self.keeps_deletes)))
-
-
-def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
-    """Row by row whether values are the same: NULL equals NULL, NaN equals NaN, 0.0 does not equal -0.0."""
-    if pa.types.is_floating(one.type):
-        whole = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}[one.type]
-        one, other = (pa.chunked_array([c.view(whole) for c in side.chunks], whole) for side in (one, other))
-    if pa.types.is_nested(one.type):
-        # Arrow compares no nested values by row
-        return np.fromiter((a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)), np.bool_)
-    same = pc.fill_null(pc.equal(one, other), False)
-    nulls = pc.and_(pc.is_null(one), pc.is_null(other))
-    found: Mask = pc.or_(same, nulls).to_numpy()
-    return found

@@ -149,6 +149,30 @@ CHANGELOG_PRODUCER: Final = Option(
     "Whether and when changelog files are written for readers of the files' changes.",
     choices=("none", "input", "full-compaction", "lookup"),
 )
+CHANGELOG_ROW_DEDUPLICATE: Final = Option(
+    "changelog-producer.row-deduplicate",
+    bool,
+    False,
+    "Changelogs made by compactions leave out updates that changed nothing (producers lookup and full-compaction).",
+)
+CHANGELOG_DEDUPLICATE_IGNORES: Final = Option(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    str,
+    None,
+    "Columns, with commas, whose change alone is no change for row-deduplicate, like the time of a load.",
+)
+CHANGELOG_FILE_FORMAT: Final = Option(
+    "changelog-file.format", str, None, "Format of changelog files; that of data files unless given.",
+    choices=("parquet", "orc", "avro"),
+)  # fmt: skip
+CHANGELOG_FILE_COMPRESSION: Final = Option(
+    "changelog-file.compression", str, None, "Compression of changelog files; that of data files unless given.",
+    _WRITE, choices=FILE_COMPRESSION.choices,
+)  # fmt: skip
+CHANGELOG_FILE_STATS_MODE: Final = Option(
+    "changelog-file.stats-mode", str, None, "Statistics of changelog files in manifests; those of data files unless "
+    "given.", _WRITE,
+)  # fmt: skip
 DELETION_VECTORS: Final = Option(
     "deletion-vectors.enabled", bool, False, "Mark deleted rows beside the data files instead of merging on read."
 )
@@ -283,7 +307,7 @@ TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
-    (CHANGELOG_PRODUCER, ("none",)),
+    (CHANGELOG_PRODUCER, ("none", "input")),
     (DELETION_VECTORS, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")

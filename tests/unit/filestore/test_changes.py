@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.changes import in_reading_order
-from lakelog.filestore.difference import Difference, chains, equal, plan_diff
+from lakelog.filestore.difference import Difference, chains, plan_diff
 from lakelog.filestore.levels import KeyRange
 from lakelog.filestore.scan import Split
 from lakelog.merge.runs import merge_runs
@@ -55,20 +55,6 @@ def test_a_bucket_with_the_same_files_is_not_compared() -> None:
 def test_states_with_different_buckets_are_not_compared() -> None:
     with pytest.raises(UnsupportedFeature, match="has 4 buckets and had 2 before.*'delta'"):
         plan_diff([split(file("a"), total=2)], [split(file("a"), total=4)], 2)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        (pa.array([1, None, None, 2]), pa.array([1, None, 3, 3]), [True, True, False, False]),
-        (pa.array([float("nan"), 0.0, 1.5]), pa.array([float("nan"), -0.0, 1.5]), [True, False, True]),
-        (pa.array([float("nan"), None], pa.float32()), pa.array([float("nan"), 1.0], pa.float32()), [True, False]),
-        (pa.array([[1], None, [2]]), pa.array([[1], None, [3]]), [True, True, False]),
-        (pa.array([{"a": 1}, {"a": None}]), pa.array([{"a": 2}, {"a": None}]), [False, True]),
-    ],
-)
-def test_values_are_the_same_bit_by_bit(one: pa.Array, other: pa.Array, expected: list[bool]) -> None:
-    assert equal(pa.chunked_array([one]), pa.chunked_array([other])).tolist() == expected
 
 
 @pytest.mark.parametrize("keeps_deletes", [False, True])

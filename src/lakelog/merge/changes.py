@@ -1,0 +1,96 @@
+"""What happened to keys: the row before and the row after of each, told as changelog rows (format sheet 9). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidOption
+from lakelog.merge.base import KIND_COLUMN, Mask
+from lakelog.options.fields import split_names
+from lakelog.options.option import Options
+from lakelog.options.table import CHANGELOG_DEDUPLICATE_IGNORES, CHANGELOG_ROW_DEDUPLICATE
+from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.spec.schema import TableSchema
+
+
+def compared_columns(schema: TableSchema) -> tuple[str, ...] | None:
+    """The columns that must differ for an update to be told; None: every update is (no row-deduplicate).
+
+    Called once per compaction. Raises InvalidOption when columns to ignore are not there.
+    """
+    options = Options(schema.options)
+    if not options.need(CHANGELOG_ROW_DEDUPLICATE):
+        return None
+    ignored = split_names(options.get_typed(CHANGELOG_DEDUPLICATE_IGNORES))
+    unknown = [name for name in ignored if name not in schema.field_names]
+    if unknown:
+        raise InvalidOption(
+            f"option '{CHANGELOG_DEDUPLICATE_IGNORES.key}' = '{', '.join(ignored)}': the table has no column "
+            f"'{unknown[0]}'; it has {', '.join(schema.field_names)}"
+        )
+    return tuple(name for name in schema.field_names if name not in ignored)
+
+
+def change_rows(
+    before: pa.Table,
+    after: pa.Table,
+    has_before: Mask,
+    has_after: Mask,
+    compared: Sequence[str] | None = None,
+) -> pa.Table:
+    """The changelog rows of keys, in key order: +I, -D, or -U and then +U; nothing where there is nothing to tell.
+
+    ``has_before`` and ``has_after`` have a value for each key, in key order; ``before`` holds the rows of the keys that
+    have one before, ``after`` those after, both with the same columns, ``_VALUE_KIND`` among them: a row of kind -D
+    or -U says that the key is not there. Rows keep their sequence numbers. An update whose ``compared`` columns are
+    equal is not told; None tells all. Called by compactions that make a changelog.
+    """
+    before_is_live, after_is_live = _live(before, has_before), _live(after, has_after)
+    is_update = before_is_live & after_is_live
+    if compared is not None and is_update.any():
+        old = before.filter(pa.array(is_update[has_before]))
+        new = after.filter(pa.array(is_update[has_after]))
+        is_update[is_update] = ~same_rows(old, new, compared)
+    is_delete, is_insert = before_is_live & ~after_is_live, after_is_live & ~before_is_live
+    is_told = np.column_stack([is_delete | is_update, is_insert | is_update])
+    rows = np.column_stack([np.cumsum(has_before) - 1, np.cumsum(has_after) - 1 + before.num_rows])
+    kinds = np.column_stack(
+        [np.where(is_delete, DELETE, UPDATE_BEFORE), np.where(is_insert, INSERT, UPDATE_AFTER)]
+    ).astype(np.int8)
+    told = pa.concat_tables([before, after]).take(pa.array(rows[is_told]))
+    at = told.schema.get_field_index(KIND_COLUMN)
+    return told.set_column(at, told.schema.field(at), pa.array(kinds[is_told]))
+
+
+def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
+    """For each row, whether it has the same values in ``columns`` as the row at the same place of the other table."""
+    same = np.ones(one.num_rows, dtype=np.bool_)
+    for name in columns:
+        same &= equal(one.column(name), other.column(name))
+    return same
+
+
+def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
+    """Row by row whether values are the same: NULL equals NULL, NaN equals NaN, 0.0 does not equal -0.0."""
+    if pa.types.is_floating(one.type):
+        whole = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}[one.type]
+        one, other = (pa.chunked_array([c.view(whole) for c in side.chunks], whole) for side in (one, other))
+    if pa.types.is_nested(one.type):
+        # Arrow compares no nested values by row
+        return np.fromiter((a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)), np.bool_)
+    same = pc.fill_null(pc.equal(one, other), False)
+    nulls = pc.and_(pc.is_null(one), pc.is_null(other))
+    found: Mask = pc.or_(same, nulls).to_numpy()
+    return found
+
+
+def _live(rows: pa.Table, has_row: Mask) -> Mask:
+    """For each key, whether it has a row that is no delete."""
+    kinds = rows.column(KIND_COLUMN).to_numpy()
+    out = np.zeros(len(has_row), dtype=np.bool_)
+    out[has_row] = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    return out
