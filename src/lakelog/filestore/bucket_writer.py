@@ -1,4 +1,4 @@
-"""Writes the new rows of one bucket as level-0 files."""
+"""Writes the new rows of one bucket as level-0 files, and what happened as changelog files (producer ``input``)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
+from lakelog.filestore.changelog_files import changelog_writer
+from lakelog.filestore.changes import producer_of
 from lakelog.filestore.data_file_reader import row_schema
 from lakelog.filestore.data_file_writer import DataFileWriter
 from lakelog.filestore.memtable import Memtable
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.reader import engine_of
 from lakelog.io.file_io import FileIO
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, KeepAll
+from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE, ROWKIND_FIELD, WRITE_BUFFER_SIZE
 from lakelog.spec.data_file import DataFileMeta
@@ -27,9 +30,20 @@ class BucketWriter:
 
     Rows of keyed tables are sorted and folded to one row per key in a memtable of ``write-buffer-size``; rows of append
     tables keep their order. Rows without given sequence numbers take the next ones, from ``first_sequence``.
+
+    With changelog producer ``input`` and ``tells_changes``, every row goes to a changelog file too, sorted by key, then
+    age. Overwrites tell no changes.
     """
 
-    def __init__(self, io: FileIO, paths: TablePaths, partition: bytes, bucket: int, first_sequence: int = 0) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        paths: TablePaths,
+        partition: bytes,
+        bucket: int,
+        first_sequence: int = 0,
+        tells_changes: bool = True,
+    ) -> None:
         self._schema = paths.schema
         self._files = DataFileWriter(io, paths, partition, bucket)
         self._next = first_sequence
@@ -38,12 +52,16 @@ class BucketWriter:
         self._ignore_delete = options.need(IGNORE_DELETE)
         self._kind_field = options.get_typed(ROWKIND_FIELD)
         limit = int(options.need(WRITE_BUFFER_SIZE))
+        self._engine = engine_of(self._schema)
+        self._tells = tells_changes and self._schema.is_keyed and producer_of(self._schema) == "input"
         # an append table has no key to sort by: its rows go on in order, file by file
-        self._memtable = Memtable(self._schema.trimmed_primary_keys, engine_of(self._schema), limit)
+        held = KeepAll(self._schema) if self._tells else self._engine
+        self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
         self._appended: list[pa.Table] = []
         self._appended_bytes = 0
         self._limit = limit
         self._made: list[DataFileMeta] = []
+        self._told: list[DataFileMeta] = []
 
     def write(
         self,
@@ -78,9 +96,16 @@ class BucketWriter:
         """Writes what is held and returns the metas of all files, in key order; none without rows."""
         try:
             self._made += self._files.write(self._rows())
+            if self._tells:
+                self._told += changelog_writer(self._files).write(self._memtable.sorted_batches())
             return tuple(self._made)
         finally:
             self.close()
+
+    @property
+    def changelog_files(self) -> tuple[DataFileMeta, ...]:
+        """The metas of the changelog files that ``finish`` wrote, in key order."""
+        return tuple(self._told)
 
     def close(self) -> None:
         """Forgets the rows that are not written."""
@@ -89,7 +114,8 @@ class BucketWriter:
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         if self._schema.is_keyed:
-            yield from self._memtable.sorted_batches()
+            rows = self._memtable.sorted_batches()
+            yield from merge_runs([rows], self._schema.trimmed_primary_keys, self._engine) if self._tells else rows
         for table in self._appended:
             yield from table.to_batches()
 

@@ -11,15 +11,18 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakelog.errors import NotFound, UnsupportedFeature
+from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.scan import Split, skips_level_zero
 from lakelog.merge.base import KIND_COLUMN
+from lakelog.merge.changes import compared_columns
+from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_PRODUCER, MERGE_ENGINE
+from lakelog.options.scan import STREAM_OVERWRITE
+from lakelog.options.table import CHANGELOG_PRODUCER, DELETION_VECTORS, MERGE_ENGINE
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.hash_order import slot_of
 from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
@@ -85,8 +88,42 @@ def mode_of(mode: str, schema: TableSchema) -> str:
 
 
 def producer_of(schema: TableSchema) -> str:
-    """The table's changelog producer."""
-    return Options(schema.options).need(CHANGELOG_PRODUCER)
+    """The table's changelog producer; ``none`` when its changes are not tracked."""
+    options = Options(schema.options)
+    return options.need(CHANGELOG_PRODUCER) if options.need(CHANGE_TRACKING) else "none"
+
+
+def check_producer(schema: TableSchema) -> None:
+    """Raises InvalidOption for a changelog producer that does not go with the rest of a table.
+
+    Called for CREATE TABLE and ALTER TABLE. The format's own rules, and one more: the log of a table is its changelog
+    of producer ``input`` already, in an order that several writers of one bucket could not give to files.
+    """
+    options = Options(schema.options)
+    producer, engine = producer_of(schema), options.need(MERGE_ENGINE)
+    has_log = options.need(LOG_ENABLED)
+    if has_log and not options.need(CHANGE_TRACKING):
+        raise InvalidOption(
+            f"'{CHANGE_TRACKING.key}' = 'false' says that nobody follows the changes of the table, and "
+            f"'{LOG_ENABLED.key}' = 'true' gives it a log for those who do: leave one of them out"
+        )
+    why = None
+    if not schema.is_keyed and producer != "none":
+        why = "needs a primary key, and the table has none: every row of it is an insert"
+    elif engine == "first-row" and producer not in ("none", "lookup"):
+        why = "does not go with 'merge-engine' = 'first-row': take lookup or none"
+    elif producer == "full-compaction" and options.need(DELETION_VECTORS):
+        why = f"does not go with '{DELETION_VECTORS.key}' = 'true': take lookup"
+    elif producer in ("lookup", "full-compaction") and options.need(STREAM_OVERWRITE):
+        why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
+    elif producer == "input" and has_log:
+        why = (
+            "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
+            "for readers of the files"
+        )
+    if why is not None:
+        raise InvalidOption(f"option '{CHANGELOG_PRODUCER.key}' = '{producer}' {why}")
+    compared_columns(schema)
 
 
 def _keeps_first(schema: TableSchema) -> bool:

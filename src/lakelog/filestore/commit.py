@@ -141,7 +141,7 @@ class TableCommit:
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
         """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""
-        given = [f for b in request.files for f in b.new_files]
+        given = [f for b in request.files for f in (*b.new_files, *b.changelog_files)]
         for change in changes:
             self.renumbering.delete(change, but=given)
 

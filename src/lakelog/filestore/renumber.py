@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InternalError
+from lakelog.filestore.changelog_files import changelog_style
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter
 from lakelog.filestore.scan import Place
 from lakelog.merge.base import SEQUENCE_COLUMN
+from lakelog.options.option import Options
 from lakelog.spec.data_file import APPEND_SOURCE, BucketFiles, DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
 
@@ -33,7 +35,10 @@ class Renumbering:
     files: DataFileReader
 
     def above(self, change: BucketFiles, highest: int | None) -> BucketFiles:
-        """The change with all new level-0 rows numbered above ``highest``; the same one when they are already."""
+        """The change with all new level-0 rows numbered above ``highest``; the same one when they are already.
+
+        What its changelog files tell of these rows has the same numbers.
+        """
         fresh = [f for f in change.new_files if f.level == 0]
         lowest = min((f.min_sequence_number for f in fresh), default=0)
         if not fresh or highest is None or lowest > highest:
@@ -44,9 +49,15 @@ class Renumbering:
             new_files=tuple(
                 self.shift(change.partition, change.bucket, f, shift) if f.level == 0 else f for f in change.new_files
             ),
+            changelog_files=tuple(
+                self.shift(change.partition, change.bucket, f, shift, True) if f.level == 0 else f
+                for f in change.changelog_files
+            ),
         )
 
-    def shift(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
+    def shift(
+        self, partition: bytes, bucket: int, file: DataFileMeta, shift: int, is_changelog: bool = False
+    ) -> DataFileMeta:
         """Writes a copy of a file with ``shift`` added to every sequence number; the original stays."""
         # in the file's own schema: columns that another one does not have would be lost
         written = self.files.schemas.get(file.schema_id)
@@ -59,6 +70,7 @@ class Renumbering:
             file.level,
             APPEND_SOURCE if file.file_source is None else file.file_source,
             one_file=True,
+            style=changelog_style(Options(written.options), file.level) if is_changelog else None,
         )
         made = writer.write(_shifted(files, partition, bucket, file, shift))
         if len(made) != 1:
@@ -66,9 +78,9 @@ class Renumbering:
         return made[0]
 
     def delete(self, change: BucketFiles, but: Sequence[DataFileMeta]) -> None:
-        """Deletes the new files of a change that nobody will ever name, except ``but``."""
+        """Deletes the new and changelog files of a change that nobody will ever name, except ``but``."""
         kept = {f.file_name for f in but}
-        for file in change.new_files:
+        for file in (*change.new_files, *change.changelog_files):
             if file.file_name not in kept:
                 self.files.io.delete(self.files.paths.data_file(change.partition, change.bucket, file))
 

@@ -183,9 +183,11 @@ class FileStore:
 
     # write
 
-    def bucket_writer(self, partition: bytes, bucket: int, first_sequence: int = 0) -> BucketWriter:
+    def bucket_writer(
+        self, partition: bytes, bucket: int, first_sequence: int = 0, tells_changes: bool = True
+    ) -> BucketWriter:
         """A writer of level-0 files of one bucket; raises UnsupportedFeature for a table that must not be written."""
-        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence)
+        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, tells_changes)
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
@@ -209,9 +211,11 @@ class FileStore:
                     out[place] = max(number, out.get(place, number))
         return out
 
-    def shift_sequences(self, partition: bytes, bucket: int, file: DataFileMeta, shift: int) -> DataFileMeta:
-        """A copy of a data file with ``shift`` added to its sequence numbers; the original stays."""
-        return Renumbering(self.files).shift(partition, bucket, file, shift)
+    def shift_sequences(
+        self, partition: bytes, bucket: int, file: DataFileMeta, shift: int, is_changelog: bool = False
+    ) -> DataFileMeta:
+        """A copy of a data or changelog file with ``shift`` added to its sequence numbers; the original stays."""
+        return Renumbering(self.files).shift(partition, bucket, file, shift, is_changelog)
 
     def file_rows(
         self,

@@ -107,6 +107,14 @@ EMIT_MODE: Final = Option(
     choices=("auto", "file", "log", "file,log"),
     aliases=("arctic.emit.mode", "mixed-format.emit.mode"),
 )
+CHANGE_TRACKING: Final = Option(
+    "change-tracking",
+    bool,
+    True,
+    "Whether writes tell readers what they change: in the log, and in changelog files. false is for tables, or for "
+    "batch writes, whose changes nobody follows.",
+    scope=("table", "write"),
+)
 READ_MODE: Final = Option(
     "read.mode",
     str,
@@ -172,6 +180,7 @@ LOG_OPTIONS: Final = Declared(
         CHANGELOG_MODE,
         CHANGELOG_MODES,
         EMIT_MODE,
+        CHANGE_TRACKING,
         READ_MODE,
         STARTUP_MODE,
         STARTUP_TIMESTAMP,

@@ -19,7 +19,8 @@ class StagedRun:
 
     Either ``inline`` (an Arrow IPC stream of table columns plus ``_order`` int64 and ``_kind`` int8, in order) or
     ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
-    inline rows; a file knows its own.
+    inline rows; a file knows its own. ``tells_changes``: the rows belong into the table's changelog, if it has one;
+    ``changelog`` are the changelog files beside ``files``, numbered like them.
     """
 
     partition: bytes
@@ -29,6 +30,13 @@ class StagedRun:
     files: tuple[DataFileMeta, ...] = ()
     delta: int = 0
     schema_id: int = 0
+    tells_changes: bool = True
+    changelog: tuple[DataFileMeta, ...] = ()
+
+    @property
+    def whole_files(self) -> tuple[DataFileMeta, ...]:
+        """The files that have every row that was written, also those that a later one replaces."""
+        return self.changelog or self.files
 
 
 @dataclass(frozen=True)

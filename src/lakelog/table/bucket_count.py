@@ -96,7 +96,7 @@ def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRu
     parts: list[tuple[pa.Table, TableSchema]] = []
     if run.inline:
         parts.append((run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)))
-    for file in run.files:
+    for file in run.whole_files:
         rows = table.store.file_rows(run.partition, run.bucket, file, ORDER_COLUMN, KIND_COLUMN, -run.delta)
         parts.append((rows, table.schema))
     for rows, schema in parts:
@@ -105,7 +105,8 @@ def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRu
         buckets = bucket_of_rows(values.to_batches()[0], as_wanted)
         for bucket in np.unique(buckets).tolist():
             held = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
-            yield StagedRun(run.partition, bucket, held.num_rows, run_to_ipc(held), schema_id=schema.id)
+            ipc, tells = run_to_ipc(held), run.tells_changes
+            yield StagedRun(run.partition, bucket, held.num_rows, ipc, schema_id=schema.id, tells_changes=tells)
 
 
 def _was_changed(table: DynamicTable, newest: int) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
+from lakelog.filestore.changes import check_producer
 from lakelog.filestore.reader import engine_of
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
@@ -36,6 +37,7 @@ def create_table(
     arrow_schema(schema.fields)
     if schema.is_keyed:
         engine_of(schema).check_options()
+    check_producer(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

@@ -10,7 +10,7 @@ writing: a key that is in no snapshot yet may be in any bucket.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,14 @@ from lakelog.filestore.commit_request import IndexChange
 from lakelog.filestore.hash_index import HashIndex
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import Hashes, row_hashes
-from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.spec.data_file import BucketFiles
 from lakelog.spec.manifest import IndexManifestEntry
 from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.sequencing import Place, SequencedRuns
+from lakelog.table.place_files import write_place
+from lakelog.table.sequencing import InlineRows, Place, SequencedRuns
 
 
 def has_dynamic_buckets(schema: TableSchema) -> bool:
@@ -75,7 +76,7 @@ class AssignedFiles:
         """Deletes the files: they were made for an index that is gone."""
         HashIndex(table.store.manifests).delete(self.index.added)
         for bucket in self.files:
-            for file in bucket.new_files:
+            for file in (*bucket.new_files, *bucket.changelog_files):
                 table.io.delete(table.store.paths.data_file(bucket.partition, bucket.bucket, file))
 
 
@@ -115,21 +116,29 @@ def forget_unassigned(table: DynamicTable, runs: Mapping[Place, SequencedRuns]) 
     """Deletes the files of large runs once their rows are in the files of their buckets."""
     for (partition, bucket), held in runs.items():
         if bucket == DYNAMIC_BUCKET:
-            for file, _ in held.files:
-                table.io.delete(table.store.paths.data_file(partition, bucket, file))
+            for staged in held.staged:
+                for file in (*staged.run.files, *staged.run.changelog):
+                    table.io.delete(table.store.paths.data_file(partition, bucket, file))
 
 
-def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[pa.Table]:
-    yield from held.inline
-    for file, shift in held.files:
-        yield table.store.file_rows(partition, DYNAMIC_BUCKET, file, ORDER_COLUMN, KIND_COLUMN, shift)
+def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[InlineRows]:
+    for part in held.in_order():
+        if isinstance(part, InlineRows):
+            yield part
+            continue
+        for file in part.run.whole_files:
+            rows = table.store.file_rows(partition, DYNAMIC_BUCKET, file, ORDER_COLUMN, KIND_COLUMN, part.shift)
+            yield InlineRows(rows, part.run.tells_changes)
 
 
-def _split(table: DynamicTable, assigner: BucketAssigner, parts: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
-    for rows in parts:
-        buckets = assigner.assign(_key_hashes(rows, table.schema))
+def _split(
+    table: DynamicTable, assigner: BucketAssigner, parts: Iterable[InlineRows]
+) -> Iterator[tuple[int, InlineRows]]:
+    for part in parts:
+        buckets = assigner.assign(_key_hashes(part.rows, table.schema))
         for bucket in np.unique(buckets).tolist():
-            yield bucket, rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+            rows = part.rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+            yield bucket, InlineRows(rows, part.tells_changes)
 
 
 def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
@@ -137,32 +146,34 @@ def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
     return row_hashes([rows.column(k.name) for k in keys], [k.type for k in keys])
 
 
-def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, pa.Table]]) -> list[BucketFiles]:
+def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, InlineRows]]) -> list[BucketFiles]:
     """Level-0 files; all writers together hold about ``write-buffer-size``."""
     limit = int(table.options.need(WRITE_BUFFER_SIZE))
-    waiting: dict[int, list[pa.Table]] = {}
-    made: dict[int, list[DataFileMeta]] = {}
+    waiting: dict[int, SequencedRuns] = {}
+    made: dict[int, list[BucketFiles]] = {}
     size = 0
-    for bucket, rows in parts:
-        waiting.setdefault(bucket, []).append(rows)
-        size += rows.nbytes
+    for bucket, held in parts:
+        waiting.setdefault(bucket, SequencedRuns()).inline.append(held)
+        size += held.rows.nbytes
         if size > limit:
             _flush(table, partition, waiting, made)
             size = 0
     _flush(table, partition, waiting, made)
-    total = table.schema.num_buckets
-    return [BucketFiles(partition, bucket, total, tuple(files)) for bucket, files in sorted(made.items())]
+    return [
+        replace(
+            flushed[0],
+            new_files=tuple(f for b in flushed for f in b.new_files),
+            changelog_files=tuple(f for b in flushed for f in b.changelog_files),
+        )
+        for _, flushed in sorted(made.items())
+    ]
 
 
 def _flush(
-    table: DynamicTable, partition: bytes, waiting: dict[int, list[pa.Table]], made: dict[int, list[DataFileMeta]]
+    table: DynamicTable, partition: bytes, waiting: dict[int, SequencedRuns], made: dict[int, list[BucketFiles]]
 ) -> None:
-    for bucket, tables in waiting.items():
-        writer = table.store.bucket_writer(partition, bucket)
-        for rows in tables:
-            values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
-            writer.write(values, rows.column(KIND_COLUMN), rows.column(ORDER_COLUMN))
-        made.setdefault(bucket, []).extend(writer.finish())
+    for bucket, held in waiting.items():
+        made.setdefault(bucket, []).append(write_place(table, partition, bucket, table.schema.num_buckets, held))
     waiting.clear()
 
 

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from lakelog.catalog.base import TableLocation
 from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.changes import producer_of
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
 from lakelog.logstore.base import LogLocation
 from lakelog.options.log import (
+    CHANGE_TRACKING,
     CHANGELOG_MODE,
     EMIT_MODE,
     LOG_ENABLED,
@@ -124,14 +126,21 @@ class DynamicTable:
 
     @property
     def emits_log(self) -> bool:
-        """Whether a write fills the log (``emit.mode``)."""
+        """Whether a write fills the log (``emit.mode``, ``change-tracking``)."""
         mode = self.options.need(EMIT_MODE)
+        if not self.options.need(CHANGE_TRACKING):
+            return False
         return self.branch == MAIN_BRANCH and ("log" in mode.split(",") or (mode == "auto" and self.log is not None))
 
     @property
     def emits_files(self) -> bool:
-        """Whether a write fills the files (``emit.mode``)."""
-        return self.branch != MAIN_BRANCH or self.options.need(EMIT_MODE) != "log"
+        """Whether a write fills the files (``emit.mode``); one that does not fill the log always does."""
+        return not self.emits_log or self.options.need(EMIT_MODE) != "log"
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the rows of a write go to changelog files too (producer ``input``, ``change-tracking``)."""
+        return self.options.need(CHANGE_TRACKING) and self.schema.is_keyed and producer_of(self.schema) == "input"
 
     @property
     def reads_log(self) -> bool:

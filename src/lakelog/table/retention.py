@@ -91,7 +91,7 @@ def _staged_files(table: DynamicTable) -> Iterator[str]:
         for record in branch.staged.all_records():
             for attempt in record.attempts:
                 for run in attempt.runs:
-                    for file in run.files:
+                    for file in (*run.files, *run.changelog):
                         yield branch.store.paths.data_file(run.partition, run.bucket, file)
 
 

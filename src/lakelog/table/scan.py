@@ -79,7 +79,7 @@ class Scan(TableScan):
 
     def _all_inline(self, place: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
         store = self.table.store
-        rows = list(runs.inline)
+        rows = [held.rows for held in runs.inline]
         for file, shift in runs.files:
             rows.append(store.file_rows(place[0], place[1], file, ORDER_COLUMN, KIND_COLUMN, shift))
         return rows

@@ -14,9 +14,7 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.table import WRITE_ONLY
-from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.snapshot import Snapshot
-from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
@@ -24,6 +22,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, newest_state, state_at
 from lakelog.table.maintenance import compact_where_needed
+from lakelog.table.place_files import write_place
 from lakelog.table.retention import expire_quietly
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 
@@ -127,7 +126,7 @@ def level0_files(
     latest: Snapshot | None,
     totals: Mapping[bytes, int] | None = None,
 ) -> AssignedFiles:
-    """Writes sequenced rows as level-0 files; nobody names them yet.
+    """Writes sequenced rows as level-0 files, and changelog files where they are told; nobody names them yet.
 
     ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has;
     ``totals`` are the numbers of buckets of the partitions that have another number than the table.
@@ -137,25 +136,10 @@ def level0_files(
     total, other = table.schema.num_buckets, totals or {}
     return AssignedFiles(
         tuple(
-            BucketFiles(
-                partition, bucket, other.get(partition, total), new_files=_write_place(table, partition, bucket, held)
-            )
+            write_place(table, partition, bucket, other.get(partition, total), held)
             for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
         )
     )
-
-
-def _write_place(table: DynamicTable, partition: bytes, bucket: int, runs: SequencedRuns) -> tuple[DataFileMeta, ...]:
-    adopted = [
-        table.store.shift_sequences(partition, bucket, file, shift) if shift else file for file, shift in runs.files
-    ]
-    if not runs.inline:
-        return tuple(adopted)
-    writer = table.store.bucket_writer(partition, bucket)
-    for rows in runs.inline:
-        values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
-        writer.write(values, rows.column(KIND_COLUMN), rows.column(ORDER_COLUMN))
-    return (*adopted, *writer.finish())
 
 
 class Sealer:

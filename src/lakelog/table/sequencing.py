@@ -5,7 +5,7 @@ Used by the seal and by batch reads of unsealed epochs alike, so that both see t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,14 +21,60 @@ Place = tuple[bytes, int]
 """(serialised partition row, bucket)."""
 
 
+@dataclass(frozen=True)
+class InlineRows:
+    """Rows whose ``_order`` is the final sequence number, and whether they belong into a changelog."""
+
+    rows: pa.Table
+    tells_changes: bool = True
+
+    @property
+    def first(self) -> int:
+        """The smallest sequence number."""
+        return int(pc.min(self.rows.column(ORDER_COLUMN)).as_py())
+
+
+@dataclass(frozen=True)
+class ShiftedRun:
+    """The files of a large run, and the shift that their sequence numbers need."""
+
+    run: StagedRun
+    shift: int
+
+    @property
+    def first(self) -> int:
+        """The smallest sequence number, shifted."""
+        return min(f.min_sequence_number for f in self.run.whole_files) + self.shift
+
+
 @dataclass
 class SequencedRuns:
-    """Rows of one place: ``inline`` tables whose ``_order`` is the final sequence number, and files with the shift
-    they need.
-    """
+    """Rows of one place: those that were inline, and those in files."""
 
-    inline: list[pa.Table] = field(default_factory=list)
-    files: list[tuple[DataFileMeta, int]] = field(default_factory=list)
+    inline: list[InlineRows] = field(default_factory=list)
+    staged: list[ShiftedRun] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[tuple[DataFileMeta, int]]:
+        """The data files, each with the shift that it needs."""
+        return [(file, run.shift) for run in self.staged for file in run.run.files]
+
+    def in_order(self) -> list[InlineRows | ShiftedRun]:
+        """All rows in the order of their sequence numbers: inline ones are cut where those of a file come between.
+
+        Called where rows are told one after another: what happened to a key must come in the order in which it did.
+        """
+        cuts = sorted(run.first for run in self.staged)
+        parts = [piece for held in self.inline for piece in _cut(held, cuts)]
+        return sorted([*parts, *self.staged], key=lambda part: part.first)
+
+
+def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
+    if not cuts:
+        return [held]
+    parts = np.searchsorted(cuts, held.rows.column(ORDER_COLUMN).to_numpy(), side="right")
+    found = [held.rows.take(pa.array(np.flatnonzero(parts == part))) for part in np.unique(parts)]
+    return [InlineRows(rows, held.tells_changes) for rows in found]
 
 
 def places_of(records: Iterable[EpochRecord]) -> set[Place]:
@@ -58,24 +104,25 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
     inline = [run_from_ipc(run.inline) for run in runs if run.inline]
     with_files = [run for run in runs if run.files]
     rows = pa.concat_tables(inline) if inline else None
+    tells = all(run.tells_changes for run in runs)
     if not with_files:
         if rows is None:
             return below
-        out.inline.append(_ranked(rows, below + 1))
+        out.inline.append(InlineRows(_ranked(rows, below + 1), tells))
         count: int = rows.num_rows
         return below + count
     delta = max(run.delta for run in with_files)
-    lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.files)
+    lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.whole_files)
     if rows is not None:
         lowest_order = min(lowest_order, pc.min(rows.column(ORDER_COLUMN)).as_py())
     delta = max(delta, below + 1 - lowest_order)
     highest = below
     for run in with_files:
-        out.files.extend((f, delta - run.delta) for f in run.files)
-        highest = max(highest, *(f.max_sequence_number + delta - run.delta for f in run.files))
+        out.staged.append(ShiftedRun(run, delta - run.delta))
+        highest = max(highest, *(f.max_sequence_number + delta - run.delta for f in run.whole_files))
     if rows is not None:
         shifted = _with_order(rows, pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64())))
-        out.inline.append(shifted)
+        out.inline.append(InlineRows(shifted, tells))
         highest = max(highest, pc.max(shifted.column(ORDER_COLUMN)).as_py())
     return highest
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.partition import encode_partition
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
@@ -54,26 +53,26 @@ def _exact(value: pa.Scalar) -> Any:
 def write_run_files(
     table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, replaces: bool = False
 ) -> StagedRun:
-    """Writes a large run as level-0 data files at once; its sequence numbers are ``_order`` + delta.
+    """Writes a large run as sorted level-0 data files at once; its sequence numbers are ``_order`` + delta.
 
     The delta puts them above all that the newest snapshot holds in the bucket; the seal shifts them when it must. With
-    ``replaces`` the bucket will be empty by then, and the order is the number.
+    ``replaces`` the bucket will be empty by then, the order is the number, and no changes are told.
     """
     store = table.store
     delta = 0
     if not replaces:
         highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, bucket)})
         delta = highest.get((partition, bucket), -1) + 1 - pc.min(rows.column(ORDER_COLUMN)).as_py()
-    files = write_sequenced(table, partition, bucket, rows, delta)
-    return StagedRun(partition, bucket, rows.num_rows, files=files, delta=delta)
-
-
-def write_sequenced(
-    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, delta: int
-) -> tuple[DataFileMeta, ...]:
-    """Writes rows as sorted level-0 files with sequence numbers ``_order + delta``."""
-    writer = table.store.bucket_writer(partition, bucket)
+    tells = table.tells_changes and not replaces
+    writer = table.store.bucket_writer(partition, bucket, tells_changes=tells)
     sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))
-    values = rows.drop_columns([ORDER_COLUMN, KIND_COLUMN])
-    writer.write(values, rows.column(KIND_COLUMN), sequences)
-    return tuple(writer.finish())
+    writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN), sequences)
+    return StagedRun(
+        partition,
+        bucket,
+        rows.num_rows,
+        files=writer.finish(),
+        delta=delta,
+        tells_changes=tells,
+        changelog=writer.changelog_files,
+    )

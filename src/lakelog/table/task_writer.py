@@ -195,7 +195,10 @@ class TaskWriter:
         for partition, part in parts:
             if inline:
                 schema_id = self._table.schema.id
-                self._runs.append(StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=schema_id))
+                ipc, tells = run_to_ipc(part), self._table.tells_changes and not self._replaces
+                self._runs.append(
+                    StagedRun(partition, bucket, part.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
+                )
             else:
                 self._runs.append(write_run_files(self._table, partition, bucket, part, self._replaces))
 

@@ -28,7 +28,7 @@ def numbered(result) -> list[tuple[int, int]]:
     return [
         (s, i)
         for t in result[PLACE].inline
-        for s, i in zip(t[ORDER_COLUMN].to_pylist(), t["id"].to_pylist(), strict=True)
+        for s, i in zip(t.rows[ORDER_COLUMN].to_pylist(), t.rows["id"].to_pylist(), strict=True)
     ]
 
 
