@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lakelog.filestore.branches import Branches
 from lakelog.filestore.bucket_writer import BucketWriter
+from lakelog.filestore.change_history import ChangeHistory
 from lakelog.filestore.commit import TableCommit
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compaction_result import CompactionResult
@@ -68,6 +69,11 @@ class FileStore:
     def snapshots(self) -> Snapshots:
         """The snapshots."""
         return Snapshots(self.io, self.paths)
+
+    @cached_property
+    def change_history(self) -> ChangeHistory:
+        """The snapshots, and before them the changelogs that outlived theirs."""
+        return ChangeHistory(self.snapshots)
 
     @cached_property
     def manifests(self) -> Manifests:

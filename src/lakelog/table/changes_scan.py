@@ -89,9 +89,10 @@ def plan_changes(
         # a filter on other columns than the key is for the outcome: a row that no longer matches has changed, too
         before = [] if start == 0 else store.plan(first)
         return list(plan_diff(before, store.plan(last), end))
-    check_range(start, end, store.earliest_snapshot_id(), store.snapshots.latest_id(), store.table_path)
+    history = store.change_history
+    check_range(start, end, history.earliest_id(), store.snapshots.latest_id(), store.table_path)
     changes = Changes(store.manifests, store.schema, Pruning(store.schemas, filter))
-    snapshots = (store.snapshot(number) for number in range(start + 1, end + 1))
+    snapshots = (history.get(number) for number in range(start + 1, end + 1))
     return list(changes.of_snapshots(snapshots, mode_of(mode, store.schema)))
 
 
@@ -146,16 +147,20 @@ def changes_of_options(table: DynamicTable, keeps_deletes: bool = False) -> Chan
 def _between_times(table: DynamicTable, start: int, end: int, mode: str, keeps_deletes: bool) -> ChangesScan:
     if end < start:
         raise InvalidOption(f"changes from {start} to {end} (ms since 1970): the end is before the begin, swap them")
-    first, last = id_at_time(table.store, start), id_at_time(table.store, end)
+    first, last = (id_at_time(table.store, at, with_changelogs=mode != DIFF) for at in (start, end))
     return ChangesScan(table, None, None, first, last, mode, keeps_deletes)
 
 
-def id_at_time(store: FileStore, millis: int) -> int:
-    """The id of the newest snapshot at a time or before; the one before the oldest when all are younger."""
-    earliest, latest = store.earliest_snapshot_id(), store.snapshots.latest_id()
+def id_at_time(store: FileStore, millis: int, with_changelogs: bool) -> int:
+    """The id of the newest snapshot at a time or before; the one before the oldest when all are younger.
+
+    ``with_changelogs``: changelogs that outlived their snapshots count, too.
+    """
+    earliest = store.change_history.earliest_id() if with_changelogs else store.earliest_snapshot_id()
+    latest = store.snapshots.latest_id()
     if earliest is None or latest is None:
         return 0
-    found = pick_by_time(store.snapshot, earliest, latest, millis)
+    found = pick_by_time(store.change_history.get, earliest, latest, millis)
     return earliest - 1 if found is None else found.id
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +95,7 @@ class FileStream(TableScan):
             text = options.get_typed(SCAN_TIMESTAMP)
             millis = options.need(SCAN_TIMESTAMP_MILLIS) if text is None else millis_of(text)
             # the changes that were committed at this time belong to the stream
-            return self._from(id_at_time(store, millis - 1) + 1)
+            return self._from(id_at_time(store, millis - 1, with_changelogs=True) + 1)
         if mode == "earliest":
             return self._from(1)
         newest = store.snapshots.latest_id()
@@ -146,12 +147,9 @@ class FileStream(TableScan):
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, or what is left of it as a changelog; None when it is not there yet. Raises NotFound."""
         store = self.table.store
-        for path in (store.paths.snapshot(snapshot_id), f"{store.paths.changelogs}/changelog-{snapshot_id}"):
-            try:
-                return Snapshot.from_json(store.io.read(path))
-            except NotFound:
-                continue
-        earliest, latest = store.earliest_snapshot_id(), store.snapshots.latest_id()
+        with contextlib.suppress(NotFound):
+            return store.change_history.get(snapshot_id)
+        earliest, latest = store.change_history.earliest_id(), store.snapshots.latest_id()
         if earliest is not None and snapshot_id < earliest:
             raise NotFound(
                 f"snapshot {snapshot_id} of table {self.table.name} has expired before this stream read it (the oldest "
@@ -165,14 +163,7 @@ class FileStream(TableScan):
         return None
 
     def _from(self, snapshot_id: int) -> StreamStart:
-        store = self.table.store
-        kept = [
-            int(s.name.removeprefix("changelog-"))
-            for s in store.io.list(store.paths.changelogs)
-            if s.name.removeprefix("changelog-").isdigit()
-        ]
-        earliest = min([*kept, store.earliest_snapshot_id() or 1])
-        return StreamStart(None, max(snapshot_id, earliest))
+        return StreamStart(None, max(snapshot_id, self.table.store.change_history.earliest_id() or 1))
 
     def _mode(self) -> str:
         options = self.table.options
