@@ -222,7 +222,7 @@ def main() -> None:
         failed = {"failed": done.stderr.strip().rpartition("\n")[2][-300:]}
         figures[step] = failed if done.returncode else json.loads(done.stdout.splitlines()[-1])
         print(f"{step:18} {figures[step]}", flush=True)
-    files = [f for f in Path(directory).rglob("*.parquet")]
+    files = list(Path(directory).rglob("*.parquet"))
     figures["disk"] = {"files": len(files), "MB": round(sum(f.stat().st_size for f in files) / 1e6, 1)}
     print(f"{'disk':18} {figures['disk']}")
     if given.json:
