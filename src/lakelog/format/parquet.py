@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -18,8 +20,12 @@ from lakelog.spec.types import DataField
 
 _LEVELLED = ("zstd", "gzip", "brotli")
 _OF_OTHERS = {"null": "none", "zlib": "gzip"}
-_GROUP_ROWS = 1 << 20
-_GROUP_BYTES = 128 << 20
+_GROUP_ROWS = 1 << 17
+_GROUP_BYTES = 16 << 20
+"""A row group is what a reader may skip, and what it must decode for one row."""
+_SAMPLE_ROWS = 1 << 14
+_MOST_DISTINCT = 0.5
+"""A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""
 _WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
 """Newer releases of pyarrow only; readers of the format do not look at it."""
 
@@ -67,9 +73,11 @@ class ParquetFormat(FileFormat):
         try:
             # closing the sink makes the file durable, and tells its size before that
             with io.open_output(path) as sink:
-                with _writer(sink, schema, compression, level) as writer:
-                    for group in _row_groups(batches):
-                        writer.write_table(group.cast(schema), row_group_size=_GROUP_ROWS)
+                groups = (group.cast(schema) for group in _row_groups(batches))
+                first = next(groups, schema.empty_table())
+                with _writer(sink, first, compression, level) as writer:
+                    for group in itertools.chain([first] if first.num_rows else [], groups):
+                        writer.write_table(group, row_group_size=_GROUP_ROWS)
                 size = int(sink.tell())
         except BaseException:
             io.delete(path)
@@ -106,18 +114,27 @@ def _filtered(
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Puts batches together to tables of a good size for a row group."""
+    """The same rows in tables of the size of a row group; the last one may be smaller."""
     held: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in batches:
-        held.append(batch)
-        if sum(b.num_rows for b in held) >= _GROUP_ROWS or sum(b.nbytes for b in held) >= _GROUP_BYTES:
-            yield pa.Table.from_batches(held)
-            held = []
-    if any(b.num_rows for b in held):
+        start = 0
+        while start < batch.num_rows:
+            row_bytes = max(1, (size + batch.nbytes) // (rows + batch.num_rows))
+            wanted = max(1, min(_GROUP_ROWS, _GROUP_BYTES // row_bytes) - rows)
+            part = batch.slice(start, wanted)
+            held.append(part)
+            rows, size, start = rows + part.num_rows, size + part.nbytes, start + part.num_rows
+            if part.num_rows == wanted:
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+    if held:
         yield pa.Table.from_batches(held)
 
 
-def _writer(sink: pa.NativeFile, schema: pa.Schema, compression: str, level: int | None) -> pq.ParquetWriter:
+def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int | None) -> pq.ParquetWriter:
+    """A writer with encodings that suit the rows of the first row group."""
+    schema = first.schema
     if compression in _OF_OTHERS:
         raise UnsupportedFeature(
             f"'file.compression' = '{compression}' is not supported for Parquet files: use {_OF_OTHERS[compression]}"
@@ -129,20 +146,48 @@ def _writer(sink: pa.NativeFile, schema: pa.Schema, compression: str, level: int
             "a table with TIMESTAMP(7) to (9) beside TIMESTAMP(0) to (6) cannot be written: a Parquet file holds the "
             "former as INT96, and then all of them; give all timestamps 6 digits at most"
         )
+    plain = {field.name for field in schema if _has_many_values(first.column(field.name))}
+    whole = (pa.int32(), pa.int64())
     return pq.ParquetWriter(
         sink,
         schema,
         version="2.6",
         compression="NONE" if compression == "none" else compression,
         compression_level=level if compression in _LEVELLED else None,
+        use_dictionary=[path for f in schema if f.name not in plain for path in _leaves(f.name, f.type)],
+        # keys and sequence numbers, which are sorted or close to each other, shrink to few bits
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in plain if schema.field(name).type in whole},
         use_deprecated_int96_timestamps=bool(nanos),
         store_decimal_as_integer=True,
         use_compliant_nested_type=True,
         store_schema=False,
+        write_page_index=True,
         # a damaged page of numbers would decompress to other numbers
         write_page_checksum=True,
         **({"write_time_adjusted_to_utc": True} if _WRITES_ADJUSTED_TIME else {}),
     )
+
+
+def _has_many_values(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_nested(column.type) or not len(column):
+        return False
+    step = max(1, len(column) // _SAMPLE_ROWS)
+    sample = column.take(pa.array(np.arange(0, len(column), step)))
+    return len(sample.unique()) > _MOST_DISTINCT * len(sample)
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    """The Parquet columns of an Arrow column."""
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
 
 
 def _timestamps(kind: pa.DataType) -> Iterator[pa.TimestampType]:
