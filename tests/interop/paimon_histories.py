@@ -191,13 +191,13 @@ def _evolve(
         change.addColumn(path("r", "z"), paimon.type_of("DOUBLE"), None, None), change.dropColumn(path("r", "y")),
         change.updateColumnType(path("r", "x"), paimon.type_of("BIGINT"), False),
     )  # fmt: skip
-    names = [f.name() for f in paimon.fields(paimon.table(where, "g", name))]
+    names = paimon.names(where, "g", name)
     values = {"id": 3, "i": 1 << 40, "renamed": -5, "d": "day", "ts": dt.date(1960, 1, 1), "dec": Decimal("9.1234"),
               "f": 1.1, "b": "text", "bi": 7, "r": (1 << 40, 2.5), "ar": [(1,), (None,)], "s": 0.5}  # fmt: skip
     paimon.write(where, "g", name, [[values[n] for n in names]], identifier=2)
     paimon.alter(where, name, change.dropColumn("renamed"), change.updateColumnType("i", text))
     paimon.alter(where, name, change.addColumn("renamed", text))
-    names = [f.name() for f in paimon.fields(paimon.table(where, "g", name))]
+    names = paimon.names(where, "g", name)
     values |= {"id": 9, "i": "i", "renamed": "back"}
     paimon.write(where, "g", name, [[values[n] for n in names]], identifier=3, compact=(0,) if keys else ())
 

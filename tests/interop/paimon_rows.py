@@ -1,10 +1,9 @@
-"""Values between Python and Paimon's Java core: rows are written by their types, and read as the golden rows are."""
+"""Rows of Python values for Paimon's Java core, by the types of their columns."""
 
 from __future__ import annotations
 
 import datetime as dt
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +14,7 @@ KINDS = ("+I", "-U", "+U", "-D")
 
 
 class Rows:
-    """Makes Java rows from Python values and Python values from Java rows, through one gateway."""
+    """Makes Java rows from Python values, through one gateway."""
 
     def __init__(self, gateway: Any) -> None:
         self._gateway = gateway
@@ -86,40 +85,6 @@ class Rows:
     def _serializer(self, type_: Any) -> Any:
         return self._data.serializer.InternalSerializers.create(type_)
 
-    def to_python(self, iterator: Any, fields: Sequence[Any]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """(row kind, values) of each row of a Java iterator of InternalRow."""
-        types = [f.type() for f in fields]
-        getters = [self._data.InternalRow.createFieldGetter(t, i) for i, t in enumerate(types)]
-        while iterator.hasNext():
-            row = iterator.next()
-            yield (
-                row.getRowKind().shortString(),
-                tuple(self._value(g.getFieldOrNull(row), t) for g, t in zip(getters, types, strict=True)),
-            )
-
-    def _value(self, value: Any, type_: Any) -> Any:
-        if value is None:
-            return None
-        root = type_.getTypeRoot().name()
-        if root == "ARRAY":
-            return self._values(value, type_.getElementType())
-        if root in ("MAP", "MULTISET"):
-            count = self._gateway.jvm.org.apache.paimon.types.DataTypes.INT()
-            keys = self._values(value.keyArray(), type_.getKeyType() if root == "MAP" else type_.getElementType())
-            values = self._values(value.valueArray(), type_.getValueType() if root == "MAP" else count)
-            return sorted([list(pair) for pair in zip(keys, values, strict=True)], key=repr)
-        if root == "ROW":
-            fields = list(type_.getFields())
-            getters = [self._data.InternalRow.createFieldGetter(f.type(), i) for i, f in enumerate(fields)]
-            return {
-                f.name(): self._value(g.getFieldOrNull(value), f.type()) for f, g in zip(fields, getters, strict=True)
-            }
-        return printed(value, root)
-
-    def _values(self, array: Any, type_: Any) -> list[Any]:
-        getter = self._data.InternalArray.createElementGetter(type_)
-        return [self._value(getter.getElementOrNull(array, at), type_) for at in range(array.size())]
-
 
 _WRITERS = {
     "BOOLEAN": "writeBoolean",
@@ -135,31 +100,6 @@ _WRITERS = {
 def millis_of_day(value: dt.time) -> int:
     """A time of day as the format keeps it."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
-
-
-def printed(value: Any, root: str) -> Any:
-    """A value of an atomic type as the rows of the golden files hold it."""
-    if root == "DATE":
-        return (EPOCH + dt.timedelta(days=value)).isoformat()
-    if root == "TIME_WITHOUT_TIME_ZONE":
-        return java_time((dt.datetime.min + dt.timedelta(milliseconds=value)).time())
-    if root.startswith("TIMESTAMP"):
-        text = value.toLocalDateTime().toString()
-        return text + ("Z" if root.endswith("LOCAL_TIME_ZONE") else "")
-    if root == "DECIMAL":
-        return f"{value.toBigDecimal():f}"
-    if root in ("VARCHAR", "CHAR"):
-        return value.toString()
-    if root in ("BINARY", "VARBINARY"):
-        return f"0x{bytes(value).hex()}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return float(str(np.float32(value))) if root == "FLOAT" else value
-
-
-def java_time(value: dt.time) -> str:
-    """A time of day as Java prints it."""
-    return value.isoformat("milliseconds" if value.microsecond else "seconds" if value.second else "minutes")
 
 
 def number(value: Any) -> Any:

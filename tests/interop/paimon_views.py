@@ -32,9 +32,7 @@ def views(paimon: PaimonJava, directory: Path, name: str, streams: bool = True) 
         except Py4JError as why:
             out.append({"view": view, "refused": str(why)[:200]})
             return
-        fields = [f.name() for f in paimon.fields(paimon.table(warehouse, "g", of))]
-        if view.startswith(("snapshot:", "tag:", "incremental:")):
-            fields = [f.name() for f in paimon.fields(paimon.table(warehouse, "g", of, options))]
+        fields = paimon.names(warehouse, "g", of, options)
         made = [_line(view, kind, dict(zip(fields, values, strict=True)), directory) for kind, values in found]
         out.append({"view": view, "count": len(made)})
         out.extend(made if view in ORDERED else sorted(made, key=json.dumps))
@@ -61,7 +59,7 @@ def views(paimon: PaimonJava, directory: Path, name: str, streams: bool = True) 
 
 def _add_stream(paimon: PaimonJava, directory: Path, name: str, start: int, out: list[dict[str, Any]]) -> None:
     warehouse, view = str(directory / name), f"stream-from-{start}"
-    fields = [f.name() for f in paimon.fields(paimon.table(warehouse, "g", name))]
+    fields = paimon.names(warehouse, "g", name)
     try:
         found = paimon.stream(warehouse, "g", name, start)
     except Py4JError as why:

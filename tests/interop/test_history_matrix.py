@@ -33,7 +33,7 @@ def ours(lake: Lake, name: str) -> list[str]:
 
 
 def theirs(java: Any, lake: Lake, name: str) -> list[str]:
-    names = [f.name() for f in java.fields(java.table(lake.warehouse, "g", name))]
+    names = java.names(lake.warehouse, "g", name)
     found = java.rows(lake.warehouse, "g", name)
     return sorted(canonical(dict(zip(names, row, strict=True))) for row in found)
 

@@ -59,7 +59,7 @@ def ours(lake: Lake, table: str) -> list[str]:
 
 
 def theirs(java: Any, lake: Lake, table: str) -> list[str]:
-    names = [f.name() for f in java.fields(java.table(lake.warehouse, "db", table))]
+    names = java.names(lake.warehouse, "db", table)
     found = java.rows(lake.warehouse, "db", table)
     return sorted(canonical(dict(zip(names, row, strict=True))) for row in found)
 

@@ -90,7 +90,7 @@ def ours(table) -> list[str]:
 
 
 def by_java(java, lake: Lake) -> list[str]:
-    names = [f.name() for f in java.fields(java.table(lake.warehouse, "db", "t"))]
+    names = java.names(lake.warehouse, "db", "t")
     return sorted(canonical(dict(zip(names, row, strict=True))) for row in java.rows(lake.warehouse, "db", "t"))
 
 
