@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_vectors, entries_of
+from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
+from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.manifests import Manifests, ManifestWriter
 from lakelog.filestore.next_snapshot import NextSnapshot
 from lakelog.filestore.pruning import Pruning
@@ -118,6 +119,8 @@ class TableCommit:
         schema = self.manifests.paths.schema
         check_conflicts(live, [*replaced, *entries_of(changes)], request.kind, schema)
         check_vectors(live, [*replaced, *entries_of(changes)], request.index)
+        if request.index.seen:
+            check_seen(IndexManifests(self.manifests).entries(latest), request.index)
         if not schema.is_keyed or request.kind == COMPACT:
             return changes, replaced
         gone = {e.identifier for e in (*entries_of(changes), *replaced)}

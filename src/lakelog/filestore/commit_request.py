@@ -22,15 +22,25 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
+class SeenVectors:
+    """The deletion vector files of a bucket that a compaction has read: it must not miss those made since."""
+
+    partition: bytes
+    bucket: int
+    file_names: frozenset[str]
+
+
+@dataclass(frozen=True)
 class IndexChange:
     """New index files, and names of those that they replace.
 
     A new ``HASH`` file, and a new deletion vector file of a keyed table, replaces the one of its bucket without being
-    named (format sheet 4.4).
+    named (format sheet 4.4). A commit with ``seen`` is a conflict when a bucket has other deletion vectors by then.
     """
 
     added: tuple[IndexManifestEntry, ...] = ()
     deleted: frozenset[str] = frozenset()
+    seen: tuple[SeenVectors, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.deleted)

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakelog.filestore.levels import SortedRun, has_deletes
+from lakelog.filestore.data_file_writer import target_file_size
+from lakelog.filestore.levels import KeyRange, SortedRun, has_deletes, sorted_runs
+from lakelog.filestore.record_expiry import RecordExpiry
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS, SIZE_AMPLIFICATION, SIZE_RATIO
+from lakelog.options.table import (
+    COMPACTION_MIN_FILES,
+    COMPACTION_TRIGGER,
+    DELETION_VECTORS,
+    NUM_LEVELS,
+    SIZE_AMPLIFICATION,
+    SIZE_RATIO,
+    needs_lookup,
+)
 from lakelog.spec.data_file import DataFileMeta
+from lakelog.spec.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.spec.schema import TableSchema
 
 _SMALL_SHARE = 0.7
 """A file below this share of the target size is small: worth writing again together with its neighbours."""
@@ -18,7 +30,10 @@ _SMALL_SHARE = 0.7
 class CompactionTask:
     """Files of one bucket to merge, and where the result goes.
 
-    ``drop_deletes``: nothing older is left below the result, so delete rows have done their work.
+    ``drop_deletes``: nothing older is left below the result, or deletion vectors hide it, so delete rows have done
+    their work. ``upper_files`` are those of the bucket that stay where they are, on levels above the output: what the
+    merged rows replace there is looked up. ``vector_files`` are the index files with the bucket's deletion vectors;
+    with ``purges`` files that have one are written again without the deleted rows.
     """
 
     partition: bytes
@@ -27,6 +42,76 @@ class CompactionTask:
     files: tuple[DataFileMeta, ...]
     output_level: int
     drop_deletes: bool
+    upper_files: tuple[DataFileMeta, ...] = ()
+    vector_files: tuple[IndexManifestEntry, ...] = ()
+    purges: bool = False
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a file of the task has a deletion vector."""
+        names = {r.data_file for entry in self.vector_files for r in entry.deletion_vectors or ()}
+        return any(f.file_name in names for f in self.files)
+
+
+def pick_compaction(
+    entries: Sequence[ManifestEntry],
+    schema: TableSchema,
+    full: bool = False,
+    vector_files: Sequence[IndexManifestEntry] = (),
+) -> CompactionTask | None:
+    """What to compact in one bucket; None when there is nothing to do. Pure.
+
+    ``entries`` are the live files of the bucket, ``vector_files`` its index files with deletion vectors.
+    """
+    if not entries:
+        return None
+    first, files = entries[0], [e.file for e in entries]
+    place = (first.partition, first.bucket, first.total_buckets)
+    if not schema.is_keyed:
+        return _pick_appended(place, files, schema, full, tuple(vector_files))
+    options = Options(schema.options)
+    runs = sorted_runs(files, KeyRange.of(schema))
+    has_vectors = options.need(DELETION_VECTORS)
+    deleted_in = {r.data_file for entry in vector_files for r in entry.deletion_vectors or ()}
+    picked = pick_runs(runs, options, full)
+    if picked is None and full:
+        expiry = RecordExpiry.of(schema)
+        is_old = any(f.file_name in deleted_in or (expiry is not None and expiry.has_old(f)) for f in files)
+        picked = (len(runs), runs[-1].level) if is_old else None
+    if picked is None and needs_lookup(options):
+        picked = pick_level_zero(runs, options)
+    if picked is None:
+        return None
+    count, level = picked
+    chosen = tuple(f for run in runs[:count] for f in run.files)
+    upper = tuple(f for run in runs[count:] for f in run.files)
+    drops = level >= max(run.level for run in runs) or has_vectors
+    return CompactionTask(*place, chosen, level, drops, upper, tuple(vector_files), purges=full)
+
+
+def _pick_appended(
+    place: tuple[bytes, int, int],
+    files: Sequence[DataFileMeta],
+    schema: TableSchema,
+    full: bool,
+    vector_files: tuple[IndexManifestEntry, ...],
+) -> CompactionTask | None:
+    ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
+    trigger = Options(schema.options).need(COMPACTION_MIN_FILES)
+    small = pick_small_files(ordered, target_file_size(schema), trigger, full)
+    return CompactionTask(*place, small, 0, False, vector_files=vector_files) if small else None
+
+
+def pick_level_zero(runs: Sequence[SortedRun], options: Options) -> tuple[int, int] | None:
+    """How many of the newest runs to merge, and to which level, so that nothing stays on level 0; None: nothing is.
+
+    Called for tables whose level 0 is looked up, or not read, before it is compacted.
+    """
+    count = sum(run.level == 0 for run in runs)
+    if not count:
+        return None
+    max_level = (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1
+    return _with_level(runs, _like_sized(runs, count, options.need(SIZE_RATIO)), max_level)
 
 
 def pick_runs(runs: Sequence[SortedRun], options: Options, full: bool = False) -> tuple[int, int] | None:

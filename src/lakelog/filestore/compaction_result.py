@@ -29,4 +29,5 @@ def joined_index(results: Sequence[CompactionResult]) -> IndexChange:
     return IndexChange(
         tuple(entry for r in results for entry in r.index.added),
         frozenset(name for r in results for name in r.index.deleted),
+        tuple(seen for r in results for seen in r.index.seen),
     )

@@ -8,48 +8,22 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.compaction import CompactionTask, is_small, pick_runs, pick_small_files
+from lakelog.filestore.bucket_vectors import BucketVectors
+from lakelog.filestore.compaction import CompactionTask, is_small
+from lakelog.filestore.compaction_merge import CompactionMerge
 from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
-from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections, sorted_runs
-from lakelog.filestore.reader import engine_of
+from lakelog.filestore.deletion_vectors import vector_of
+from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.record_expiry import RecordExpiry
-from lakelog.filestore.scan import skips_level_zero
-from lakelog.merge.base import KIND_COLUMN
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.merge.lowest_level import with_level
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_MIN_FILES
+from lakelog.options.table import DELETION_VECTORS
 from lakelog.spec.data_file import COMPACT_SOURCE, BucketFiles, DataFileMeta
-from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
-from lakelog.spec.schema import TableSchema
-
-
-def pick_compaction(entries: Sequence[ManifestEntry], schema: TableSchema, full: bool = False) -> CompactionTask | None:
-    """What to compact in one bucket, given its live files; None when there is nothing to do. Pure."""
-    if not entries:
-        return None
-    first, files = entries[0], [e.file for e in entries]
-    place = (first.partition, first.bucket, first.total_buckets)
-    options = Options(schema.options)
-    if not schema.is_keyed:
-        ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
-        small = pick_small_files(ordered, target_file_size(schema), options.need(COMPACTION_MIN_FILES), full)
-        return CompactionTask(*place, small, 0, False) if small else None
-    runs = sorted_runs(files, KeyRange.of(schema))
-    # new files that nobody sees yet cannot wait, and no key may be in two levels that are read without a merge
-    urgent = skips_level_zero(schema) and any(f.level == 0 for f in files)
-    picked = pick_runs(runs, options, full or urgent)
-    if picked is None and full:
-        expiry = RecordExpiry.of(schema)
-        picked = (len(runs), runs[-1].level) if expiry and any(expiry.has_old(f) for f in files) else None
-    if picked is None:
-        return None
-    count, level = picked
-    chosen = tuple(f for run in runs[:count] for f in run.files)
-    highest = max(run.level for run in runs)
-    return CompactionTask(*place, chosen, level, drop_deletes=level >= highest)
 
 
 @dataclass
@@ -65,74 +39,107 @@ class Compactor:
         writer, a job or the service; nothing is visible before the commit. Raises NotFound when another compaction
         was faster and expiry removed its files.
         """
-        schema = self.files.paths.schema
-        writer = DataFileWriter(
-            self.files.io, self.files.paths, task.partition, task.bucket, task.output_level, COMPACT_SOURCE
-        )
-        result = self._run_keyed(task, writer) if schema.is_keyed else self._run_appended(task, writer)
-        moved = {f.file_name for f in result.moved if f.level == task.output_level}
+        paths = self.files.paths
+        writer = DataFileWriter(self.files.io, paths, task.partition, task.bucket, task.output_level, COMPACT_SOURCE)
+        vectors = BucketVectors(self.files.io, paths, task.partition, task.bucket, task.vector_files)
+        run = _Run(self.files, task, writer, vectors)
+        result = run.keyed() if paths.schema.is_keyed else run.appended()
+        kept = {f.file_name for f in result.moved if f.level == task.output_level}
         files = BucketFiles(
             task.partition,
             task.bucket,
             task.total_buckets,
             new_files=(
-                *(f.at_level(task.output_level) for f in result.moved if f.file_name not in moved),
+                *(f.at_level(task.output_level) for f in result.moved if f.file_name not in kept),
                 *result.written,
             ),
-            deleted_files=tuple(f for f in task.files if f.file_name not in moved),
+            deleted_files=tuple(f for f in task.files if f.file_name not in kept),
         )
-        return CompactionResult(files)
-
-    def _run_keyed(self, task: CompactionTask, writer: DataFileWriter) -> _Result:
-        result = _Result([], [])
-        waiting: list[Section] = []
-        target = target_file_size(self.files.paths.schema)
-        expiry = RecordExpiry.of(self.files.paths.schema) if task.drop_deletes else None
-        for section in sections(task.files, KeyRange.of(self.files.paths.schema)):
-            if (
-                len(section.files) > 1
-                or is_small(section.files[0], target)
-                or _must_change(section.files[0], task, expiry)
-            ):
-                waiting.append(section)
-                continue
-            result.written += writer.write(self._merged(task, waiting, expiry))
-            waiting = []
-            result.moved += section.files
-        result.written += writer.write(self._merged(task, waiting, expiry))
-        return result
-
-    def _run_appended(self, task: CompactionTask, writer: DataFileWriter) -> _Result:
-        return _Result([], writer.write(self._rows(task, task.files)))
-
-    def _merged(
-        self, task: CompactionTask, parts: Sequence[Section], expiry: RecordExpiry | None
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of sections; old ones go only when nothing older of their key is left below."""
-        schema = self.files.paths.schema
-        engine = engine_of(schema)
-        for section in parts:
-            runs = [self._rows(task, files) for files in section.runs(KeyRange.of(schema))]
-            for batch in merge_runs(runs, schema.trimmed_primary_keys, engine):
-                live = _without_deletes(batch) if task.drop_deletes else batch
-                yield live if expiry is None else expiry.kept(live)
-
-    def _rows(self, task: CompactionTask, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        columns = self.files.paths.schema.field_names
-        for file in files:
-            yield from self.files.read(task.partition, task.bucket, file, columns, system_columns=True)
+        if not Options(paths.schema.options).need(DELETION_VECTORS) and not task.vector_files:
+            return CompactionResult(files)
+        moved = {f.file_name for f in result.moved}
+        return CompactionResult(files, vectors.change(f.file_name for f in task.files if f.file_name not in moved))
 
 
 @dataclass
 class _Result:
-    """Files that only change their level, and files that were written."""
+    """Files that only change their level, if that, and files that were written."""
 
     moved: list[DataFileMeta] = field(default_factory=list)
     written: list[DataFileMeta] = field(default_factory=list)
 
 
-def _must_change(file: DataFileMeta, task: CompactionTask, expiry: RecordExpiry | None) -> bool:
-    return task.drop_deletes and (has_deletes(file) or (expiry is not None and expiry.has_old(file)))
+class _Run:
+    """One task that runs."""
+
+    def __init__(
+        self, files: DataFileReader, task: CompactionTask, writer: DataFileWriter, vectors: BucketVectors
+    ) -> None:
+        self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
+        self._schema = files.paths.schema
+        self._expiry = RecordExpiry.of(self._schema) if task.drop_deletes else None
+        self._columns = self._schema.field_names
+
+    def keyed(self) -> _Result:
+        result = _Result()
+        waiting: list[Section] = []
+        merge = CompactionMerge.of(self._files, self._task, self._vectors)
+        target = target_file_size(self._schema)
+        for section in sections(self._task.files, KeyRange.of(self._schema)):
+            file = section.files[0]
+            if len(section.files) > 1 or is_small(file, target) or self._must_change(file, merge):
+                waiting.append(section)
+                continue
+            self._finish(waiting, merge, result)
+            waiting = []
+            self._move(section, merge, result)
+        self._finish(waiting, merge, result)
+        return result
+
+    def appended(self) -> _Result:
+        return _Result([], self._writer.write(self._rows(self._task.files)))
+
+    def _finish(self, waiting: Sequence[Section], merge: CompactionMerge, result: _Result) -> None:
+        """Merges sections into new files; one small file alone need not be written again."""
+        if len(waiting) == 1 and len(waiting[0].files) == 1 and not self._must_change(waiting[0].files[0], merge):
+            self._move(waiting[0], merge, result)
+        elif waiting:
+            result.written += self._writer.write(self._merged(waiting, merge))
+
+    def _move(self, section: Section, merge: CompactionMerge, result: _Result) -> None:
+        """Takes the file of a section over as it is; what its rows replace is looked up all the same."""
+        result.moved += section.files
+        if merge.must_see(section.files[0]):
+            for _ in self._merged([section], merge):
+                pass
+
+    def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
+        """The rows of sections; old ones go only when nothing older of their key is left below."""
+        names = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
+        for section in parts:
+            runs = [self._run(files, merge) for files in section.runs(KeyRange.of(self._schema))]
+            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine):
+                rows = batch if len(batch.schema) == len(names) else batch.select(names)
+                live = _without_deletes(rows) if self._task.drop_deletes else rows
+                yield live if self._expiry is None else self._expiry.kept(live)
+
+    def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
+        rows = self._rows(files)
+        return (with_level(batch, files[0].level) for batch in rows) if merge.takes_levels else rows
+
+    def _rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        for file in files:
+            vector = vector_of(self._vectors.places, file.file_name)
+            yield from self._files.read(task.partition, task.bucket, file, self._columns, True, vector=vector)
+
+    def _must_change(self, file: DataFileMeta, merge: CompactionMerge) -> bool:
+        task = self._task
+        if task.drop_deletes and has_deletes(file):
+            return True
+        if task.purges and vector_of(self._vectors.places, file.file_name) is not None:
+            return True
+        return merge.must_rewrite(file) or (self._expiry is not None and self._expiry.has_old(file))
 
 
 def _without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

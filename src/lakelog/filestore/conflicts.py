@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit_request import IndexChange
+from lakelog.filestore.index_manifests import DELETION_VECTORS
 from lakelog.filestore.levels import KeyRange
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
-from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
+from lakelog.spec.manifest import ADD, DELETE, IndexManifestEntry, ManifestEntry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.snapshot import OVERWRITE
 
@@ -39,6 +40,23 @@ def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
             raise CommitConflict(
                 f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while rows of it "
                 f"were deleted; take the newest snapshot and do it again"
+            )
+
+
+def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None:
+    """Raises CommitConflict when a compacted bucket has other deletion vectors than the compaction has read.
+
+    Rows that were deleted meanwhile would come back. ``before`` are the index files of the newest snapshot.
+    """
+    now: dict[tuple[bytes, int], set[str]] = defaultdict(set)
+    for entry in before:
+        if entry.index_type == DELETION_VECTORS:
+            now[entry.partition, entry.bucket].add(entry.file_name)
+    for seen in index.seen:
+        if now[seen.partition, seen.bucket] != seen.file_names:
+            raise CommitConflict(
+                f"rows of bucket {seen.bucket} were deleted by another commit while it was compacted; keep one "
+                f"compactor per bucket, and compact again"
             )
 
 

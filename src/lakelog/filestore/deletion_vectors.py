@@ -1,8 +1,8 @@
-"""Finds the deletion vectors of a snapshot and reads them where a data file is read (format sheet 4.4, 10)."""
+"""Deletion vectors: found in a snapshot, read where a data file is read, written (format sheet 4.4, 10)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,18 @@ from lakelog.errors import Corrupt
 from lakelog.filestore.index_manifests import DELETION_VECTORS
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO
-from lakelog.spec.deletion_vector import FILE_VERSION, Positions, decode_vector, size_of_vector
-from lakelog.spec.manifest import IndexManifestEntry
+from lakelog.io.names import new_uuid
+from lakelog.options.option import Options
+from lakelog.options.table import WIDE_VECTORS
+from lakelog.spec.deletion_vector import (
+    FILE_VERSION,
+    Positions,
+    decode_vector,
+    encode_vector,
+    length_in_manifest,
+    size_of_vector,
+)
+from lakelog.spec.manifest import ADD, DeletionVectorRange, IndexManifestEntry
 
 
 @dataclass(frozen=True)
@@ -71,3 +81,23 @@ def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa
 def vector_of(vectors: Sequence[VectorPlace], data_file: str) -> VectorPlace | None:
     """The vector of a data file among those of its split; a data file has one at most."""
     return next((v for v in vectors if v.data_file == data_file), None)
+
+
+def write_vectors(
+    io: FileIO, paths: TablePaths, partition: bytes, bucket: int, deleted: Mapping[str, Positions]
+) -> IndexManifestEntry:
+    """Writes an index file with the deletion vectors of data files of a bucket; nobody names it before a commit.
+
+    Called by a compaction, or by whoever deletes rows of a table without a primary key. ``deletion-vectors.bitmap64``
+    decides which kind of vectors it has.
+    """
+    wide = Options(paths.schema.options).need(WIDE_VECTORS)
+    ranges: list[DeletionVectorRange] = []
+    data = bytearray((FILE_VERSION,))
+    for data_file, positions in sorted(deleted.items()):
+        vector = encode_vector(positions, wide)
+        ranges.append(DeletionVectorRange(data_file, len(data), length_in_manifest(vector), len(positions)))
+        data += vector
+    name = f"index-{new_uuid()}-0"
+    io.write(paths.bucket_index_file(partition, bucket, name), bytes(data))
+    return IndexManifestEntry(ADD, partition, bucket, DELETION_VECTORS, name, len(data), len(ranges), tuple(ranges))

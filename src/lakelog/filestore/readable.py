@@ -29,14 +29,16 @@ def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
 
 
 def check_compactable(schema: TableSchema, snapshot: Snapshot | None, manifests: Manifests) -> None:
-    """Raises UnsupportedFeature also for deletion vectors: rewritten files would need other ones.
+    """Raises UnsupportedFeature also for deletion vectors of a table without a primary key.
 
     Vectors are looked for in the snapshot itself, whatever the options say now.
     """
     check_readable(schema)
+    if schema.is_keyed:
+        return
     for entry in IndexManifests(manifests).entries(snapshot):
         if entry.index_type == DELETION_VECTORS:
             raise UnsupportedFeature(
-                f"snapshot {snapshot.id if snapshot else 0} has deletion vectors ({entry.file_name}): the table is "
-                f"read, not compacted; compact it with another engine"
+                f"snapshot {snapshot.id if snapshot else 0} has deletion vectors ({entry.file_name}) and the table has "
+                f"no primary key: it is read, not compacted; compact it with another engine"
             )

@@ -15,9 +15,10 @@ from lakelog.filestore.levels import KeyRange, sorted_runs
 from lakelog.filestore.scan import Split
 from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
+from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.runs import fold_rows, merge_runs
 from lakelog.options.option import Options
-from lakelog.options.table import MERGE_ENGINE
+from lakelog.options.table import MERGE_ENGINE, needs_lookup
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
 from lakelog.spec.schema import TableSchema
@@ -26,6 +27,16 @@ from lakelog.spec.schema import TableSchema
 def engine_of(schema: TableSchema) -> MergeEngine:
     """The merge engine of a table. Raises InvalidOption for options of the engine that do not fit the columns."""
     return merge_engine(Options(schema.options).need(MERGE_ENGINE), schema)
+
+
+def files_engine_of(schema: TableSchema) -> MergeEngine:
+    """The engine that merges the files of a table: of tables whose compactions look up old values, ``LowestLevel``.
+
+    Engines that keep one of the rows as it is find the same row without. Raises InvalidOption as ``engine_of``.
+    """
+    options, engine = Options(schema.options), engine_of(schema)
+    keeps_one = options.need(MERGE_ENGINE) in ("deduplicate", "first-row")
+    return engine if keeps_one or not needs_lookup(options) else LowestLevel(engine)
 
 
 def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
@@ -82,7 +93,7 @@ class SplitReader:
     def _merged(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
         schema = self.files.paths.schema
         keys = schema.trimmed_primary_keys
-        engine = engine_of(schema)
+        engine = files_engine_of(schema)
         needed = [*columns, *(k for k in keys if k not in columns)]
         needed += engine.needed_columns(needed)
         runs: list[Iterator[pa.RecordBatch]] = []
@@ -90,10 +101,11 @@ class SplitReader:
             # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
             is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
             pushed = filter if is_hidden else only_on(filter, keys)
-            runs.append(self._run(split, run.files, needed, pushed))
+            batches = self._run(split, run.files, needed, pushed)
+            runs.append(leveled(batches, run.level, engine))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:
-            runs.append(iter(fold_rows(rows, keys, engine).to_batches()))
+            runs.append(leveled(fold_rows(rows, keys, engine_of(schema)).to_batches(), 0, engine))
         given = [*columns, KIND_COLUMN] if self.keeps_kinds else list(columns)
         for batch in self._kept(merge_runs(runs, keys, engine)):
             yield batch if batch.schema.names == given else batch.select(given)
@@ -107,6 +119,11 @@ class SplitReader:
         for file in files:
             vector = vector_of(split.vectors, file.file_name)
             yield from self.files.read(split.partition, split.bucket, file, columns, True, filter, vector)
+
+
+def leveled(batches: Iterable[pa.RecordBatch], level: int, engine: MergeEngine) -> Iterator[pa.RecordBatch]:
+    """The batches of a run, with its level where the engine asks for it."""
+    return (with_level(batch, level) for batch in batches) if isinstance(engine, LowestLevel) else iter(batches)
 
 
 def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:

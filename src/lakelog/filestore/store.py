@@ -15,14 +15,15 @@ from lakelog.filestore.bucket_writer import BucketWriter
 from lakelog.filestore.change_history import ChangeHistory
 from lakelog.filestore.commit import TableCommit
 from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.compaction import pick_compaction
 from lakelog.filestore.compaction_result import CompactionResult
-from lakelog.filestore.compactor import Compactor, pick_compaction
+from lakelog.filestore.compactor import Compactor
 from lakelog.filestore.consumers import Consumers
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.deletion_vectors import vector_places
 from lakelog.filestore.expire import Expiry, Retention
 from lakelog.filestore.filter import Predicate
-from lakelog.filestore.index_manifests import IndexManifests
+from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
@@ -43,7 +44,7 @@ from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.manifest import ManifestEntry
+from lakelog.spec.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.spec.snapshot import COMPACT, Snapshot
 
@@ -246,16 +247,20 @@ class FileStore:
     def buckets_to_compact(self, full: bool = False) -> list[Place]:
         """The (partition, bucket) pairs in which a compaction would do something now."""
         by_place: dict[Place, list[ManifestEntry]] = {}
-        for entry in self.live_entries(self.latest_snapshot()):
+        latest = self.latest_snapshot()
+        for entry in self.live_entries(latest):
             if entry.bucket != POSTPONE_BUCKET:
                 by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
-        return [p for p, held in sorted(by_place.items()) if pick_compaction(held, self.schema, full) is not None]
+        vectors = self._vector_files(latest)
+        tasks = (pick_compaction(held, self.schema, full, vectors.get(p, ())) for p, held in sorted(by_place.items()))
+        return [(task.partition, task.bucket) for task in tasks if task is not None]
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
         """Compacts one bucket without committing; None when there is nothing to do."""
         latest = self.latest_snapshot()
         check_compactable(self.schema, latest, self.manifests)
-        task = pick_compaction(self.live_entries(latest, {partition}, {bucket}), self.schema, full)
+        entries = self.live_entries(latest, {partition}, {bucket})
+        task = pick_compaction(entries, self.schema, full, self._vector_files(latest).get((partition, bucket), ()))
         if task is None:
             return None
         if any(f.schema_id > self.schema.id for f in task.files):
@@ -265,6 +270,14 @@ class FileStore:
                 return newer.run_compaction(partition, bucket, full)
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
+
+    def _vector_files(self, snapshot: Snapshot | None) -> dict[Place, list[IndexManifestEntry]]:
+        """The index files with deletion vectors of each bucket that has any."""
+        out: dict[Place, list[IndexManifestEntry]] = {}
+        for entry in IndexManifests(self.manifests).entries(snapshot):
+            if entry.index_type == DELETION_VECTORS:
+                out.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return out
 
     def compact(
         self, partition: bytes, bucket: int, full: bool = False, properties: Mapping[str, str] | None = None

@@ -30,12 +30,14 @@ class Piece:
     """All rows of some keys.
 
     ``order`` lists the rows by key and, inside a key, from the oldest to the newest; None says that ``rows`` have this
-    order already. ``starts`` are the positions in that order at which a key begins (the first is 0).
+    order already. ``starts`` are the positions in that order at which a key begins (the first is 0). ``folds_alone``
+    says for each key whether its row is folded even if it is the only one; None: no key's is.
     """
 
     rows: pa.Table
     order: Indices | None
     starts: Indices
+    folds_alone: Mask | None = None
 
     @property
     def newest(self) -> Indices:
@@ -79,7 +81,7 @@ class Contested:
     def of(piece: Piece) -> Contested:
         """Finds them."""
         sizes = piece.sizes
-        is_contested = sizes > 1
+        is_contested = sizes > 1 if piece.folds_alone is None else (sizes > 1) | piece.folds_alone
         positions = np.flatnonzero(np.repeat(is_contested, sizes))
         kinds = piece.numbers(KIND_COLUMN)[positions].astype(np.int8, copy=False)
         rows = positions if piece.order is None else piece.order[positions]

@@ -176,11 +176,20 @@ CHANGELOG_FILE_STATS_MODE: Final = Option(
 DELETION_VECTORS: Final = Option(
     "deletion-vectors.enabled", bool, False, "Mark deleted rows beside the data files instead of merging on read."
 )
+WIDE_VECTORS: Final = Option(
+    "deletion-vectors.bitmap64",
+    bool,
+    False,
+    "New deletion vectors have 64-bit positions, like those of Apache Iceberg; old ones are taken over.",
+)
 MERGE_ON_READ: Final = Option(
     "deletion-vectors.merge-on-read",
     bool,
     False,
     "Batch readers of a keyed table with deletion vectors merge level 0 too, instead of skipping it.",
+)
+FORCE_LOOKUP: Final = Option(
+    "force-lookup", bool, False, "Compactions look up what they replace, as with deletion vectors.", immutable=True
 )
 INDEX_BESIDE_DATA: Final = Option(
     "index-file-in-data-file-dir", bool, False, "Index files of a bucket lie beside its data files.", immutable=True
@@ -298,6 +307,23 @@ SNAPSHOT_TIME: Final = Option(
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
 
+_LOOKUP_PRODUCER: Final = "lookup"
+_FIRST_ROW_ENGINE: Final = "first-row"
+
+
+def needs_lookup(options: Options) -> bool:
+    """Whether compactions of a keyed table look up the old values of the keys of level 0 (format sheet 7).
+
+    A row of a level ≥ 1 is then the whole value of its key.
+    """
+    return (
+        options.need(CHANGELOG_PRODUCER) == _LOOKUP_PRODUCER
+        or options.need(DELETION_VECTORS)
+        or options.need(FORCE_LOOKUP)
+        or options.need(MERGE_ENGINE) == _FIRST_ROW_ENGINE
+    )
+
+
 _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
     *RETENTION_OPTIONS,
@@ -308,7 +334,6 @@ TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 
 _KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
     (CHANGELOG_PRODUCER, ("none", "input")),
-    (DELETION_VECTORS, (False,)),
 )
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
 

@@ -20,8 +20,22 @@ FILE_VERSION: Final = 1
 
 _KINDS: Final[dict[bytes, Any]] = {struct.pack(">i", 1581511376): BitMap, struct.pack("<i", 1681511377): BitMap64}
 """Magic number → bitmap; the latter's portable form is the rest of the payload."""
+_MAGIC: Final[dict[Any, bytes]] = {kind: magic for magic, kind in _KINDS.items()}
 _INT: Final = struct.Struct(">i")
 _CHECKSUM: Final = struct.Struct(">I")
+
+
+def encode_vector(deleted: Positions, wide: bool = False) -> bytes:
+    """The reverse of ``decode_vector``: size, payload and checksum; ``wide`` for the kind of 64 bits."""
+    kind = BitMap64 if wide else BitMap
+    payload = _MAGIC[kind] + kind(deleted).serialize()
+    return _INT.pack(len(payload)) + payload + _CHECKSUM.pack(zlib.crc32(payload))
+
+
+def length_in_manifest(vector: bytes) -> int:
+    """What an index manifest says of the length of an encoded vector: of the wide kind the whole, else the payload."""
+    is_wide = vector[_INT.size : 2 * _INT.size] == _MAGIC[BitMap64]
+    return len(vector) if is_wide else len(vector) - _INT.size - _CHECKSUM.size
 
 
 def decode_vector(data: bytes) -> Positions:

@@ -8,8 +8,7 @@ import pytest
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction import pick_runs, pick_small_files
-from lakelog.filestore.compactor import pick_compaction
+from lakelog.filestore.compaction import pick_compaction, pick_runs, pick_small_files
 from lakelog.filestore.levels import SortedRun, has_deletes
 from lakelog.options.option import Options
 from lakelog.spec.data_file import BucketFiles, DataFileMeta

@@ -1,0 +1,54 @@
+"""The deletion vectors of a bucket while a compaction changes them (format sheet 10)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lakelog.filestore.commit_request import IndexChange, SeenVectors
+from lakelog.filestore.deletion_vectors import VectorPlace, read_vector, vector_places, write_vectors
+from lakelog.filestore.paths import TablePaths
+from lakelog.filestore.upper_levels import Hits
+from lakelog.io.file_io import FileIO
+from lakelog.merge.base import Indices
+from lakelog.spec.deletion_vector import Positions
+from lakelog.spec.manifest import IndexManifestEntry
+
+
+class BucketVectors:
+    """What is deleted in the data files of a bucket: before a compaction, and after it.
+
+    ``entries`` are the index files of deletion vectors that the bucket has.
+    """
+
+    def __init__(
+        self, io: FileIO, paths: TablePaths, partition: bytes, bucket: int, entries: Sequence[IndexManifestEntry]
+    ) -> None:
+        self._io, self._paths, self._partition, self._bucket, self._entries = io, paths, partition, bucket, entries
+        self.places: tuple[VectorPlace, ...] = vector_places(entries, paths).get((partition, bucket), ())
+        self._new: dict[str, list[Indices]] = defaultdict(list)
+
+    def deleted(self, data_files: Iterable[str]) -> dict[str, Positions]:
+        """The deleted positions of those of the data files that have any, as they were before."""
+        names = set(data_files)
+        return {p.data_file: read_vector(self._io, p) for p in self.places if p.data_file in names}
+
+    def delete(self, hits: Hits) -> None:
+        """Marks rows as deleted."""
+        self._new[hits.file.file_name].append(hits.positions)
+
+    def change(self, gone: Iterable[str]) -> IndexChange:
+        """Writes the vectors, if they are others now; those of data files that are ``gone`` are left out."""
+        dropped = set(gone)
+        known = {p.data_file for p in self.places}
+        seen = (SeenVectors(self._partition, self._bucket, frozenset(e.file_name for e in self._entries)),)
+        if not self._new and not dropped & known:
+            return IndexChange(seen=seen)
+        after = {name: at for name, at in self.deleted(known - dropped).items() if len(at)}
+        for name, parts in self._new.items():
+            after[name] = np.unique(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
+        if not after:
+            return IndexChange(deleted=frozenset(e.file_name for e in self._entries), seen=seen)
+        return IndexChange((write_vectors(self._io, self._paths, self._partition, self._bucket, after),), seen=seen)

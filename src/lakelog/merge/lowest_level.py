@@ -1,0 +1,68 @@
+"""Tables whose compactions look up what they replace: a row of a level ≥ 1 is the whole value of its key.
+
+A compaction of such a table merges the rows of level 0 with what all higher levels had of their keys, and writes the
+outcome to a level that may lie below the old value. So of the rows of one key only those of level 0 and the one of the
+lowest level ≥ 1 count (format sheet 7, 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.merge.base import Mask, MergeEngine, Piece
+
+LEVEL_COLUMN: Final = "_LEVEL"
+"""The level of a row's file (int8); the rows that this engine gets have it behind all other columns."""
+
+_NO_LEVEL: Final = np.int64(np.iinfo(np.int8).max)
+
+
+class LowestLevel(MergeEngine):
+    """Leaves out the rows that do not count and folds the others with the table's engine; drops ``_LEVEL``.
+
+    A key whose rows are all left out but one is folded too, as in the format's own engine: only a key that had one row
+    to begin with passes untouched.
+    """
+
+    def __init__(self, inner: MergeEngine) -> None:
+        super().__init__(inner.schema)
+        self.inner = inner
+
+    @property
+    def takes_retractions(self) -> bool:
+        return self.inner.takes_retractions
+
+    def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        return self.inner.needed_columns(wanted)
+
+    def fold(self, piece: Piece) -> pa.Table:
+        counts = counting_rows(piece)
+        whole = replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN]))
+        return self.inner.fold(whole if counts.all() else _only(whole, counts))
+
+
+def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:
+    """The batch with the level of its file behind the other columns."""
+    levels = pa.array(np.full(batch.num_rows, level, dtype=np.int8))
+    return batch.append_column(LEVEL_COLUMN, levels)
+
+
+def counting_rows(piece: Piece) -> Mask:
+    """For each row, in the order of the piece, whether it counts: level 0, or the lowest level ≥ 1 of its key."""
+    levels = piece.numbers(LEVEL_COLUMN)
+    above = np.where(levels > 0, levels, _NO_LEVEL)
+    lowest = np.repeat(np.minimum.reduceat(above, piece.starts), piece.sizes)
+    counts: Mask = (levels == 0) | (above == lowest)
+    return counts
+
+
+def _only(piece: Piece, counts: Mask) -> Piece:
+    """The piece with the rows that count, of which every key has one at least."""
+    kept = np.flatnonzero(counts)
+    sizes = np.add.reduceat(counts.astype(np.int64), piece.starts)
+    return Piece(piece.rows_at(kept), None, np.cumsum(sizes) - sizes, folds_alone=piece.sizes > 1)
