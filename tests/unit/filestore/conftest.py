@@ -107,6 +107,7 @@ _DOTTED = {
     "commit-min-retry-wait": "commit.min-retry-wait",
     "commit-max-retry-wait": "commit.max-retry-wait",
     "deletion-vectors-enabled": "deletion-vectors.enabled",
+    "row-tracking-enabled": "row-tracking.enabled",
     "sequence-field": "sequence.field",
     "metadata-stats-mode": "metadata.stats-mode",
 }

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from lakelog.errors import CommitConflict
+from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.store import FileStore
+from lakelog.io.names import new_uuid
 from lakelog.spec.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
@@ -87,3 +91,57 @@ def test_a_delete_of_the_last_level_is_purged_by_itself(marked) -> None:
     marked.store.compact(*PLACE, full=True)
     assert (vectors_of(marked), levels(marked)) == ({}, [5])
     assert marked.ids() == [i for i in range(1000) if i != 7]
+
+
+TOTALS = (("id", "INT NOT NULL"), ("total", "BIGINT"), ("names", "STRING"))
+SUMS = {"fields.total.aggregate-function": "sum", "fields.names.aggregate-function": "listagg"}
+
+
+@pytest.mark.parametrize("how", ["deletion-vectors.enabled", "force-lookup"])
+def test_a_row_of_an_upper_level_is_the_whole_value_of_its_key(make_table, how) -> None:
+    table = with_options(make_table(columns=TOTALS, merge_engine="aggregation"), {**SUMS, how: "true"})
+    table.insert(*((I, i, 100 + i, "base " * 20) for i in range(500)))
+    table.store.compact(*PLACE, full=True)
+    for n in range(1, 3):
+        table.insert((I, 1, n, ""), (I, 900, n, "new"))
+        table.store.compact(*PLACE)
+        assert levels(table)[0] in (3, 4)
+    table.insert((I, 1, 1000, ""))
+    if how == "force-lookup":
+        assert table.read()[1]["total"] == 1104
+    table.store.compact(*PLACE)
+    rows = {r["id"]: (r["total"], r["names"]) for r in table.read()}
+    assert (rows[1], rows[2], rows[900]) == ((1104, "base " * 20), (102, "base " * 20), (3, "new,new"))
+    table.store.compact(*PLACE, full=True)
+    assert {r["id"]: (r["total"], r["names"]) for r in table.read()} == rows
+
+
+def test_the_first_row_is_looked_up(make_table) -> None:
+    table = make_table(merge_engine="first-row")
+    table.insert(*((I, i, f"first {i}", 0.0) for i in range(500)))
+    table.store.compact(*PLACE)
+    for n in range(3):
+        table.insert((I, 1, "again", 0.0), (I, 600 + n, f"first {600 + n}", 0.0), (I, 600, "again", 0.0))
+        table.store.compact(*PLACE)
+        assert 0 not in levels(table)
+    assert [r["name"] for r in table.read()] == [f"first {r['id']}" for r in table.read()]
+    assert table.ids() == [*range(500), 600, 601, 602]
+
+
+@pytest.mark.parametrize("other", ["second", "first"])
+def test_a_compaction_that_missed_deletions_is_a_conflict(marked, other) -> None:
+    marked.insert((U, 3, "new", 0.0))
+    marked.store.compact(*PLACE)
+    late = marked.store.run_compaction(*PLACE, full=True)
+    marked.insert((D, 7, "", 0.0))
+    meanwhile = marked.store.run_compaction(*PLACE)
+    made = [meanwhile, late] if other == "first" else [late, meanwhile]
+    marked.store.commit(request(made[0]))
+    with pytest.raises(CommitConflict):
+        marked.store.commit(request(made[1]))
+    marked.store.compact(*PLACE, full=True)
+    assert marked.ids() == [i for i in range(1000) if i != 7]
+
+
+def request(made: CompactionResult) -> CommitRequest:
+    return CommitRequest(new_uuid(), 1, "COMPACT", (made.files,), index=made.index)

@@ -195,10 +195,10 @@ def test_rows_without_a_column_or_of_another_type_are_refused(make_table) -> Non
 
 
 def test_a_table_with_an_unknown_feature_is_not_written(make_table) -> None:
-    store = make_table(deletion_vectors_enabled="true").store
-    with pytest.raises(UnsupportedFeature, match="deletion-vectors.enabled"):
+    store = make_table(row_tracking_enabled="true").store
+    with pytest.raises(UnsupportedFeature, match="row-tracking.enabled"):
         store.bucket_writer(b"\x00" * 12, 0)
-    with pytest.raises(UnsupportedFeature, match="deletion-vectors.enabled"):
+    with pytest.raises(UnsupportedFeature, match="row-tracking.enabled"):
         store.commit(CommitRequest("u", 1, "APPEND", allow_empty=True))
 
 

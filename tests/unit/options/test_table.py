@@ -77,7 +77,6 @@ def test_ordinary_tables_can_be_written() -> None:
     ("key", "value"),
     [
         ("changelog-producer", "lookup"),
-        ("deletion-vectors.enabled", "true"),
         ("row-tracking.enabled", "true"),
     ],
 )
