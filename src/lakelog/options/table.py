@@ -332,9 +332,7 @@ _ALL: Final[tuple[Option[Any], ...]] = (
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
-_KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = (
-    (CHANGELOG_PRODUCER, ("none", "input")),
-)
+_KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = ((CHANGELOG_PRODUCER, ("none", "input")),)
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
 
 
