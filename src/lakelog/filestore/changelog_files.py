@@ -6,7 +6,13 @@ snapshot that made them names them. They are sorted by key; a key may have sever
 
 from __future__ import annotations
 
+from typing import Final
+
+import pyarrow as pa
+
 from lakelog.filestore.data_file_writer import DataFileWriter, FileStyle, data_style
+from lakelog.merge.base import Mask
+from lakelog.merge.changes import change_rows, compared_columns
 from lakelog.options.option import Options
 from lakelog.options.table import (
     CHANGELOG_FILE_COMPRESSION,
@@ -14,7 +20,10 @@ from lakelog.options.table import (
     CHANGELOG_FILE_PREFIX,
     CHANGELOG_FILE_STATS_MODE,
 )
-from lakelog.spec.data_file import APPEND_SOURCE
+from lakelog.spec.data_file import APPEND_SOURCE, DataFileMeta
+
+_HELD_BYTES: Final = 64 << 20
+"""Changelog rows of a compaction that wait in memory; then they become a file."""
 
 
 def changelog_style(options: Options, level: int) -> FileStyle:
@@ -48,3 +57,34 @@ def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
         changelog_style(Options(beside.paths.schema.options), beside.level),
         beside.names,
     )
+
+
+class CompactionChanges:
+    """What a compaction tells: collects what became of keys, in key order, and writes it as changelog files.
+
+    ``beside`` writes the data files of the compaction.
+    """
+
+    def __init__(self, beside: DataFileWriter) -> None:
+        self._writer = changelog_writer(beside)
+        self._compared = compared_columns(beside.paths.schema)
+        self._held: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._made: list[DataFileMeta] = []
+
+    def tell(self, before: pa.Table, after: pa.Table, has_before: Mask, has_after: Mask) -> None:
+        """Takes the rows of keys before and after; see ``merge.changes.change_rows``."""
+        rows = change_rows(before, after, has_before, has_after, self._compared)
+        self._held += rows.to_batches()
+        self._bytes += rows.nbytes
+        if self._bytes > _HELD_BYTES:
+            self._write()
+
+    def finish(self) -> tuple[DataFileMeta, ...]:
+        """Writes what is held and returns the metas of all files, in key order; none without changes."""
+        self._write()
+        return tuple(self._made)
+
+    def _write(self) -> None:
+        held, self._held, self._bytes = self._held, [], 0
+        self._made += self._writer.write(held)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.filestore.bucket_vectors import BucketVectors
+from lakelog.filestore.changelog_files import CompactionChanges
+from lakelog.filestore.changes import producer_of
 from lakelog.filestore.compaction import CompactionTask
 from lakelog.filestore.data_file_reader import DataFileReader
+from lakelog.filestore.data_file_writer import DataFileWriter
 from lakelog.filestore.levels import highest_level
-from lakelog.filestore.lookup_merge import FirstRowLookup, LookupMerge
+from lakelog.filestore.lookup_merge import FirstRowLookup, LookupMerge, Tell, TopLevelChanges
 from lakelog.filestore.reader import engine_of, files_engine_of
 from lakelog.filestore.upper_levels import UpperFiles
 from lakelog.merge.base import MergeEngine
 from lakelog.merge.lowest_level import LowestLevel
 from lakelog.options.option import Options
 from lakelog.options.table import (
+    CHANGELOG_PRODUCER,
     DELETION_VECTORS,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT_PER_LEVEL,
@@ -25,41 +30,49 @@ from lakelog.options.table import (
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.schema import TableSchema
 
+LOOKUP: Final = "lookup"
+FULL_COMPACTION: Final = "full-compaction"
+"""Changelog producers whose changes compactions tell."""
+
 
 @dataclass(frozen=True)
 class CompactionMerge:
-    """The merge of one task; ``takes_levels`` asks for runs with their level (``merge.lowest_level``)."""
+    """The merge of one task; ``takes_levels`` asks for runs with their level (``merge.lowest_level``).
+
+    Files of levels below ``sees_below`` go through it even if they are not written again, for what it looks up or
+    tells.
+    """
 
     engine: MergeEngine
     takes_levels: bool
-    looks_up: bool
     schema: TableSchema
     output_level: int
+    sees_below: int = 0
 
     @staticmethod
-    def of(files: DataFileReader, task: CompactionTask, vectors: BucketVectors) -> CompactionMerge:
-        """Called once for each task. Raises InvalidOption for options of the engine that do not fit the columns."""
-        schema = files.paths.schema
+    def of(
+        files: DataFileReader, task: CompactionTask, vectors: BucketVectors, changes: CompactionChanges | None
+    ) -> CompactionMerge:
+        """Called once for each task; ``changes`` takes what it tells, if it tells anything.
+
+        Raises InvalidOption for options of the engine that do not fit the columns.
+        """
+        schema, level = files.paths.schema, task.output_level
         options = Options(schema.options)
-        has_new = any(f.level == 0 for f in task.files)
-        if not needs_lookup(options) or not has_new:
-            engine = files_engine_of(schema)
-            return CompactionMerge(engine, isinstance(engine, LowestLevel), False, schema, task.output_level)
-        deleted = vectors.deleted(f.file_name for f in task.upper_files)
-        upper = UpperFiles(files, task.partition, task.bucket, task.upper_files, deleted)
-        inner = engine_of(schema)
-        if options.need(MERGE_ENGINE) == "first-row":
-            first = FirstRowLookup(inner, upper.finder(with_rows=False))
-            return CompactionMerge(first, True, bool(task.upper_files), schema, task.output_level)
-        marks = options.need(DELETION_VECTORS)
-        # where vectors hide the old rows, only an engine that makes new rows of them, or may prefer them, needs them
-        needs_rows = not marks or not keeps_newest(inner, options)
-        made = LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None)
-        return CompactionMerge(made, True, bool(task.upper_files), schema, task.output_level)
+        tell = None if changes is None else changes.tell
+        engine = files_engine_of(schema)
+        if tells_at(options, FULL_COMPACTION):
+            if tell is None or level != highest_level(schema):
+                return CompactionMerge(engine, isinstance(engine, LowestLevel), schema, level)
+            return CompactionMerge(TopLevelChanges(engine, level, tell), True, schema, level, sees_below=level)
+        if not needs_lookup(options) or all(f.level > 0 for f in task.files):
+            return CompactionMerge(engine, isinstance(engine, LowestLevel), schema, level)
+        made = _lookup_engine(files, task, vectors, tell)
+        return CompactionMerge(made, True, schema, level, sees_below=1 if task.upper_files or tell else 0)
 
     def must_see(self, file: DataFileMeta) -> bool:
-        """Whether the rows of a file that is not written again must go through the merge, for what it looks up."""
-        return self.looks_up and file.level == 0
+        """Whether the rows of a file that is not written again must go through the merge."""
+        return file.level < self.sees_below
 
     def must_rewrite(self, file: DataFileMeta) -> bool:
         """Whether a file cannot go to the output level as it is.
@@ -75,6 +88,35 @@ class CompactionMerge:
         if file.level != 0 or self.output_level == highest_level(self.schema) or not needs_lookup(options):
             return False
         return not keeps_newest(engine_of(self.schema), options)
+
+
+def _lookup_engine(
+    files: DataFileReader, task: CompactionTask, vectors: BucketVectors, tell: Tell | None
+) -> MergeEngine:
+    schema = files.paths.schema
+    options = Options(schema.options)
+    deleted = vectors.deleted(f.file_name for f in task.upper_files)
+    upper = UpperFiles(files, task.partition, task.bucket, task.upper_files, deleted)
+    inner = engine_of(schema)
+    if options.need(MERGE_ENGINE) == "first-row":
+        return FirstRowLookup(inner, upper.finder(with_rows=False), tell)
+    marks = options.need(DELETION_VECTORS)
+    # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
+    # need them
+    needs_rows = tell is not None or not marks or not keeps_newest(inner, options)
+    return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
+
+
+def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:
+    """What takes the changes that a compaction tells; None for tables whose compactions tell nothing."""
+    schema = writer.paths.schema
+    tells = schema.is_keyed and producer_of(schema) in (LOOKUP, FULL_COMPACTION)
+    return CompactionChanges(writer) if tells else None
+
+
+def tells_at(options: Options, producer: str) -> bool:
+    """Whether a table has this changelog producer, even if nobody tracks its changes now."""
+    return options.need(CHANGELOG_PRODUCER) == producer
 
 
 def keeps_newest(engine: MergeEngine, options: Options) -> bool:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakelog.filestore.bucket_vectors import BucketVectors
 from lakelog.filestore.compaction import CompactionTask, is_small
-from lakelog.filestore.compaction_merge import CompactionMerge
+from lakelog.filestore.compaction_merge import CompactionMerge, compaction_changes
 from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
@@ -54,6 +54,7 @@ class Compactor:
                 *result.written,
             ),
             deleted_files=tuple(f for f in task.files if f.file_name not in kept),
+            changelog_files=result.told,
         )
         if not Options(paths.schema.options).need(DELETION_VECTORS) and not task.vector_files:
             return CompactionResult(files)
@@ -63,10 +64,11 @@ class Compactor:
 
 @dataclass
 class _Result:
-    """Files that only change their level, if that, and files that were written."""
+    """Files that only change their level, if that, files that were written, and changelog files."""
 
     moved: list[DataFileMeta] = field(default_factory=list)
     written: list[DataFileMeta] = field(default_factory=list)
+    told: tuple[DataFileMeta, ...] = ()
 
 
 class _Run:
@@ -83,7 +85,8 @@ class _Run:
     def keyed(self) -> _Result:
         result = _Result()
         waiting: list[Section] = []
-        merge = CompactionMerge.of(self._files, self._task, self._vectors)
+        changes = compaction_changes(self._writer)
+        merge = CompactionMerge.of(self._files, self._task, self._vectors, changes)
         target = target_file_size(self._schema)
         for section in sections(self._task.files, KeyRange.of(self._schema)):
             file = section.files[0]
@@ -94,6 +97,7 @@ class _Run:
             waiting = []
             self._move(section, merge, result)
         self._finish(waiting, merge, result)
+        result.told = () if changes is None else changes.finish()
         return result
 
     def appended(self) -> _Result:

@@ -332,7 +332,6 @@ _ALL: Final[tuple[Option[Any], ...]] = (
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
-_KNOWN_VALUES: Final[tuple[tuple[Option[Any], tuple[object, ...]], ...]] = ((CHANGELOG_PRODUCER, ("none", "input")),)
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
 
 
@@ -357,11 +356,6 @@ def check_writable(given: Mapping[str, str]) -> None:
     nothing has been changed then. Reading may still work.
     """
     options = Options(given)
-    for option, known in _KNOWN_VALUES:
-        value = options.get_typed(option)
-        if value not in known:
-            names = ", ".join(str(k).lower() for k in known)
-            raise _refused(option.key, given[option.key], f"only {names} can be written")
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
             raise _refused(key, given[key], "only false can be written")
