@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
 settings.load_profile("lakelog")
 
 
