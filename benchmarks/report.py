@@ -1,0 +1,86 @@
+"""The figures of workload W as a table of text and as one plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from environments import floor_of
+
+STEPS = (
+    "start", "base_load", "scan_base", "upsert", "scan_agg", "scan_pruned", "point", "range", "plan", "compact",
+    "scan_agg_compacted", "scan_pruned_compacted", "point_compacted", "range_compacted", "plan_compacted",
+)  # fmt: skip
+DISKS = ("disk_base", "disk_after_upserts", "disk_after_compact")
+
+
+def table_of(figures: dict[str, Any]) -> str:
+    """Markdown: a row per step, a column per system; wall / CPU seconds and the ratio to its floor's wall and CPU."""
+    there = [name for name, found in figures.items() if "missing" not in found]
+    lines = ["| step | " + " | ".join(there) + " |", "|---" * (len(there) + 1) + "|"]
+    for step in STEPS:
+        lines.append(f"| {step} | " + " | ".join(_step(figures, name, step) for name in there) + " |")
+    for disk in DISKS:
+        lines.append(f"| {disk} MB (data files/files) | " + " | ".join(_disk(figures[n], disk) for n in there) + " |")
+    lines.append("| peak MB | " + " | ".join(f"{figures[name]['peak_mb']:.0f}" for name in there) + " |")
+    shared = (f"{figures[name]['peak_shared_once_mb']:.0f}" for name in there)
+    lines.append("| peak MB, shared pages once | " + " | ".join(shared) + " |")
+    lines.append("| checks | " + " | ".join(_checks(figures[name]) for name in there) + " |")
+    for name, found in figures.items():
+        lines += [f"{name}: {found['missing']}"] if "missing" in found else [f"{name}: {w}" for w in found["wrong"][:5]]
+    return "\n".join(lines)
+
+
+def floor_step(figures: dict[str, Any], name: str, step: str) -> dict[str, float] | None:
+    """The floor's figures of a step; after a compaction, that of its files as they were."""
+    floor = figures.get(floor_of(name), {}).get("steps", {})
+    found: dict[str, float] | None = floor.get(step) or floor.get(step.removesuffix("_compacted"))
+    return found
+
+
+def _step(figures: dict[str, Any], name: str, step: str) -> str:
+    found = figures[name]["steps"].get(step)
+    if found is None:
+        return "-"
+    text = f"{found['wall']:.2f} / {found['cpu']:.1f}"
+    floor = floor_step(figures, name, step)
+    if floor is None or floor is found:
+        return text
+    cpu = f", {found['cpu'] / floor['cpu']:.2f}" if floor["cpu"] else ""
+    return f"{text} (x{found['wall'] / floor['wall']:.2f}{cpu})"
+
+
+def _disk(found: dict[str, Any], step: str) -> str:
+    disk = found["disk"].get(step)
+    return "-" if disk is None else f"{disk['mb']:.0f} ({disk['data_files']}/{disk['files']})"
+
+
+def _checks(found: dict[str, Any]) -> str:
+    return f"{found['checks']} ok" if not found["wrong"] else f"{len(found['wrong'])} of {found['checks']} WRONG"
+
+
+def plot(figures: dict[str, Any], path: str) -> None:
+    """Ratios of the wall time to the floor, a group of bars per step, on a logarithmic axis; needs matplotlib."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    there = [name for name, found in figures.items() if "missing" not in found and not name.startswith("parquet")]
+    steps = [step for step in STEPS if any(floor_step(figures, n, step) and _has(figures, n, step) for n in there)]
+    figure, axes = plt.subplots(figsize=(14, 5), layout="constrained")
+    width = 0.8 / max(1, len(there))
+    for place, name in enumerate(there):
+        ratios = []
+        for step in steps:
+            floor = floor_step(figures, name, step)
+            there_is = floor is not None and _has(figures, name, step)
+            ratios.append(figures[name]["steps"][step]["wall"] / floor["wall"] if there_is and floor else np.nan)
+        axes.bar(np.arange(len(steps)) + (place - len(there) / 2 + 0.5) * width, ratios, width, label=name)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(steps)), steps, rotation=30, ha="right")
+    axes.set_ylabel("time, as a ratio to plain Parquet of the same PySpark")
+    axes.legend(ncols=4)
+    figure.savefig(path)
+
+
+def _has(figures: dict[str, Any], name: str, step: str) -> bool:
+    return step in figures[name]["steps"]

@@ -1,0 +1,174 @@
+"""Workload W: a base of five million rows, ten upsert batches, and the reads, in lakelog and in its peers.
+
+usage: workload.py [--systems parquet,lakelog,…] [--scale 1] [--rounds 3] [--json FILE] [--plot FILE]
+
+Rounds are interleaved (A B C, A B C, …), each system in a process of its own; a figure is the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from environments import ENVIRONMENTS, floor_of
+from process_tree import MemorySampler
+from report import plot, table_of
+from workload_input import Shape, make_input
+
+from lakelog.errors import LakelogError
+from lakelog.service.jars import jar_cache
+
+_SIDE = Path(__file__).with_name("workload_side.py")
+
+
+def run_rounds(systems: Iterable[str], shape: Shape, rounds: int, repeat: int = 3) -> Iterator[dict[str, Any]]:
+    """The figures of all systems after each round."""
+    chosen = with_floors(systems)
+    source = make_input(shape, jar_cache().parent / "workload")
+    taken: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    missing: dict[str, str] = {}
+    for _ in range(rounds):
+        for system in chosen:
+            if system in missing:
+                continue
+            found = run_system(system, source, repeat)
+            if "missing" in found:
+                missing[system] = found["missing"]
+            else:
+                taken[system].append(found)
+        figures: dict[str, Any] = {name: median_of(runs) for name, runs in taken.items()}
+        yield {**figures, **{name: {"missing": why} for name, why in missing.items()}}
+
+
+def with_floors(systems: Iterable[str]) -> list[str]:
+    """The systems, and before the first of each PySpark its plain Parquet."""
+    out: list[str] = []
+    for system in systems:
+        for name in (floor_of(system), system):
+            if name not in out:
+                out.append(name)
+    return out
+
+
+def run_system(system: str, source: Path, repeat: int) -> dict[str, Any]:
+    """All steps of one system: ``steps`` (each with wall, cpu and peak, in lists), ``disk``, ``peak_mb``, ``checks``.
+
+    A system that cannot run is {"missing": why}.
+    """
+    try:
+        environment = ENVIRONMENTS[system]
+        python, jars = environment.python(), environment.jars()
+    except LakelogError as why:
+        return {"missing": f"not available: {why}"}
+    place = Path(tempfile.mkdtemp(prefix=f"lakelog-bench-{system}-"))
+    command = [python, str(_SIDE), system.partition("-")[0], str(source), str(place), "--repeat", str(repeat)]
+    command += ["--jars", ",".join(map(str, jars))]
+    given = dict(os.environ)
+    if environment.packages:
+        given.pop("PYTHONPATH", None)
+    try:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=given, cwd=place
+        ) as side:
+            return _followed(side)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _followed(side: subprocess.Popen[str]) -> dict[str, Any]:
+    sampler = MemorySampler(side.pid)
+    sampler.start()
+    lines: list[dict[str, Any]] = []
+    said = side.communicate()
+    sampler.stop()
+    for line in said[0].splitlines():
+        if line.startswith("{"):
+            lines.append(json.loads(line))
+    if side.returncode:
+        why = [t for t in said[1].splitlines() if t.strip()]
+        done = sorted({entry["step"] for entry in lines if "step" in entry})
+        return {"missing": f"failed after {', '.join(done) or 'nothing'}: {' | '.join(why[-3:])[-600:]}"}
+    return _figures(lines, sampler)
+
+
+def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, Any]:
+    steps: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    disk, wrong, checks, missing = {}, [], 0, {}
+    for line in lines:
+        if "disk" in line:
+            disk[line.pop("disk")] = line
+        elif "check" in line:
+            checks += 1
+            if line["wrong"]:
+                wrong.append(f"{line['check']}: {line['wrong']}")
+        elif "missing" in line:
+            missing[line["step"]] = line["missing"]
+        else:
+            step = steps[line["step"]]
+            step["wall"].append(line["wall"])
+            step["cpu"].append(line["cpu"])
+            step["peak_mb"].append(sampler.peak_mb(line["begin"], line["end"]))
+    return {
+        "steps": steps,
+        "disk": disk,
+        "peak_mb": sampler.peak_mb(),
+        "peak_shared_once_mb": sampler.peak_shared_once_mb(),
+        "checks": checks,
+        "wrong": wrong,
+        "not_done": missing,
+    }
+
+
+def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """One figure per step: the median over rounds of the medians within them; ``first`` is the first of each step."""
+    steps = {}
+    for step in runs[0]["steps"]:
+        inside = [run["steps"][step] for run in runs]
+        steps[step] = {
+            "wall": round(statistics.median(statistics.median(i["wall"]) for i in inside), 4),
+            "cpu": round(statistics.median(statistics.median(i["cpu"]) for i in inside), 3),
+            "first": round(statistics.median(i["wall"][0] for i in inside), 4),
+            "peak_mb": max(max(i["peak_mb"]) for i in inside),
+            "samples": [[round(w, 4) for w in i["wall"]] for i in inside],
+        }
+    return {
+        "steps": steps,
+        "disk": runs[-1]["disk"],
+        "peak_mb": statistics.median(r["peak_mb"] for r in runs),
+        "peak_shared_once_mb": statistics.median(r["peak_shared_once_mb"] for r in runs),
+        "checks": sum(r["checks"] for r in runs),
+        "wrong": [w for r in runs for w in r["wrong"]],
+        "not_done": runs[0]["not_done"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", default=",".join(s for s in ENVIRONMENTS if not s.startswith("parquet-")))
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json")
+    parser.add_argument("--plot")
+    given = parser.parse_args()
+    shape = Shape.at_scale(given.scale)
+    figures: dict[str, Any] = {}
+    for figures in run_rounds(given.systems.split(","), shape, given.rounds, given.repeat):
+        print(table_of(figures), flush=True)
+    if given.json:
+        Path(given.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    if given.plot:
+        plot(figures, given.plot)
+
+
+if __name__ == "__main__":
+    main()
