@@ -52,11 +52,13 @@ class Environment:
 
 _SPARK_40 = "pyspark==4.0.5"
 _SPARK_35 = "pyspark==3.5.8"
+_PYPAIMON = ("pypaimon==2.1.0", "pypaimon-rust==0.4.0")
 
 ENVIRONMENTS = {
     "parquet": Environment(),
     "lakelog": Environment(),
     "lakelog_dv": Environment(),
+    "lakelog_python": Environment(),
     "parquet-4.0": Environment((_SPARK_40,)),
     "delta": Environment((_SPARK_40,), ("io.delta:delta-spark_4.0_2.13:4.4.0",), ("delta-spark", "delta-storage")),
     "iceberg": Environment(
@@ -66,7 +68,8 @@ ENVIRONMENTS = {
     "hudi": Environment((_SPARK_35,), ("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",), ("hudi-spark",)),
     "paimon": Environment((_SPARK_35,), ("org.apache.paimon:paimon-spark-3.5:0.9.0",), ("paimon-spark-3.5",)),
     "deltalake": Environment(("deltalake==1.6.6", "pyarrow==26.0.1")),
-    "pypaimon": Environment(("pypaimon==2.1.0", "pypaimon-rust==0.4.0")),
+    "pypaimon": Environment(_PYPAIMON),
+    "pypaimon_rust": Environment(_PYPAIMON),
 }
 """Every system that can be asked for; ``parquet-…`` is the floor of the peers on that Spark."""
 

@@ -1,4 +1,4 @@
-"""CPU seconds and memory of a process with all its children, from ``/proc``; needs no package, so every Python runs it."""
+"""CPU seconds and memory of a process with all its children, from ``/proc``; every Python runs it, without packages."""
 
 from __future__ import annotations
 

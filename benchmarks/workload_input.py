@@ -19,8 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SEED = 20260101
-BATCHES = 10
-BUCKETS = 8
 _BASE_FILES = 4
 _WORDS = 2_000
 _WORDS_OF_PAYLOAD = 8
@@ -30,11 +28,13 @@ _FIRST_TS = 1_767_225_600_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """How large: rows of the base, rows of a batch, number of batches."""
+    """How large: rows of the base, rows of a batch, number of batches, shares of a batch that are new and deletes."""
 
     base: int = 5_000_000
     batch: int = 200_000
-    batches: int = BATCHES
+    batches: int = 10
+    new: float = 0.25
+    deleted: float = 0.05
 
     @classmethod
     def at_scale(cls, scale: float) -> Shape:
@@ -44,7 +44,7 @@ class Shape:
     @property
     def name(self) -> str:
         """A directory name."""
-        return f"w-{self.base}-{self.batches}x{self.batch}-{SEED}"
+        return f"w-{self.base}-{self.batches}x{self.batch}-{self.new}-{self.deleted}-{SEED}"
 
 
 def make_input(shape: Shape, directory: Path) -> Path:
@@ -114,11 +114,11 @@ class _Rows:
     def _next_batch(self) -> tuple[np.ndarray, np.ndarray]:
         size = self.shape.batch
         there = np.flatnonzero(self.is_there)
-        chosen = self.random.choice(there, round(size * 0.75), replace=False)
+        chosen = self.random.choice(there, size - round(size * self.shape.new), replace=False)
         new = np.arange(self.next_id, self.next_id + size - len(chosen))
         self.next_id += len(new)
         deleted = np.zeros(size, bool)
-        deleted[: round(size * 0.05)] = True
+        deleted[: round(size * self.shape.deleted)] = True
         order = self.random.permutation(size)
         return np.concatenate([chosen, new])[order], deleted[order]
 

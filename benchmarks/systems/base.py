@@ -1,4 +1,4 @@
-"""What a system must be able to do to run workload W, and what those on Spark share. Needs the standard library only."""
+"""What a system must be able to do to run workload W, and what those on Spark share; standard library only."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 from lakelog import connect
 from systems.base import SparkSystem, session_settings
 
-_CREATE = """create table t (id bigint, grp int, amount double, name string, payload string, ts timestamp,
+CREATE = """create table bench.t (id bigint, grp int, amount double, name string, payload string, ts timestamp,
 primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = 'true'{more})"""
 _KIND = "case when deleted then '-D' else '+I' end as _row_kind"
 
@@ -29,7 +29,7 @@ class Lakelog(SparkSystem):
     def base_load(self, files: str) -> None:
         more = "".join(f", '{key}' = '{value}'" for key, value in self.options.items())
         self.lake.sql("create database if not exists bench")
-        self.lake.sql(_CREATE.replace("table t", "table bench.t").format(more=more))
+        self.lake.sql(CREATE.format(more=more))
         self.rows(files).createOrReplaceTempView("given")
         self.lake.sql("insert into bench.t select id, grp, amount, name, payload, ts from given")
 
