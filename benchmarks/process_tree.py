@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,6 +24,13 @@ def tree_of(pid: int) -> list[int]:
             for task in Path(f"/proc/{one}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
     return found
+
+
+def end_tree(pid: int) -> None:
+    """Ends a process and all below it at once."""
+    for one in tree_of(pid):
+        with contextlib.suppress(OSError):
+            os.kill(one, signal.SIGKILL)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -14,7 +14,7 @@ DISKS = ("disk_base", "disk_after_upserts", "disk_after_compact")
 
 
 def table_of(figures: dict[str, Any]) -> str:
-    """Markdown: a row per step, a column per system; wall / CPU seconds and the ratio to its floor's wall and CPU."""
+    """Markdown: a row per step, a column per system; wall / CPU seconds and both as ratios to its floor."""
     there = [name for name, found in figures.items() if "missing" not in found]
     lines = ["| step | " + " | ".join(there) + " |", "|---" * (len(there) + 1) + "|"]
     for step in STEPS:

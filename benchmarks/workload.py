@@ -14,39 +14,44 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from environments import ENVIRONMENTS, floor_of
-from process_tree import MemorySampler
+from process_tree import MemorySampler, end_tree
 from report import plot, table_of
 from workload_input import Shape, make_input
 
 from lakelog.errors import LakelogError
 from lakelog.service.jars import jar_cache
 
+LIMIT_S = 3600.0
+"""A system that needs longer than this for one run is given up, and that is what is told of it."""
+
 _SIDE = Path(__file__).with_name("workload_side.py")
 
 
-def run_rounds(systems: Iterable[str], shape: Shape, rounds: int, repeat: int = 3) -> Iterator[dict[str, Any]]:
-    """The figures of all systems after each round."""
-    chosen = with_floors(systems)
+def run_rounds(
+    systems: Iterable[str], shape: Shape, rounds: int, repeat: int = 3, limit_s: float = LIMIT_S
+) -> Iterator[dict[str, Any]]:
+    """The figures of all systems so far, after each run of one."""
     source = make_input(shape, jar_cache().parent / "workload")
     taken: dict[str, list[dict[str, Any]]] = defaultdict(list)
     missing: dict[str, str] = {}
     for _ in range(rounds):
-        for system in chosen:
+        for system in systems:
             if system in missing:
                 continue
-            found = run_system(system, source, repeat)
+            found = run_system(system, source, repeat, limit_s)
             if "missing" in found:
                 missing[system] = found["missing"]
             else:
                 taken[system].append(found)
-        figures: dict[str, Any] = {name: median_of(runs) for name, runs in taken.items()}
-        yield {**figures, **{name: {"missing": why} for name, why in missing.items()}}
+            medians: dict[str, Any] = {name: median_of(runs) for name, runs in taken.items()}
+            yield {**medians, **{name: {"missing": why} for name, why in missing.items()}}
 
 
 def with_floors(systems: Iterable[str]) -> list[str]:
@@ -59,7 +64,7 @@ def with_floors(systems: Iterable[str]) -> list[str]:
     return out
 
 
-def run_system(system: str, source: Path, repeat: int) -> dict[str, Any]:
+def run_system(system: str, source: Path, repeat: int, limit_s: float = LIMIT_S) -> dict[str, Any]:
     """All steps of one system: ``steps`` (each with wall, cpu and peak, in lists), ``disk``, ``peak_mb``, ``checks``.
 
     A system that cannot run is {"missing": why}.
@@ -79,24 +84,28 @@ def run_system(system: str, source: Path, repeat: int) -> dict[str, Any]:
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=given, cwd=place
         ) as side:
-            return _followed(side)
+            return _followed(side, limit_s)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _followed(side: subprocess.Popen[str]) -> dict[str, Any]:
+def _followed(side: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
     sampler = MemorySampler(side.pid)
     sampler.start()
     lines: list[dict[str, Any]] = []
+    slow = threading.Timer(limit_s, lambda: end_tree(side.pid))
+    slow.start()
     said = side.communicate()
+    slow.cancel()
     sampler.stop()
     for line in said[0].splitlines():
         if line.startswith("{"):
             lines.append(json.loads(line))
     if side.returncode:
+        late = f" (ended after {limit_s:.0f} s)" if slow.finished.is_set() and side.returncode < 0 else ""
         why = [t for t in said[1].splitlines() if t.strip()]
         done = sorted({entry["step"] for entry in lines if "step" in entry})
-        return {"missing": f"failed after {', '.join(done) or 'nothing'}: {' | '.join(why[-3:])[-600:]}"}
+        return {"missing": f"failed after {', '.join(done) or 'nothing'}: {' | '.join(why[-3:])[-600:]}{late}"}
     return _figures(lines, sampler)
 
 
@@ -162,10 +171,11 @@ def main() -> None:
     given = parser.parse_args()
     shape = Shape.at_scale(given.scale)
     figures: dict[str, Any] = {}
-    for figures in run_rounds(given.systems.split(","), shape, given.rounds, given.repeat):
-        print(table_of(figures), flush=True)
-    if given.json:
-        Path(given.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    chosen = with_floors(given.systems.split(","))
+    for figures in run_rounds(chosen, shape, given.rounds, given.repeat):
+        if given.json:
+            Path(given.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(table_of(figures), flush=True)
     if given.plot:
         plot(figures, given.plot)
 
