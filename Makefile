@@ -48,7 +48,7 @@ golden: .venv ## which views of the tables that Paimon wrote are read as Paimon 
 crash: .venv ## every storage call of every operation, with every kind of fault; prints how many points
 	.venv/bin/python tests/property/crash_points.py
 
-bench: .venv need-java ## measure latency and throughput (ARGS go to benchmarks/run.py)
+bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)
 
 docs: .venv ## write the generated pages of docs/reference

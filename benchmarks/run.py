@@ -1,8 +1,9 @@
-"""Runs the benchmarks and prints a table; ``--json FILE`` writes the figures.
+"""Runs the benchmarks and prints tables; ``--json FILE`` writes the figures, ``--plot FILE`` draws workload W.
 
-usage: run.py [--only latency,tail,throughput,planning] [--log embedded,kafka] [--seconds 40] [--json FILE]
+usage: run.py [--only workload,python,runs,latency,tail,throughput,planning] [--json FILE] [--plot FILE] …
 
-``planning`` compares with pypaimon too when ``--pypaimon`` names a Python that has it.
+``sizes`` (workload W at 0.5, 1 and 4 times the rows) runs for hours, so only when asked for. ``planning`` compares
+with pypaimon too when ``--pypaimon`` names a Python that has it. docs/benchmarks.md says what each of them measures.
 """
 
 from __future__ import annotations
@@ -15,21 +16,33 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from environments import ENVIRONMENTS
+from growth import against_runs, at_sizes, runs_table, without_spark
 from latency import spark_to_spark
 from planning import plans
+from report import plot, table_of
 from tail import writer_to_tail
 from throughput import double_write
+from workload import run_rounds, with_floors
+from workload_input import Shape
+
+PARTS = ("workload", "python", "runs", "latency", "tail", "throughput", "planning")
+RUNS_SYSTEMS = ("lakelog", "lakelog_dv", "paimon", "lakelog_python", "pypaimon_rust")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="latency,tail,throughput,planning")
+    parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--log", default="embedded,kafka")
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--buckets", type=int, default=4)
     parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--systems", default=",".join(s for s in ENVIRONMENTS if not s.startswith("parquet-")))
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pypaimon")
     parser.add_argument("--json")
+    parser.add_argument("--plot")
     given = parser.parse_args()
     chosen = given.only.split(",")
     figures: dict[str, Any] = {
@@ -37,6 +50,9 @@ def main() -> None:
         "python": platform.python_version(),
         "pyspark": pyspark.__version__,
     }
+    figures |= _workloads(chosen, given.systems.split(","), given.scale, given.rounds)
+    if given.plot and "workload" in figures:
+        plot(figures["workload"], given.plot)
     for log in given.log.split(","):
         if "tail" in chosen:
             figures[f"tail {log}"] = writer_to_tail(log)
@@ -50,9 +66,30 @@ def main() -> None:
             figures[name] = found
             print(json.dumps({name: found}), flush=True)
     for name, found in figures.items():
-        print(f"{name:48} {found}")
+        if not isinstance(found, dict) or "steps" not in str(found):
+            print(f"{name:48} {found}")
     if given.json:
         Path(given.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def _workloads(chosen: list[str], systems: list[str], scale: float, rounds: int) -> dict[str, Any]:
+    """The figures of the parts that compare systems; prints a table of each."""
+    out: dict[str, Any] = {}
+    if "workload" in chosen:
+        for out["workload"] in run_rounds(with_floors(systems), Shape.at_scale(scale), rounds):
+            pass
+        print(f"workload x{scale:g}\n{table_of(out['workload'])}\n", flush=True)
+    if "sizes" in chosen:
+        for name, found in at_sizes(with_floors(systems), scale, rounds):
+            out[name] = found
+            print(f"{name}\n{table_of(found)}\n", flush=True)
+    if "runs" in chosen:
+        out["runs"] = against_runs([s for s in systems if s in RUNS_SYSTEMS], scale, rounds)
+        print(f"runs\n{runs_table(out['runs'])}\n", flush=True)
+    if "python" in chosen:
+        out["python"] = without_spark(rounds)
+        print(f"without Spark\n{table_of(out['python'])}\n", flush=True)
+    return out
 
 
 if __name__ == "__main__":

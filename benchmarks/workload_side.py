@@ -1,7 +1,7 @@
 """Runs workload W in one system and prints a JSON line per measured step; started by ``workload.py`` in the system's
 own Python.
 
-usage: workload_side.py SYSTEM INPUT PLACE [--jars A,B] [--repeat 3]
+usage: workload_side.py SYSTEM INPUT PLACE [--jars A,B] [--repeat 3] [--after-each-batch]
 """
 
 from __future__ import annotations
@@ -44,6 +44,17 @@ class Run:
             self.step("compact", self.system.compact)
             self.disk("disk_after_compact")
             self.read_all("_compacted")
+        self.system.stop()
+
+    def run_batches(self) -> None:
+        """The base and the batches, with two scans after each of them: ``scan_agg@2`` is that of base and two runs."""
+        self.step("start", self.system.start, began=_STARTED)
+        self.step("base_load", lambda: self.system.base_load(str(self.source / "base")))
+        for number, file in enumerate([None, *sorted(self.source.glob("batch-*.parquet"))]):
+            if file is not None:
+                self.step("upsert", lambda file=file: self.system.upsert(str(file)))
+            self.reading(f"scan_agg@{number}", self.system.scan_agg)
+            self.reading(f"scan_pruned@{number}", self.system.scan_pruned)
         self.system.stop()
 
     def read_all(self, suffix: str) -> None:
@@ -129,8 +140,13 @@ def main() -> None:
     parser.add_argument("place", type=Path)
     parser.add_argument("--jars", default="")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--after-each-batch", action="store_true")
     given = parser.parse_args()
-    Run(given.system, given.input, given.place, [j for j in given.jars.split(",") if j], given.repeat).run()
+    run = Run(given.system, given.input, given.place, [j for j in given.jars.split(",") if j], given.repeat)
+    if given.after_each_batch:
+        run.run_batches()
+    else:
+        run.run()
 
 
 if __name__ == "__main__":
