@@ -20,10 +20,12 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_FILTER
 from lakelog.options.table import OVERWRITE_PARTITION
+from lakelog.spark.native_scan import native_frame
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
+from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
@@ -65,7 +67,7 @@ class SparkEngine:
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
         for source in plan.sources:
-            self._frame(source).createOrReplaceTempView(source.view)
+            self._frame(source, plan.lasting).createOrReplaceTempView(source.view)
         frame = self.spark.sql(plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
             for source in plan.sources:
@@ -121,7 +123,19 @@ class SparkEngine:
         return writer.outputMode("append").start(table.path)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
-        """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it."""
+        """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it.
+
+        It reads the newest snapshot at the time of this call where Spark itself can read some of the files.
+        """
+        if isinstance(scan, Scan):
+            predicate = None if condition is None else parse_filter(condition, scan.row_schema)
+            native = native_frame(self.spark, scan.where(predicate))
+            if native is not None:
+                return native
+        return self._by_workers(table, scan, condition)
+
+    def _by_workers(self, table: DynamicTable, scan: TableScan, condition: str | None) -> DataFrame:
+        """A frame that reads, in Python workers, the newest state each time that it runs."""
         given = {**table.hints} if condition is None else {**table.hints, SCAN_FILTER.key: condition}
         reader = self.spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema))
         return reader.load(table.address)
@@ -146,7 +160,7 @@ class SparkEngine:
                 seal_staged(table)
         self.spark.stop()
 
-    def _frame(self, source: Source) -> DataFrame:
+    def _frame(self, source: Source, lasting: bool = False) -> DataFrame:
         table = self._tables.open(source.table, source.options)
         self._check(table)
         if table.reads_log:
@@ -156,7 +170,9 @@ class SparkEngine:
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        return self.scan(table, scan.select(wanted), source.filter)
+        # a view shows what the table is when the view is read
+        read = self._by_workers if lasting else self.scan
+        return read(table, scan.select(wanted), source.filter)
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:

@@ -1,0 +1,133 @@
+"""Drops rows of a native Parquet scan by their position in their file: a filter that costs a few nanoseconds a row.
+
+All bits lie in one array of 64-bit words that a scalar subquery brings into the generated code. A row finds its word by
+``_metadata``: the size of its file says where the file's words begin (a constant of the scan's batches, unlike a name
+no text to compare); where two files look the same by that, the checksum of the name does.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+Words = npt.NDArray[np.int64]
+
+_LEAST_SLOTS: Final = 1 << 10
+_MOST_SLOTS: Final = 1 << 16
+_MOST_NAME_SLOTS: Final = 1 << 20
+_BY_NAME: Final = -1
+_BYTES_AT_ONCE: Final = 8 << 20
+"""Bytes of row bits that one scan gets at most (64 million rows); further files make another scan."""
+
+
+@dataclass(frozen=True)
+class HiddenFile:
+    """A file and the bits of its rows, lowest bit of the first word first: 1 is a row that does not count."""
+
+    name: str
+    size: int
+    words: Words
+
+
+@dataclass(frozen=True)
+class BitTable:
+    """The words of several files behind two tables of their places: by size, then by name."""
+
+    words: Words
+    size_slots: int
+    name_slots: int
+    files: frozenset[str]
+
+
+def bits_of(hidden: npt.NDArray[np.bool_]) -> Words:
+    """One bit per row, in whole words."""
+    padded = np.zeros(-(-len(hidden) // 64) * 64, dtype=np.bool_)
+    padded[: len(hidden)] = hidden
+    return np.packbits(padded, bitorder="little").view(np.dtype("<i8"))
+
+
+def lay_out(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
+    """Puts the words of files into tables of which each is small enough to travel with a scan. Pure."""
+    start, size = 0, 0
+    for at, file in enumerate(files):
+        if at > start and size + file.words.nbytes > _BYTES_AT_ONCE:
+            yield from _tables(files[start:at])
+            start, size = at, 0
+        size += file.words.nbytes
+    if files:
+        yield from _tables(files[start:])
+
+
+def _tables(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
+    size_slots = min(max(_power_of_two(64 * len(files)), _LEAST_SLOTS), _MOST_SLOTS)
+    by_size: dict[int, list[int]] = {}
+    for at, file in enumerate(files):
+        by_size.setdefault(file.size & (size_slots - 1), []).append(at)
+    alike = [at for held in by_size.values() if len(held) > 1 for at in held]
+    name_slots = _name_slots([files[at].name for at in alike])
+    if name_slots is None:
+        half = len(files) // 2
+        yield from _tables(files[:half])
+        yield from _tables(files[half:])
+        return
+    lengths = np.array([len(file.words) for file in files], dtype=np.int64)
+    begins = size_slots + name_slots + np.cumsum(lengths) - lengths
+    table = np.full(size_slots + name_slots, _BY_NAME, dtype=np.int64)
+    for slot, held in by_size.items():
+        if len(held) == 1:
+            table[slot] = begins[held[0]]
+    for at in alike:
+        table[size_slots + _name_slot(files[at].name, name_slots)] = begins[at]
+    words = np.concatenate([table, *(file.words for file in files)])
+    yield BitTable(words, size_slots, name_slots, frozenset(file.name for file in files))
+
+
+def only_live(rows: DataFrame, spark: SparkSession, bits: BitTable) -> DataFrame:
+    """The rows of a Parquet scan whose bit is 0. Every file of the scan must be in the table."""
+    # Arrow lists know no 64-bit lengths: one row, one list
+    offsets = pa.array([0, len(bits.words)], pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, pa.array(bits.words))
+    words = spark.createDataFrame(pa.table({"words": lists})).scalar()
+    return rows.where(_is_live(words, bits))
+
+
+def _is_live(words: Column, bits: BitTable) -> Column:
+    begin = sf.get(words, _as_int(sf.col("_metadata.file_size").bitwiseAND(sf.lit(bits.size_slots - 1))))
+    if bits.name_slots:
+        checksum = sf.crc32(sf.col("_metadata.file_name").cast("binary")).bitwiseAND(sf.lit(bits.name_slots - 1))
+        by_name = sf.get(words, _as_int(checksum + sf.lit(bits.size_slots)))
+        begin = sf.when(begin >= 0, begin).otherwise(by_name)
+    row = sf.col("_metadata.row_index")
+    word = sf.get(words, _as_int(begin + sf.shiftright(row, 6)))
+    return sf.getbit(word, _as_int(row.bitwiseAND(sf.lit(63)))) == 0
+
+
+def _as_int(column: Column) -> Column:
+    return column.cast("int")
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << max(at_least - 1, 0).bit_length()
+
+
+def _name_slot(name: str, slots: int) -> int:
+    return zlib.crc32(name.encode()) & (slots - 1)
+
+
+def _name_slots(names: Sequence[str]) -> int | None:
+    if not names:
+        return 0
+    slots = max(_power_of_two(len(names)), 2)
+    while len({_name_slot(name, slots) for name in names}) < len(names):
+        slots *= 2
+        if slots > _MOST_NAME_SLOTS:
+            return None
+    return slots
