@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelog.filestore.bucket_vectors import BucketVectors
 from lakelog.filestore.compaction import CompactionTask, is_small
@@ -19,11 +18,11 @@ from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.record_expiry import RecordExpiry
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.lowest_level import with_level
+from lakelog.merge.output import Output
 from lakelog.merge.runs import merge_runs
 from lakelog.options.option import Options
 from lakelog.options.table import DELETION_VECTORS
 from lakelog.spec.data_file import COMPACT_SOURCE, BucketFiles, DataFileMeta
-from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
 
 
 @dataclass
@@ -119,13 +118,12 @@ class _Run:
 
     def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
         """The rows of sections; old ones go only when nothing older of their key is left below."""
-        names = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
+        columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
+        output = Output(columns, with_deletes=not self._task.drop_deletes)
         for section in parts:
             runs = [self._run(files, merge) for files in section.runs(KeyRange.of(self._schema))]
-            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine):
-                rows = batch if len(batch.schema) == len(names) else batch.select(names)
-                live = _without_deletes(rows) if self._task.drop_deletes else rows
-                yield live if self._expiry is None else self._expiry.kept(live)
+            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine, output):
+                yield batch if self._expiry is None else self._expiry.kept(batch)
 
     def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
         rows = self._rows(files)
@@ -144,8 +142,3 @@ class _Run:
         if task.purges and vector_of(self._vectors.places, file.file_name) is not None:
             return True
         return merge.must_rewrite(file) or (self._expiry is not None and self._expiry.has_old(file))
-
-
-def _without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    kinds = batch.column(KIND_COLUMN)
-    return batch.filter(pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER)))

@@ -50,8 +50,11 @@ class DataFileReader:
         filter: Predicate | None = None,
         vector: VectorPlace | None = None,
         batch_rows: int = _BATCH_ROWS,
+        with_numbers: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the table columns ``columns``, then ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` if asked for.
+        """Batches of the table columns ``columns``, then the system columns if asked for.
+
+        These are ``_SEQUENCE_NUMBER``, unless ``with_numbers`` is false, and ``_VALUE_KIND``.
 
         Columns are found by field id in the schema that the file was written with: one that the file does not have
         is NULL, one that had another type is cast. Partition columns come from ``partition`` (the serialised row):
@@ -70,9 +73,12 @@ class DataFileReader:
             (field, None if field.name in constants else sources.get(field.id)) for field in table.select(columns)
         ]
         names = [source.name for _, source in wanted if source is not None]
-        system = SYSTEM_COLUMNS if system_columns and table.is_keyed else ()
+        added = (SYSTEM_COLUMNS if with_numbers else SYSTEM_COLUMNS[1:]) if system_columns else ()
+        system = added if table.is_keyed else ()
         counted = [] if names or system else [next(n for n in written.field_names if n not in constants)]
         target = row_schema(table, columns, system_columns)
+        if system_columns and not with_numbers:
+            target = target.remove(len(columns))
         path = self.paths.data_file(partition, bucket, file)
         format_ = format_of(file.file_name)
         # a filter inside the format would hide which row of the file a row is
@@ -90,7 +96,7 @@ class DataFileReader:
             if deleted is not None:
                 batch = without_deleted(batch, first, deleted)
             arrays = [_column(batch, field, source, constants) for field, source in wanted]
-            arrays += [batch.column(name) for name in (SYSTEM_COLUMNS if system_columns else ())]
+            arrays += [batch.column(name) for name in added]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
 
 

@@ -14,8 +14,9 @@ from lakelog.filestore.filter import Predicate, only_on
 from lakelog.filestore.levels import KeyRange, sorted_runs
 from lakelog.filestore.scan import Split
 from lakelog.merge import merge_engine
-from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, PickingEngine
 from lakelog.merge.lowest_level import LowestLevel, with_level
+from lakelog.merge.output import Output, in_age_order
 from lakelog.merge.runs import fold_rows, merge_runs
 from lakelog.options.option import Options
 from lakelog.options.table import MERGE_ENGINE, needs_lookup
@@ -96,29 +97,44 @@ class SplitReader:
         engine = files_engine_of(schema)
         needed = [*columns, *(k for k in keys if k not in columns)]
         needed += engine.needed_columns(needed)
+        chosen = list(reversed(sorted_runs(split.files, KeyRange.of(schema))))
+        # inline runs are newer than all files
+        with_numbers = not (isinstance(engine, PickingEngine) and in_age_order(_numbers(run.files) for run in chosen))
         runs: list[Iterator[pa.RecordBatch]] = []
-        for run in reversed(sorted_runs(split.files, KeyRange.of(schema))):
+        for run in chosen:
             # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
             is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
             pushed = filter if is_hidden else only_on(filter, keys)
-            batches = self._run(split, run.files, needed, pushed)
+            batches = self._run(split, run.files, needed, pushed, with_numbers)
             runs.append(leveled(batches, run.level, engine))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:
-            runs.append(leveled(fold_rows(rows, keys, engine_of(schema)).to_batches(), 0, engine))
-        given = [*columns, KIND_COLUMN] if self.keeps_kinds else list(columns)
-        for batch in self._kept(merge_runs(runs, keys, engine)):
-            yield batch if batch.schema.names == given else batch.select(given)
+            folded = fold_rows(rows, keys, engine_of(schema))
+            folded = folded if with_numbers else folded.drop_columns([SEQUENCE_COLUMN])
+            runs.append(leveled(folded.to_batches(), 0, engine))
+        given = (*columns, KIND_COLUMN) if self.keeps_kinds else tuple(columns)
+        yield from merge_runs(runs, keys, engine, Output(given, with_deletes=self.keeps_kinds))
 
     def _kept(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.drop_columns([SEQUENCE_COLUMN]) for batch in batches) if self.keeps_kinds else _live(batches)
 
     def _run(
-        self, split: Split, files: Sequence[DataFileMeta], columns: Sequence[str], filter: Predicate | None
+        self,
+        split: Split,
+        files: Sequence[DataFileMeta],
+        columns: Sequence[str],
+        filter: Predicate | None,
+        with_numbers: bool,
     ) -> Iterator[pa.RecordBatch]:
         for file in files:
             vector = vector_of(split.vectors, file.file_name)
-            yield from self.files.read(split.partition, split.bucket, file, columns, True, filter, vector)
+            yield from self.files.read(
+                split.partition, split.bucket, file, columns, True, filter, vector, with_numbers=with_numbers
+            )
+
+
+def _numbers(files: Sequence[DataFileMeta]) -> tuple[int, int]:
+    return min(f.min_sequence_number for f in files), max(f.max_sequence_number for f in files)
 
 
 def leveled(batches: Iterable[pa.RecordBatch], level: int, engine: MergeEngine) -> Iterator[pa.RecordBatch]:

@@ -59,7 +59,7 @@ class Piece:
 
     def numbers(self, column: str) -> npt.NDArray[np.int64]:
         """A column of whole numbers without NULL, in the order."""
-        values: npt.NDArray[np.int64] = self.rows.column(column).to_numpy()
+        values: npt.NDArray[np.int64] = one_array(self.rows.column(column)).to_numpy()
         return values if self.order is None else values[self.order]
 
 
@@ -164,6 +164,17 @@ class MergeEngine(ABC):
         ``_VALUE_KIND`` stays: a key whose result is a delete keeps a row of kind -D (or -U), which a batch read drops
         and a compaction that does not reach the highest level must keep.
         """
+
+
+class PickingEngine(MergeEngine):
+    """An engine whose result is one of the rows of a key, so that only that row is copied."""
+
+    @abstractmethod
+    def pick(self, piece: Piece) -> Indices:
+        """The positions in the order of the rows that stay: one per key at most, ascending."""
+
+    def fold(self, piece: Piece) -> pa.Table:
+        return piece.rows_at(self.pick(piece))
 
 
 class KeepAll(MergeEngine):

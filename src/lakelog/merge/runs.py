@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +12,20 @@ import pyarrow as pa
 from lakelog.merge.base import SEQUENCE_COLUMN, Indices, KeepAll, Mask, MergeEngine, Piece, one_array
 from lakelog.merge.keys import Key, Part, concat_parts, key_at, key_parts, key_starts, rows_up_to, sort_rows
 from lakelog.merge.numbers import order_numbers
+from lakelog.merge.output import Output
+
+_ALL: Final = Output()
 
 
 def merge_runs(
-    runs: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str], engine: MergeEngine
+    runs: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str], engine: MergeEngine, output: Output = _ALL
 ) -> Iterator[pa.RecordBatch]:
-    """Merges sorted runs and yields one row per key at most, in key order.
+    """Merges sorted runs and yields one row per key at most, in key order, with what ``output`` asks for.
 
     Called for batch reads and compactions. Each run yields batches of one schema (with the key columns ``keys``,
     ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), sorted by the key columns, strings by their UTF-8 bytes. The newest row
     of a key has the largest ``sequence.field`` (see ``MergeEngine``), then the largest sequence number; among equal
-    ones the later run in ``runs`` counts as newer.
+    ones, and in runs without ``_SEQUENCE_NUMBER``, the later run in ``runs`` counts as newer.
 
     The runs are cut behind the smallest last key of the batches at hand; the rows up to the cut are merged, and the run
     that ended there gives its next batch. So at most two batches of each run are held, more only when one key
@@ -35,7 +39,7 @@ def merge_runs(
             cursor.complete(cut)
         taken = [chunks for c in live if (chunks := list(c.take(cut)))]
         piece = _make_piece([chunk for chunks in taken for chunk in chunks], engine, is_sorted=len(taken) == 1)
-        yield from engine.fold(piece).to_batches()
+        yield from output.of(piece, engine).to_batches()
         live = [c for c in live if c.fill()]
 
 
@@ -83,7 +87,8 @@ def _make_piece(chunks: Sequence[_Chunk], engine: MergeEngine, is_sorted: bool) 
     order = None if is_sorted else sort_rows(parts)
     new = key_starts(parts, order)
     if not new.all():
-        order = _by_age(rows, order, new)
+        if SEQUENCE_COLUMN in rows.column_names:
+            order = _by_age(rows, order, new)
         if engine.sequence_fields:
             order = _by_sequence_fields(rows, order, new, engine)
     return Piece(rows, order, np.flatnonzero(new))

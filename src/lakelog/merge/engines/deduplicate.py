@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 
-from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, Indices, PickingEngine, Piece
 from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
 
 
-class Deduplicate(MergeEngine):
+class Deduplicate(PickingEngine):
     """Keeps the newest row of each key.
 
     With ``ignore-delete`` it is the newest that is no delete, and a key without one vanishes.
@@ -23,11 +22,12 @@ class Deduplicate(MergeEngine):
     def number_decides(self) -> bool:
         return not self.sequence_fields
 
-    def fold(self, piece: Piece) -> pa.Table:
+    def pick(self, piece: Piece) -> Indices:
         if not self.ignore_delete:
-            return piece.rows_at(piece.newest)
+            return piece.newest
         kinds = piece.numbers(KIND_COLUMN)
         counts = (kinds != DELETE) & (kinds != UPDATE_BEFORE)
         # the last position that counts, seen from each position; it belongs to the key if it is not before its start
         last = np.maximum.accumulate(np.where(counts, np.arange(len(kinds)), -1))[piece.newest]
-        return piece.rows_at(last[last >= piece.starts])
+        kept: Indices = last[last >= piece.starts]
+        return kept

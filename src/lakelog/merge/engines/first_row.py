@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from lakelog.errors import InvalidOption, InvalidSchema
-from lakelog.merge.base import KIND_COLUMN, MergeEngine, Piece
+from lakelog.merge.base import KIND_COLUMN, Indices, PickingEngine, Piece
 from lakelog.options.table import SEQUENCE_FIELD
 from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
 
 
-class FirstRow(MergeEngine):
+class FirstRow(PickingEngine):
     """Keeps the oldest row of each key.
 
     A delete among several rows of a key is an error, or does not count with ``ignore-delete``.
@@ -33,11 +32,11 @@ class FirstRow(MergeEngine):
                 f"'first-row', which keeps the row that came first: leave it out"
             )
 
-    def fold(self, piece: Piece) -> pa.Table:
+    def pick(self, piece: Piece) -> Indices:
         kinds = piece.numbers(KIND_COLUMN)
         is_retract = (kinds == DELETE) | (kinds == UPDATE_BEFORE)
         if not is_retract.any():
-            return piece.rows_at(piece.starts)
+            return piece.starts
         sizes = piece.sizes
         contested = is_retract & np.repeat(sizes > 1, sizes)
         if contested.any() and not self.ignore_delete:
@@ -48,4 +47,5 @@ class FirstRow(MergeEngine):
         first = np.searchsorted(counted, piece.starts)
         found = first < len(counted)
         positions = counted[first[found]]
-        return piece.rows_at(positions[positions <= piece.newest[found]])
+        kept: Indices = positions[positions <= piece.newest[found]]
+        return kept

@@ -1,0 +1,55 @@
+"""What a merge gives of the rows that it folds: columns, and whether deleted keys are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.merge.base import KIND_COLUMN, MergeEngine, PickingEngine, Piece
+from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
+
+
+@dataclass(frozen=True)
+class Output:
+    """The columns wanted, in their order (None: all that are read); ``with_deletes``: a row of each deleted key too.
+
+    Asking the merge for less is cheaper than dropping it afterwards: rows are copied once.
+    """
+
+    columns: tuple[str, ...] | None = None
+    with_deletes: bool = True
+
+    def of(self, piece: Piece, engine: MergeEngine) -> pa.Table:
+        """The folded rows of a piece, in key order."""
+        if not isinstance(engine, PickingEngine):
+            return self._of_rows(engine.fold(piece))
+        positions = engine.pick(piece)
+        if not self.with_deletes:
+            kinds = piece.numbers(KIND_COLUMN)[positions]
+            positions = positions[(kinds == INSERT) | (kinds == UPDATE_AFTER)]
+        rows = piece.rows if self.columns is None else piece.rows.select(self.columns)
+        return replace(piece, rows=rows).rows_at(positions)
+
+    def _of_rows(self, rows: pa.Table) -> pa.Table:
+        kept = rows if self.with_deletes else live_rows(rows)
+        return kept if self.columns is None else kept.select(self.columns)
+
+
+def live_rows(rows: pa.Table) -> pa.Table:
+    """The rows with a ``_VALUE_KIND`` that is no delete."""
+    kinds = rows.column(KIND_COLUMN)
+    is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
+    return rows if pc.all(is_row).as_py() else rows.filter(is_row)
+
+
+def in_age_order(ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether all sequence numbers of a run are above those of the runs before it, given (smallest, largest) of each.
+
+    Then the place of a run says how old its rows are, and the numbers themselves need not be read.
+    """
+    bounds = np.array(list(ranges), dtype=np.int64).reshape(-1, 2)
+    return bool((bounds[1:, 0] > bounds[:-1, 1]).all())
