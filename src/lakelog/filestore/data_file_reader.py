@@ -87,8 +87,9 @@ class DataFileReader:
         expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.select(sorted(pushed.columns))))
         deleted = None if vector is None else read_vector(self.io, vector)
         position = 0
+        looked_at = () if pushed is None else sorted(pushed.columns)
         for batch in format_.read(
-            self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written)
+            self.io, path, [*names, *system, *counted], batch_rows, expression, file_fields(written), looked_at
         ):
             first, position = position, position + batch.num_rows
             if system_columns and not system:

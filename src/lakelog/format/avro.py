@@ -57,6 +57,7 @@ class AvroFormat(FileFormat):
         batch_rows: int = BATCH_ROWS,
         filter: pc.Expression | None = None,
         fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         schema, records = read_container(io.read(path))
         by_name = {f["name"]: f["type"] for f in schema["fields"]}

@@ -36,14 +36,16 @@ class FileFormat(ABC):
         batch_rows: int = BATCH_ROWS,
         filter: pc.Expression | None = None,
         fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a file in order, with ``columns`` (None: all) in the order asked for.
 
         ``filter`` drops rows that do not match, and skips what it can by statistics; it may use any column of the
-        file. ``fields`` are the columns of the schema that the file was written with: their types then apply to the
-        columns that bear their names, which ORC and Avro need to tell a TIME from an INT, a TINYINT from an INT, or
-        the unit of a timestamp. Without them the batches have the types that the file tells. Raises NotFound,
-        Corrupt (not this format, or without a column asked for), UnsupportedFeature.
+        file. ``filter_columns`` are those that it looks at, if the caller knows: then they are read first, and the
+        others only where rows match. ``fields`` are the columns of the schema that the file was written with: their
+        types then apply to the columns that bear their names, which ORC and Avro need to tell a TIME from an INT, a
+        TINYINT from an INT, or the unit of a timestamp. Without them the batches have the types that the file tells.
+        Raises NotFound, Corrupt (not this format, or without a column asked for), UnsupportedFeature.
         """
 
     @abstractmethod

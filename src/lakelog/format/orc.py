@@ -43,6 +43,7 @@ class OrcFormat(FileFormat):
         batch_rows: int = BATCH_ROWS,
         filter: pc.Expression | None = None,
         fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as file:
             known = file.schema.names

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -23,7 +24,7 @@ _OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 16 << 20
 """A row group is what a reader may skip, and what it must decode for one row."""
-_SAMPLE_ROWS = 1 << 14
+_SAMPLE_ROWS = 1 << 12
 _MOST_DISTINCT = 0.5
 """A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""
 _WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
@@ -51,12 +52,14 @@ class ParquetFormat(FileFormat):
         batch_rows: int = BATCH_ROWS,
         filter: pc.Expression | None = None,
         fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         with _opened(io, path) as file:
             wanted = select_columns(path, file.schema_arrow.names, columns)
-            found = (
-                _scan(file, wanted, batch_rows) if filter is None else _filtered(io, path, wanted, batch_rows, filter)
-            )
+            if filter is None:
+                found = _scan(file, wanted, batch_rows)
+            else:
+                found = _filtered(io, path, file, wanted, batch_rows, filter, filter_columns)
             for batch in found:
                 if batch.num_rows:
                     yield with_types(batch, fields)
@@ -99,18 +102,49 @@ def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
             raise Unavailable(f"'{path}' cannot be read: {why}") from why
 
 
-def _scan(file: pq.ParquetFile, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    for batch in file.iter_batches(batch_rows, columns=columns):
+def _scan(
+    file: pq.ParquetFile, columns: list[str], batch_rows: int, group: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    for batch in file.iter_batches(batch_rows, columns=columns, row_groups=None if group is None else [group]):
         yield batch if batch.schema.names == columns else batch.select(columns)
 
 
 def _filtered(
-    io: FileIO, path: str, columns: list[str], batch_rows: int, filter: pc.Expression
+    io: FileIO,
+    path: str,
+    file: pq.ParquetFile,
+    columns: list[str],
+    batch_rows: int,
+    filter: pc.Expression,
+    filter_columns: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    """Row groups by their statistics first, then rows."""
+    """Row groups by their statistics first, then rows; a group is decoded up to the last row that matches."""
     with io.open_input(path) as source:
         fragment = _DATASET_FORMAT.make_fragment(source)
-        yield from fragment.to_batches(columns=columns, filter=filter, batch_size=batch_rows)
+        if not filter_columns:
+            yield from fragment.to_batches(columns=columns, filter=filter, batch_size=batch_rows)
+            return
+        groups = [group.id for group in fragment.subset(filter).row_groups]
+    for group in groups:
+        masks = [_matches(batch, filter) for batch in _scan(file, list(filter_columns), batch_rows, group)]
+        last = max((at for at, mask in enumerate(masks) if mask.any()), default=-1)
+        if last < 0:
+            continue
+        for batch, mask in zip(_scan(file, columns, batch_rows, group), masks[: last + 1], strict=False):
+            if mask.all():
+                yield batch
+            elif not columns:
+                yield batch.slice(0, int(mask.sum()))
+            elif mask.any():
+                yield batch.take(pa.array(np.flatnonzero(mask)))
+
+
+def _matches(batch: pa.RecordBatch, filter: pc.Expression) -> npt.NDArray[np.bool_]:
+    numbered = batch.append_column("_row", pa.array(np.arange(batch.num_rows)))
+    rows = pa.Table.from_batches([numbered]).filter(filter).column("_row")
+    mask = np.zeros(batch.num_rows, dtype=np.bool_)
+    mask[rows.to_numpy()] = True
+    return mask
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
