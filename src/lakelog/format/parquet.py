@@ -21,9 +21,13 @@ from lakelog.spec.types import DataField
 
 _LEVELLED = ("zstd", "gzip", "brotli")
 _OF_OTHERS = {"null": "none", "zlib": "gzip"}
-_GROUP_ROWS = 1 << 17
-_GROUP_BYTES = 16 << 20
+_GROUP_ROWS = 1 << 16
+_GROUP_BYTES = 8 << 20
 """A row group is what a reader may skip, and what it must decode for one row."""
+_STEP_ROWS = 1 << 13
+_RARE = 100
+"""Where fewer than one row in so many matches, a group is decoded in small steps, and no further than needed."""
+_ROW = "_row_of_group"
 _SAMPLE_ROWS = 1 << 12
 _MOST_DISTINCT = 0.5
 """A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""
@@ -126,24 +130,28 @@ def _filtered(
             return
         groups = [group.id for group in fragment.subset(filter).row_groups]
     for group in groups:
-        masks = [_matches(batch, filter) for batch in _scan(file, list(filter_columns), batch_rows, group)]
-        last = max((at for at, mask in enumerate(masks) if mask.any()), default=-1)
-        if last < 0:
+        mask = _matches(_scan(file, list(filter_columns), batch_rows, group), filter)
+        found = np.flatnonzero(mask)
+        if not len(found):
             continue
-        for batch, mask in zip(_scan(file, columns, batch_rows, group), masks[: last + 1], strict=False):
-            if mask.all():
+        is_rare = len(found) * _RARE < len(mask)
+        start = 0
+        for batch in _scan(file, columns, min(batch_rows, _STEP_ROWS) if is_rare else batch_rows, group):
+            kept = np.flatnonzero(mask[start : start + batch.num_rows])
+            start += batch.num_rows
+            if len(kept) == batch.num_rows:
                 yield batch
-            elif not columns:
-                yield batch.slice(0, int(mask.sum()))
-            elif mask.any():
-                yield batch.take(pa.array(np.flatnonzero(mask)))
+            elif len(kept):
+                yield batch.take(pa.array(kept)) if columns else batch.slice(0, len(kept))
+            if start > found[-1]:
+                break
 
 
-def _matches(batch: pa.RecordBatch, filter: pc.Expression) -> npt.NDArray[np.bool_]:
-    numbered = batch.append_column("_row", pa.array(np.arange(batch.num_rows)))
-    rows = pa.Table.from_batches([numbered]).filter(filter).column("_row")
-    mask = np.zeros(batch.num_rows, dtype=np.bool_)
-    mask[rows.to_numpy()] = True
+def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.NDArray[np.bool_]:
+    """For each row whether it matches."""
+    rows = pa.Table.from_batches(batches)
+    mask = np.zeros(rows.num_rows, dtype=np.bool_)
+    mask[rows.append_column(_ROW, pa.array(np.arange(len(mask)))).filter(filter).column(_ROW).to_numpy()] = True
     return mask
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -69,6 +72,12 @@ class Scan(TableScan):
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of one split; called on executors too."""
         yield from self.table.store.read_split(split, columns=self.columns, filter=self.filter)
+
+    def to_arrow(self) -> pa.Table:
+        splits = self.plan()
+        with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
+            parts = threads.map(lambda split: list(self.read(split)), splits)
+            return pa.Table.from_batches(itertools.chain.from_iterable(parts), self.schema)
 
     def of_keys(self, keys: pa.Table) -> pa.Table:
         """The rows of some primary keys (a table of the key columns)."""
