@@ -38,7 +38,9 @@ from lakelog.spec.system_fields import KEY_PREFIX, file_fields
 
 _CHUNK_ROWS: Final = 1 << 18
 _CHUNK_BYTES: Final = 64 << 20
-"""Rows handed to the format at once: one row group."""
+"""Rows handed to the format at once, at most."""
+_JOINED_ROWS: Final = 1 << 14
+"""Batches with fewer rows are joined: each costs some statistics."""
 _CHECKED_ROWS: Final = 1000
 """A small target size is checked this often."""
 _FIRST_RATIO: Final = 0.5
@@ -183,7 +185,7 @@ class _Peekable:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: Callable[[], int]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of about the size asked for: small ones joined, large ones cut."""
+    """The same rows in batches of a size worth a look each: small ones joined, those that are too large cut."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -196,7 +198,7 @@ def _chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: Callable[[], int]) -
             held.append(part)
             rows += part.num_rows
             size += part.nbytes
-            if size >= limit or rows >= step:
+            if size >= limit or rows >= min(step, _JOINED_ROWS):
                 yield from _one_batch(held)
                 held, rows, size = [], 0, 0
     if held:
