@@ -5,7 +5,8 @@ usage: merge.py [--rows 5000000] [--only base,upserts,...] [--repeat 3] [--direc
 Workload W: a base of ``--rows`` rows (id bigint key, grp int, amount double, name and payload text, ts timestamp) in 8
 buckets, then 10 upsert batches of 4 % of it: 70 % existing keys, 25 % new ones, 5 % deletes. Each step runs in a
 process of its own; ``decode`` is the floor of the reads: the same files by pyarrow, nothing merged. ``narrow`` is 2/5
-of the rows in 5 batches over half as many keys, ``narrow_read`` its merged read.
+of the rows in 5 batches over half as many keys, ``narrow_read`` its merged read. ``large`` is one bucket of 4 times
+the rows, in runs of what the write buffer holds.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ def batch_of(number: int, rows: int) -> pa.Table:
     return rows_of(ids[order], number + 1, kinds[order])
 
 
-def _table(directory: str, name: str) -> Any:
+def _table(directory: str, name: str, buckets: int = 8) -> Any:
     lake = lakelog.connect(warehouse=directory)
     lake.sql("create database if not exists bench")
     lake.sql(
         f"create table if not exists bench.{name} ({_COLUMNS}) using lakelog "
-        "tblproperties ('bucket' = '8', 'write-only' = 'true')"
+        f"tblproperties ('bucket' = '{buckets}', 'write-only' = 'true')"
     )
     return lake.table(f"bench.{name}")
 
@@ -157,6 +158,30 @@ def narrow_read(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
         yield lambda: _table(directory, "narrow").scan().to_arrow().num_rows
 
 
+def large(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
+    """The load of one large bucket, every tenth key twice; the input is made as it is written."""
+    total = 4 * rows
+
+    def write() -> None:
+        chance = np.random.default_rng(3)
+        with _table(directory, "large", 1).writer() as writer:
+            for start in range(0, total, _CHUNK):
+                ids = np.arange(start, start + _CHUNK) * 7_368_787 % (total * 9 // 10)
+                writer.write(rows_of(chance.permutation(ids), start))
+
+    yield write
+
+
+def large_read(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
+    """All rows of the large bucket, merged, batch by batch."""
+    yield lambda: sum(b.num_rows for b in _table(directory, "large", 1).scan().to_batches())
+
+
+def large_compact(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
+    """A full compaction of the large bucket."""
+    yield lambda: _table(directory, "large", 1).compact()
+
+
 _STEPS: dict[str, Callable[[str, int], Iterator[Callable[[], Any]]]] = {
     "base": base,
     "upserts": upserts,
@@ -171,6 +196,9 @@ _STEPS: dict[str, Callable[[str, int], Iterator[Callable[[], Any]]]] = {
     "point compacted": point,
     "narrow": narrow,
     "narrow_read": narrow_read,
+    "large": large,
+    "large_read": large_read,
+    "large_compact": large_compact,
 }
 
 
