@@ -30,8 +30,8 @@ from lakelog.spec.schema_change import (
 )
 from lakelog.spec.types import BIGINT, INT, ArrayType, DataField, DataType, RowType, nested_fields
 from lakelog.table.alter import alter_table
+from lakelog.table.compaction_job import compact_table
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.scan import Scan
 from lakelog.table.writer import TableWriter
 
@@ -171,7 +171,7 @@ def test_rows_written_before_and_after_changes_are_read_right_by_every_handle(ke
         if what == "write":
             world.write(*arguments)
         elif what == "compact":
-            compact_where_needed(world.handles[arguments[0] % len(world.handles)], full=True)
+            compact_table(world.handles[arguments[0] % len(world.handles)], full=True)
         else:
             world.change(*arguments)
         world.check()

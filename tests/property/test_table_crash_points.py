@@ -15,11 +15,11 @@ from lakelog.lake.lake import CatalogTables
 from lakelog.spec.schema import new_schema
 from lakelog.spec.types import parse_type
 from lakelog.table.committer import Committer, register_writer
+from lakelog.table.compaction_job import compact_table
 from lakelog.table.create import create_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import state_at
-from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.open import identifier_of
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal
@@ -63,7 +63,7 @@ def run(table: DynamicTable, position: Iterator[int] | None = None, first: int =
         committer.commit(epoch, results)
         if epoch % 2:
             seal(committer)
-            compact_where_needed(table)
+            compact_table(table, full=False)
         yield epoch
 
 

@@ -14,9 +14,9 @@ from lakelog.io.names import new_uuid
 from lakelog.spec.schema import new_schema
 from lakelog.spec.types import parse_type
 from lakelog.table.committer import Committer
+from lakelog.table.compaction_job import compact_table
 from lakelog.table.create import create_table
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
 from lakelog.table.overwrite_writer import OverwriteWriter
@@ -125,7 +125,7 @@ class Tables(RuleBasedStateMachine):
 
     @rule(full=st.booleans())
     def compact(self, full: bool) -> None:
-        compact_where_needed(self.table, full)
+        compact_table(self.table, full)
 
     @invariant()
     def reads_as_the_dict(self) -> None:

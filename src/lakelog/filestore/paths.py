@@ -91,6 +91,11 @@ class TablePaths:
         """The directory of the lists of files whose deletion has begun."""
         return f"{self.root}/lakelog/removals"
 
+    @property
+    def compaction_leases(self) -> str:
+        """The directory of the leases of compactors that work on the branch."""
+        return f"{self.branch_root}/lakelog/compact"
+
     def index_file(self, name: str) -> str:
         """An index file: deletion vectors, or the hashes of a bucket's keys."""
         return f"{self.root}/index/{name}"

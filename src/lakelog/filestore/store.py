@@ -244,11 +244,11 @@ class FileStore:
 
     # compaction
 
-    def buckets_to_compact(self, full: bool = False) -> list[Place]:
-        """The (partition, bucket) pairs in which a compaction would do something now."""
+    def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[Place]:
+        """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
         by_place: dict[Place, list[ManifestEntry]] = {}
         latest = self.latest_snapshot()
-        for entry in self.live_entries(latest):
+        for entry in self.live_entries(latest, partitions):
             if entry.bucket != POSTPONE_BUCKET:
                 by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = self._vector_files(latest)

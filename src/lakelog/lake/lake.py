@@ -18,6 +18,7 @@ from lakelog.sql.plan import QueryPlan
 from lakelog.sql.session import Session
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.analyze import analyze
+from lakelog.table.compaction_task import Executor
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
@@ -173,6 +174,13 @@ class LazyEngine:
         result: object = self.started.pass_through(text)
         return result
 
+    def executor(self, start: bool = False) -> Executor | None:
+        """Spark's executors, for compactions; None without a session, unless ``start`` asks for one."""
+        if self._engine is None and self._owned and not start:
+            return None
+        found: Executor = self.started.executor()
+        return found
+
     def close(self) -> None:
         """Stops a session that was started here."""
         if self._engine is not None and self._owned:
@@ -224,6 +232,7 @@ class Lake:
             table,
             lambda of, scan, condition: self._engine.started.scan(of, scan, condition),
             self._tables.alter_table,
+            self._engine.executor,
         )
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:

@@ -20,11 +20,13 @@ from lakelog.spec.statistics import TableStatistics
 from lakelog.spec.tag import Tag
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.analyze import analyze, table_statistics
+from lakelog.table.compaction_commits import CompactionSummary
+from lakelog.table.compaction_job import Progress, chosen_partitions, compact_table
+from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
-from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.open import open_branch
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
@@ -52,8 +54,9 @@ class Table:
         table: DynamicTable,
         to_dataframe: Callable[[DynamicTable, TableScan, str | None], Any],
         alter: Callable[[Identifier, Sequence[SchemaChange]], TableLocation],
+        executor: Callable[[bool], Executor | None],
     ) -> None:
-        self._table, self._to_dataframe, self._alter = table, to_dataframe, alter
+        self._table, self._to_dataframe, self._alter, self._executor = table, to_dataframe, alter, executor
 
     @property
     def name(self) -> str:
@@ -203,10 +206,27 @@ class Table:
         """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
         return seal_staged(self._table)
 
-    def compact(self, full: bool = True) -> Snapshot | None:
-        """Merges the files of every bucket; returns the new snapshot, None when nothing was to do."""
+    def compact(
+        self,
+        full: bool = True,
+        partitions: Sequence[Mapping[str, object]] = (),
+        where: str | None = None,
+        on_spark: bool | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionSummary:
+        """Merges the files of every bucket; with ``full`` false only of those with too many sorted runs.
+
+        ``partitions`` (values of partition columns) and ``where`` (a condition on them) limit it. It runs on Spark's
+        executors when this lake has a session, or with ``on_spark`` starts one; else, or with ``on_spark`` false, in
+        this process. ``progress`` is called with the buckets that are done and all of them. Raises InvalidRequest,
+        NotFound for a partition that is not there, and what reading and writing files raises; what was done until then
+        is committed. A bucket at which another compactor is at work is waited for when ``full``, else left to it.
+        """
         self._table.check_writable()
-        return compact_where_needed(self._table, full=full)
+        condition = None if where is None else parse_filter(where, self._table.schema)
+        chosen = chosen_partitions(self._table, partitions, condition)
+        executor = None if on_spark is False else self._executor(on_spark is True)
+        return compact_table(self._table, full, chosen, executor, progress)
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
         """Computes statistics of the table and of columns (None: all, (): none) and commits them beside the data."""
@@ -231,7 +251,7 @@ class Table:
 
     def branch(self, name: str) -> Table:
         """A branch of this table: read, written and kept like a table of its own, without a log. Raises NotFound."""
-        return Table(open_branch(self._table, name), self._to_dataframe, _refuse_alter)
+        return Table(open_branch(self._table, name), self._to_dataframe, _refuse_alter, self._executor)
 
     def tags(self) -> Sequence[Tag]:
         """The tags, by snapshot and name."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.retention import RETENTION_OPTIONS
@@ -327,6 +328,7 @@ def needs_lookup(options: Options) -> bool:
 _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
     *RETENTION_OPTIONS,
+    *COMPACTION_OPTIONS,
 )
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))

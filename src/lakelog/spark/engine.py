@@ -20,6 +20,7 @@ from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import SCAN_FILTER
 from lakelog.options.table import OVERWRITE_PARTITION
+from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import native_frame
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.types import spark_schema
@@ -150,6 +151,10 @@ class SparkEngine:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
         reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
         return reader.load(table.address)
+
+    def executor(self) -> SparkExecutor:
+        """The session's executors, for compactions."""
+        return spark_executor(self.spark)
 
     def stop(self) -> None:
         """Stops the queries, seals what they have finished, stops the session."""

@@ -9,6 +9,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.plan import QueryPlan
+from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 
 
@@ -44,6 +45,9 @@ class Engine(Protocol):
 
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""
+
+    def executor(self) -> Executor | None:
+        """Spark's executors, for compactions; None when there is no session."""
 
 
 class Tables(Protocol):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest
 from lakelog.io import clock
 from lakelog.options.option import parse_duration
+from lakelog.sql.engine import Engine
 from lakelog.table.dynamic_table import DynamicTable
 
 Value = str | int | bool | None
@@ -66,14 +67,18 @@ class Parameter:
 class Procedure:
     """A procedure over one table, which is always its first argument.
 
-    ``run`` gets the table and the given arguments by name, and returns the answer.
+    ``run`` gets the table and the given arguments by name, and returns the answer; with ``uses_executor`` also
+    ``executor``, where the work is to be done (None: in this process).
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     run: Callable[..., pa.Table]
+    uses_executor: bool = False
 
-    def call(self, table: DynamicTable, positional: Sequence[Value], named: Mapping[str, Value]) -> pa.Table:
+    def call(
+        self, table: DynamicTable, positional: Sequence[Value], named: Mapping[str, Value], engine: Engine
+    ) -> pa.Table:
         """Checks the arguments and runs. Raises InvalidRequest for one that is unknown, missing, twice or bad."""
         if len(positional) > len(self.parameters):
             raise InvalidRequest(f"{self.usage} takes {len(self.parameters) + 1} arguments at most")
@@ -91,7 +96,8 @@ class Procedure:
         missing = [p.name for p in self.parameters if p.required and given.get(p.name) is None]
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
-        return self.run(table, **{n: self._read(known[n], v) for n, v in given.items() if v is not None})
+        read = {n: self._read(known[n], v) for n, v in given.items() if v is not None}
+        return self.run(table, executor=engine.executor(), **read) if self.uses_executor else self.run(table, **read)
 
     @property
     def usage(self) -> str:

@@ -21,7 +21,7 @@ from lakelog.spec.snapshot import ANALYZE, Snapshot
 from lakelog.spec.statistics import ColumnStatistics, TableStatistics
 from lakelog.spec.types import AtomicType, DataField
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.maintenance import carried_state
+from lakelog.table.log_state import carried_state
 
 _SKETCH: Final = 1 << 16
 """So many of the smallest hashes of a column are kept: up to here distinct values are counted, beyond estimated."""
@@ -68,7 +68,7 @@ def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapsh
         0,
         ANALYZE,
         statistics=name,
-        prepare=lambda s: carried_state(table, s),
+        prepare=lambda s: carried_state(table.store, s),
         first_try=True,
     )
     return store.commit(request)

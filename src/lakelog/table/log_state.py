@@ -108,6 +108,12 @@ def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
     return LogState()
 
 
+def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:
+    """The log state that a commit which is no seal carries on, so that expiry never loses it."""
+    state = state_at(store, latest)
+    return state.to_properties() if state.writers or state.offsets else {}
+
+
 def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
     """The newest snapshot and the state in it, both of one moment."""
     for _ in range(_ATTEMPTS):

@@ -10,24 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest, Overwrite
 from lakelog.filestore.filter import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
 from lakelog.options.log import EMIT_MODE
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import newest_state
-from lakelog.table.maintenance import carried_state
-from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions
+from lakelog.table.log_state import carried_state, newest_state
+from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions, partitions_meeting
 from lakelog.table.seal import level0_files, seal_staged
 from lakelog.table.sequencing import sequence_runs
 
@@ -106,7 +101,7 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
         0,
         OVERWRITE,
         overwrite=Overwrite(partitions),
-        prepare=lambda latest: carried_state(table, latest),
+        prepare=lambda latest: carried_state(table.store, latest),
         first_try=True,
     )
     return table.store.commit(request)
@@ -129,13 +124,8 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snaps
         )
     check_overwritable(table)
     seal_decided(table)
-    live = sorted(_live_partitions(table, table.store.latest_snapshot()))
-    columns = zip(*(decode_partition(p, table.schema) for p in live), strict=True)
-    kinds = arrow_schema(table.schema.select(keys))
-    values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)] if live else []
-    rows = pa.Table.from_arrays([*values, pa.array(live, pa.binary())], names=[*(keys if live else ()), "_partition"])
-    met = rows.filter(condition.to_arrow(kinds)).column("_partition") if live else []
-    return remove_partitions(table, frozenset(p.as_py() for p in met))
+    live = _live_partitions(table, table.store.latest_snapshot())
+    return remove_partitions(table, partitions_meeting(table.schema, live, condition))
 
 
 def seal_decided(table: DynamicTable) -> None:
@@ -170,7 +160,7 @@ def _commit(
             live = _live_partitions(table, latest)
             if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
                 raise _MorePartitions
-        return carried_state(table, latest)
+        return carried_state(table.store, latest)
 
     request = CommitRequest(
         writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index

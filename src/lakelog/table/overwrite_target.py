@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.filestore.commit_request import Overwrite
+from lakelog.filestore.filter import Predicate
 from lakelog.options.option import Options
 from lakelog.options.table import DYNAMIC_PARTITION_OVERWRITE
-from lakelog.spec.arrow import arrow_type
+from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.schema import TableSchema
 from lakelog.table.dynamic_table import DynamicTable
@@ -94,6 +95,18 @@ def existing_partitions(
             raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to go on without it")
         found |= matching
     return frozenset(found)
+
+
+def partitions_meeting(schema: TableSchema, live: Collection[bytes], condition: Predicate) -> frozenset[bytes]:
+    """The live partitions that meet a condition on partition columns alone."""
+    keys, ordered = schema.partition_keys, sorted(live)
+    if not ordered:
+        return frozenset()
+    columns = zip(*(decode_partition(p, schema) for p in ordered), strict=True)
+    kinds = arrow_schema(schema.select(keys))
+    values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)]
+    rows = pa.Table.from_arrays([*values, pa.array(ordered, pa.binary())], names=[*keys, "_partition"])
+    return frozenset(rows.filter(condition.to_arrow(kinds)).column("_partition").to_pylist())
 
 
 def _typed(schema: TableSchema, name: str, value: object) -> Any:

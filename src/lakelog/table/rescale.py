@@ -13,7 +13,7 @@ from lakelog.spec.manifest import ManifestEntry
 from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.maintenance import carried_state
+from lakelog.table.log_state import carried_state
 from lakelog.table.overwrite import check_overwritable, seal_decided
 from lakelog.table.overwrite_target import OverwriteTarget, partition_values
 from lakelog.table.seal import level0_files
@@ -58,7 +58,7 @@ def _nothing_else(
     known = {e.identifier for e in seen}
     if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
         raise CommitConflict(f"table {table.name} was written to while it was rescaled: try again")
-    return carried_state(table, latest)
+    return carried_state(table.store, latest)
 
 
 def _removed(entries: Sequence[ManifestEntry]) -> Iterator[BucketFiles]:

@@ -22,8 +22,8 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import state_at, state_of
-from lakelog.table.maintenance import carried_state, compact_quietly
+from lakelog.table.log_state import carried_state, state_at, state_of
+from lakelog.table.maintenance import compact_quietly
 from lakelog.table.open import open_branch
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -73,7 +73,7 @@ def expire_partitions(
             f"table {table.name} does not say how long partitions live: set '{PARTITION_EXPIRATION_TIME.key}', or give "
             f"an expiration time"
         )
-    dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table, latest))
+    dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
     keys = table.schema.partition_keys
     return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
 

@@ -17,13 +17,12 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.committer import Committer
+from lakelog.table.compaction_worker import CompactionWorker, worker_for
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, newest_state, state_at
-from lakelog.table.maintenance import compact_where_needed
 from lakelog.table.place_files import write_place
-from lakelog.table.retention import expire_quietly
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 
 _LOG = logging.getLogger("lakelog.seal")
@@ -145,11 +144,13 @@ def level0_files(
 class Sealer:
     """Seals the epochs of one streaming writer in the background, each ``commit.interval``, also when no more come.
 
-    It lives in the Python process in which Spark commits; a failure is raised by the next ``notify``.
+    It lives in the Python process in which Spark commits, beside the worker that compacts the table; what one of them
+    fails with is raised by the next ``notify``.
     """
 
-    def __init__(self, committer: Committer) -> None:
+    def __init__(self, committer: Committer, worker: CompactionWorker | None = None) -> None:
         self._committer = committer
+        self._worker = worker_for(committer.table) if worker is None else worker
         self._wake = threading.Event()
         self._failure: Exception | None = None
         self._last = float("-inf")
@@ -157,8 +158,8 @@ class Sealer:
         self._busy = threading.Lock()
 
     def notify(self) -> None:
-        """Says that an epoch was decided and healed. Raises what the last seal failed with."""
-        failure, self._failure = self._failure, None
+        """Says that an epoch was decided and healed. Raises what the last seal or compaction failed with."""
+        failure, self._failure = self._failure or self._worker.take_failure(), None
         if failure is not None:
             raise failure
         if self._thread is None or not self._thread.is_alive():
@@ -180,13 +181,15 @@ class Sealer:
             delay = self._last + interval - monotonic_s()
             if delay > 0:
                 threading.Event().wait(delay)
+            table = self._committer.table
+            compacts = not table.options.need(WRITE_ONLY)
             try:
-                self.seal_now()
-                if not self._committer.table.options.need(WRITE_ONLY):
-                    compact_where_needed(self._committer.table)
-                    expire_quietly(self._committer.table)
+                if compacts:
+                    self._worker.wait_for_room(table)
+                if self.seal_now() is not None and compacts:
+                    self._worker.notify(table)
             except Exception as failure:
-                _LOG.warning("sealing table %s failed: %s", self._committer.table.name, failure)
+                _LOG.warning("sealing table %s failed: %s", table.name, failure)
                 self._failure = failure
 
 

@@ -39,7 +39,8 @@ def test_a_branch(lake) -> None:
     with dev.writer() as writer:
         writer.write(pa.table({"id": pa.array([9], pa.int32()), "name": ["dev"]}))
     assert (ids(dev), ids(lake.table("db.t"))) == ([0, 1, 9], [0, 1, 2, 3])
-    assert lake.sql("CALL sys.compact('db.t$branch_dev')").to_pylist() == [{"snapshot_id": 4}]
+    (done,) = lake.sql("CALL sys.compact('db.t$branch_dev')").to_pylist()
+    assert (done["snapshot_id"], done["buckets"], done["files_before"], done["files_after"]) == (4, 1, 3, 1)
     lake.sql("CALL sys.fast_forward('db.t', 'dev')")
     assert ids(lake.table("db.t")) == [0, 1, 9]
     lake.sql("CALL sys.delete_branch('db.t', 'dev')")
@@ -63,7 +64,7 @@ def test_other_procedures(lake) -> None:
     [
         ("CALL sys.nothing('db.t')", InvalidRequest, "unknown procedure 'nothing'"),
         ("CALL sys.compact()", InvalidRequest, "the first argument is the table"),
-        ("CALL sys.compact('db.t', true, 3)", InvalidRequest, "2 arguments at most"),
+        ("CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 3)", InvalidRequest, "5 arguments at most"),
         ("CALL sys.create_tag('db.t')", InvalidRequest, "argument 'tag' is missing"),
         ("CALL sys.create_tag('db.t', tga => 'x')", InvalidRequest, "did you mean 'tag'"),
         ("CALL sys.create_tag('db.t', 'x', tag => 'y')", InvalidRequest, "given twice"),

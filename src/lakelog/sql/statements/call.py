@@ -66,7 +66,8 @@ class Call(ParsedStatement):
             raise InvalidRequest(f"the first argument is the table, such as 'db.t': write {procedure.usage}")
         name, _, branch = given.partition(_BRANCH)
         table = session.tables.open(identifier_of(name, session.database))
-        return procedure.call(open_branch(table, branch) if branch else table, self.positional[1:], named)
+        target = open_branch(table, branch) if branch else table
+        return procedure.call(target, self.positional[1:], named, session.engine)
 
 
 def _argument_name(cursor: Cursor) -> str | None:
