@@ -22,3 +22,7 @@ def test_executors_in_processes_of_their_own_write_and_read_both_stores(tmp_path
     assert list(found["files"].values()) == [3000, sum(range(3000))]
     assert found["log"] == 3000
     assert found["executors"] == 2
+    # the first attempt of each task has died, and only files that nobody names tell of it
+    compacted = found["compacted"]
+    assert (compacted["buckets"], compacted["files"], compacted["again"], compacted["leases"]) == (4, 4, 0, 0)
+    assert compacted["orphans"] >= 4

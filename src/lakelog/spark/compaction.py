@@ -17,6 +17,23 @@ from lakelog.table.dynamic_table import DynamicTable
 
 
 @dataclass(frozen=True)
+class CompactionPack:
+    """The buckets of one task of Spark; travels to an executor."""
+
+    table: DynamicTable
+    tasks: tuple[BucketTask, ...]
+
+    def outcomes(self) -> list[BucketOutcome]:
+        """Compacts the buckets one after the other. Called on the executor."""
+        settle()
+        return [compact_bucket(self.table, task) for task in self.tasks]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The same as pickled values in a column, which is what a task of Spark Connect can answer with."""
+        yield pa.RecordBatch.from_pydict({"outcomes": [pickle.dumps(self.outcomes())]})
+
+
+@dataclass(frozen=True)
 class SparkExecutor:
     """Runs tasks on the executors of a session, ``slots`` calls at once from threads of the driver.
 
@@ -28,14 +45,15 @@ class SparkExecutor:
 
     def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
         """Compacts buckets one after the other in one task, commits nothing. Raises what Spark raises for the task."""
+        return self.run_pack(CompactionPack(table, tuple(tasks)))
 
-        def compacted(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            settle()
-            for task in tasks:
-                yield pa.RecordBatch.from_pydict({"outcome": [pickle.dumps(compact_bucket(table, task))]})
-
-        rows = self.spark.range(0, 1, 1, 1).mapInArrow(compacted, "outcome binary").collect()
-        return [pickle.loads(row.outcome) for row in rows]
+    def run_pack(self, pack: CompactionPack) -> list[BucketOutcome]:
+        """Runs one pack as a job of one task."""
+        if not is_remote():  # mapInArrow would ask for pandas
+            found: list[BucketOutcome] = self.spark.sparkContext.parallelize([pack], 1).flatMap(_outcomes).collect()
+            return found
+        frame = self.spark.range(0, 1, 1, 1).mapInArrow(lambda _: pack.batches(), "outcomes binary")
+        return [outcome for row in frame.collect() for outcome in pickle.loads(row.outcomes)]
 
 
 def spark_executor(spark: SparkSession) -> SparkExecutor:
@@ -45,3 +63,7 @@ def spark_executor(spark: SparkSession) -> SparkExecutor:
     # Connect does not tell; a range has as many partitions
     last = spark.range(10_000).agg(sf.max(sf.spark_partition_id())).collect()[0][0]
     return SparkExecutor(spark, max(2, int(last) + 1))
+
+
+def _outcomes(pack: CompactionPack) -> list[BucketOutcome]:
+    return pack.outcomes()

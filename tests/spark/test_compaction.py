@@ -1,0 +1,62 @@
+"""Compactions as jobs on Spark's executors."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelog.spark.compaction import SparkExecutor
+from lakelog.table.compaction_task import leases_of
+
+
+@pytest.fixture
+def table(lake):
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (p string, id int, name string, primary key (p, id)) using lakelog "
+        "partitioned by (p) tblproperties ('bucket' = '3', 'write-only' = 'true')"
+    )
+    found = lake.table("db.t")
+    for number in range(3):
+        with found.writer() as writer:
+            ids = pa.array(range(40), pa.int32())
+            writer.write(pa.table({"p": ["a", "b"] * 20, "id": ids, "name": [f"n{number}"] * 40}))
+    return found
+
+
+def rows(table) -> list[tuple[int, str]]:
+    found = table.scan().to_arrow()
+    return sorted(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+
+
+def test_buckets_are_compacted_by_executors_and_committed_by_the_driver(lake, table, monkeypatch) -> None:
+    ran: list[int] = []
+    run = SparkExecutor.run
+
+    def counted(executor, given, tasks):
+        outcomes = run(executor, given, tasks)
+        ran.append(len(outcomes))
+        return outcomes
+
+    monkeypatch.setattr(SparkExecutor, "run", counted)
+    told: list[tuple[int, int]] = []
+    done = table.compact(partitions=[{"p": "a"}], progress=lambda *counts: told.append(counts))
+    assert (sum(ran), done.buckets, done.files_before, done.files_after) == (3, 3, 9, 3)
+    assert told[-1] == (3, 3)
+    (answer,) = lake.sql("CALL sys.compact('db.t', where => \"p > 'a'\")").to_pylist()
+    assert (sum(ran), answer["buckets"], answer["files_before"]) == (6, 3, 9)
+    assert rows(table) == [(number, "n2") for number in range(40)]
+    assert not table.compact()
+    assert lake.spark.sql("select 1").count() == 1
+
+
+def test_a_bucket_that_another_compactor_has_is_left_to_it(lake, table) -> None:
+    leases = leases_of(table._table)
+    task = next(iter(table._table.store.buckets_to_compact(full=True)))
+    lease = leases.take(*task)
+    assert lease is not None
+    lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '2')")
+    minor = lake.table("db.t").compact(full=False)
+    assert (minor.busy, minor.buckets) == (1, 5)
+    leases.release(lease)
+    assert table.compact().buckets == 1
