@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -58,8 +59,12 @@ def write(warehouse: str, path: str, rate: int, start_ms: int) -> None:
             path=path, rate=rate, paced_rows=10**12, burst=1_000_000, start_ms=start_ms
         )
         query = lake.write_stream(source.load(), "bench.t")
-        signal.signal(signal.SIGTERM, lambda *_: query.stop())
-        query.awaitTermination()
+        told = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: told.set())
+        while not told.is_set() and not query.awaitTermination(1):
+            pass
+        if query.exception() is not None:
+            raise query.exception()
 
 
 def tail(warehouse: str) -> None:
