@@ -1,9 +1,11 @@
 """Streaming upserts for minutes, compacted in the writer or not at all: do files and read cost level off, and what does
 a compaction cost the log's latency?
 
-usage: soak.py [--minutes 10] [--rate 20000] [--keys 2000000] [--buckets 4] [--option KEY=VALUE …] [--json FILE]
+usage: soak.py [--minutes 10] [--rate 20000] [--keys 2000000] [--buckets 4] [--engine spark|python]
+               [--option KEY=VALUE …] [--json FILE]
 
-One process writes (Spark, the embedded log), another tails the log, this one looks at the files every few seconds.
+One process writes (by Spark or without, into the embedded log), another tails the log, this one looks at the files
+every few seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ from measure import percentiles
 
 from lakelog import connect
 from lakelog.errors import NotFound
+from lakelog.io.names import new_uuid
+from lakelog.table.committer import Committer, register_writer
 from lakelog.table.compaction_task import runs_of
+from lakelog.table.seal import sealer_for
+from lakelog.table.task_writer import TaskWriter
 
 WARM_UP_S = 30.0
 LOOK_S = 5.0
@@ -48,23 +54,53 @@ def make_upserts(rows: int, keys: int, path: str) -> None:
             file.write_batch(pa.record_batch([pa.array(column) for column in columns], schema=schema))
 
 
-def write(warehouse: str, path: str, rate: int, start_ms: int) -> None:
+def write_with_spark(warehouse: str, path: str, rate: int, told: threading.Event) -> None:
     """The writer's process: one streaming query, until it is told to end."""
     from lakelog import LOW_LATENCY
     from lakelog.spark.replay_source import ReplaySource
 
     with connect(warehouse=warehouse, settings=LOW_LATENCY) as lake:
         lake.spark.dataSource.register(ReplaySource)
+        start_ms = begin()
         source = lake.spark.readStream.format("lakelog-replay").options(
             path=path, rate=rate, paced_rows=10**12, burst=1_000_000, start_ms=start_ms
         )
         query = lake.write_stream(source.load(), "bench.t")
-        told = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: told.set())
         while not told.is_set() and not query.awaitTermination(1):
             pass
         if query.exception() is not None:
             raise query.exception()
+
+
+def write_without_spark(warehouse: str, path: str, rate: int, told: threading.Event) -> None:
+    """The same without Spark: a micro-batch of the rows that are due each 100 ms, sealed and compacted beside it."""
+    table = connect(warehouse=warehouse).table("bench.t")._table
+    with pa.memory_map(path) as source:
+        rows = pa.ipc.open_file(source).read_all()
+    writer, epoch, first = new_uuid(), 0, 0
+    register_writer(table, writer)
+    committer = Committer(table, writer)
+    sealer = sealer_for(committer)
+    start_ms = begin()
+    while not told.wait(0.1):
+        last = max(first, int((time.time_ns() / 1e6 - start_ms) * rate / 1000))
+        due = pa.array(start_ms * 1000 + np.arange(first, last) * 1_000_000 // rate, pa.timestamp("us", "UTC"))
+        task = TaskWriter(table, writer, epoch, 0)
+        for batch in rows.slice(first, last - first).append_column("sent_at", due).combine_chunks().to_batches():
+            task.write(batch)
+        committer.commit(epoch, [task.finish()])
+        sealer.notify()
+        epoch, first = epoch + 1, last
+
+
+def begin() -> int:
+    """Says that the first row is due in a second from now; returns when, in ms since 1970."""
+    start_ms = time.time_ns() // 1_000_000 + 1_000
+    print(start_ms, flush=True)
+    return start_ms
+
+
+WRITERS = {"spark": write_with_spark, "python": write_without_spark}
 
 
 def tail(warehouse: str) -> None:
@@ -117,12 +153,13 @@ def soak(given: argparse.Namespace, path: str, write_only: str) -> dict[str, Any
         f"using lakelog tblproperties ({text})"
     )
     table = lake.table("bench.t")
-    start_ms = time.time_ns() // 1_000_000 + 8_000
-    arguments = [warehouse, path, str(given.rate), str(start_ms)]
     seen = Path(warehouse) / "latency.jsonl"
     with seen.open("w") as output:
-        reader = subprocess.Popen([sys.executable, __file__, "--role", "tail", *arguments], stdout=output)
-        writer = subprocess.Popen([sys.executable, __file__, "--role", "write", *arguments])
+        command = [sys.executable, __file__, "--role", given.engine, "--rate", str(given.rate), warehouse, path]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        start_ms = int(writer.stdout.readline())
+        reader = subprocess.Popen([sys.executable, __file__, "--role", "tail", warehouse], stdout=output)
         samples: list[dict[str, float]] = []
         end = start_ms / 1000 + given.minutes * 60
         while time.time() < end and writer.poll() is None:
@@ -158,12 +195,14 @@ def main() -> None:
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--only", choices=list(VARIANTS))
     parser.add_argument("--json")
-    parser.add_argument("--role", choices=["write", "tail"])
-    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--engine", choices=list(WRITERS), default="spark")
+    parser.add_argument("--role", choices=[*WRITERS, "tail"], help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.role == "write":
-        warehouse, path, rate, start_ms = given.arguments
-        write(warehouse, path, int(rate), int(start_ms))
+    if given.role in WRITERS:
+        told = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: told.set())
+        WRITERS[given.role](*given.arguments, given.rate, told)
         return
     if given.role == "tail":
         tail(given.arguments[0])

@@ -145,3 +145,11 @@ def worker_for(table: DynamicTable) -> CompactionWorker:
     """The worker of a table in this process, one for all its writers."""
     with _WORKERS_LOCK:
         return _WORKERS.setdefault((os.getpid(), table.store.paths.branch_root), CompactionWorker())
+
+
+def stop_workers() -> None:
+    """Stops all workers of this process, each after its bucket. Called when the process ends."""
+    with _WORKERS_LOCK:
+        for (process, _), worker in _WORKERS.items():
+            if process == os.getpid():
+                worker.stop()

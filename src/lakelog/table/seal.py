@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -17,7 +18,7 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.committer import Committer
-from lakelog.table.compaction_worker import CompactionWorker, worker_for
+from lakelog.table.compaction_worker import CompactionWorker, stop_workers, worker_for
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.evolve import in_schema, knowing_all
@@ -156,6 +157,7 @@ class Sealer:
         self._last = float("-inf")
         self._thread: threading.Thread | None = None
         self._busy = threading.Lock()
+        self._stopped = threading.Event()
 
     def notify(self) -> None:
         """Says that an epoch was decided and healed. Raises what the last seal or compaction failed with."""
@@ -173,19 +175,27 @@ class Sealer:
             self._last = monotonic_s()
             return seal(self._committer)
 
+    def stop(self) -> None:
+        """Ends after the seal that runs; epochs that wait for the next one are left to ``seal_staged``."""
+        self._stopped.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
     def _run(self) -> None:
         interval = self._committer.table.options.need(COMMIT_INTERVAL).total_seconds()
         while True:
             self._wake.wait()
             self._wake.clear()
-            delay = self._last + interval - monotonic_s()
-            if delay > 0:
-                threading.Event().wait(delay)
+            if self._stopped.wait(max(0.0, self._last + interval - monotonic_s())):
+                return
             table = self._committer.table
             compacts = not table.options.need(WRITE_ONLY)
             try:
                 if compacts:
                     self._worker.wait_for_room(table)
+                if self._stopped.is_set():
+                    return
                 if self.seal_now() is not None and compacts:
                     self._worker.notify(table)
             except Exception as failure:
@@ -195,6 +205,16 @@ class Sealer:
 
 _SEALERS: dict[tuple[int, str, str], Sealer] = {}
 _SEALERS_LOCK = threading.Lock()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Ends the threads of this process before the interpreter does: one that is inside Arrow then would crash it."""
+    stop_workers()
+    with _SEALERS_LOCK:
+        for (process, *_), sealer in _SEALERS.items():
+            if process == os.getpid():
+                sealer.stop()
 
 
 def sealer_for(committer: Committer) -> Sealer:
