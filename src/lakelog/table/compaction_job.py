@@ -127,14 +127,23 @@ def _outcomes(
         waiting: set[Future[list[BucketOutcome]]] = {
             pool.submit(executor.run, table, pack) for pack in pack_tasks(tasks, executor.slots)
         }
+        failure: BaseException | None = None
         try:
             while waiting:
                 ready, waiting = wait(waiting, GROUP_S, FIRST_COMPLETED)
-                # those that are done count, also when another one has failed
-                for future in sorted(ready, key=lambda f: f.exception() is not None):
-                    yield future.result()
+                for future in ready:
+                    if future.cancelled():
+                        continue
+                    if (why := future.exception()) is None:
+                        yield future.result()
+                    elif failure is None:
+                        # those that run are waited for and count
+                        failure = why
+                        for other in waiting:
+                            other.cancel()
                 if not ready:
                     yield []
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
+    if failure is not None:
+        raise failure
