@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.scan import Place
 from lakelog.spec.partition import encode_partition
+from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
 
@@ -50,19 +54,49 @@ def _exact(value: pa.Scalar) -> Any:
     return value.value if pa.types.is_timestamp(value.type) else value.as_py()
 
 
+@dataclass
+class Numbering:
+    """What one task adds to the order of its rows to get sequence numbers: one delta per (partition, bucket).
+
+    It puts them above all that the snapshot at the first look holds in the bucket, so that a commit renumbers (which
+    is: writes again) only what lost a race. An order is never negative; so without a log, where each task counts from
+    a place of its own, all tasks of an epoch come to the same delta.
+    """
+
+    table: DynamicTable
+    _highest: dict[Place, int] = field(default_factory=dict)
+    _deltas: dict[Place, int] = field(default_factory=dict)
+
+    def delta(self, place: Place, lowest: int, buckets: Collection[int]) -> int:
+        """The delta of a place, the same one for all runs; ``lowest`` is the smallest order of the first run.
+
+        ``buckets`` are those that will be asked for, too: the manifests are read once for all of them.
+        """
+        if place not in self._deltas:
+            if place not in self._highest:
+                self._look({place, *((place[0], bucket) for bucket in buckets)})
+            highest = self._highest[place]
+            # offsets of the log are above the files already, unless something else has written those
+            is_above = self.table.emits_log and lowest > highest
+            self._deltas[place] = 0 if is_above else highest + 1
+        return self._deltas[place]
+
+    def _look(self, places: set[Place]) -> None:
+        found = self.table.store.max_sequence_numbers(self._snapshot, places)
+        self._highest.update((place, found.get(place, -1)) for place in places)
+
+    @cached_property
+    def _snapshot(self) -> Snapshot | None:
+        return self.table.store.latest_snapshot()
+
+
 def write_run_files(
-    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, replaces: bool = False
+    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, delta: int, replaces: bool = False
 ) -> StagedRun:
     """Writes a large run as sorted level-0 data files at once; its sequence numbers are ``_order`` + delta.
 
-    The delta puts them above all that the newest snapshot holds in the bucket; the seal shifts them when it must. With
-    ``replaces`` the bucket will be empty by then, the order is the number, and no changes are told.
+    With ``replaces`` the bucket will be empty when they are committed, and no changes are told.
     """
-    store = table.store
-    delta = 0
-    if not replaces:
-        highest = store.max_sequence_numbers(store.latest_snapshot(), {(partition, bucket)})
-        delta = highest.get((partition, bucket), -1) + 1 - pc.min(rows.column(ORDER_COLUMN)).as_py()
     tells = table.tells_changes and not replaces
     writer = table.store.bucket_writer(partition, bucket, tells_changes=tells)
     sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
 from lakelog.io.names import new_attempt
@@ -25,10 +26,12 @@ from lakelog.table.bucket_count import check_bucket_count
 from lakelog.table.conform import conform
 from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.staging import by_partition, run_to_ipc, write_run_files
+from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
 """Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
+_LANE_BITS = 26
+"""Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
 
 @dataclass
@@ -71,7 +74,8 @@ class TaskWriter:
         if table.emits_log and table.log is not None:
             self._log = appender_for(table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
-        self._next_order = lane << 32
+        self._next_order = lane << _LANE_BITS
+        self._numbering = Numbering(table)
         self._rows: dict[int, _BucketRows] = {}
         self._firsts: dict[int, PendingAppend] = {}
         self._records: dict[int, int] = {}
@@ -105,9 +109,7 @@ class TaskWriter:
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns what the driver needs to accept this attempt."""
         self.flush_log()
-        for bucket in sorted(self._rows):
-            self._stage(bucket, self._rows[bucket], inline=self._rows[bucket].bytes <= _INLINE_BYTES)
-        self._rows.clear()
+        self._stage_all(inline_bytes=_INLINE_BYTES)
         appends = tuple(
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._records[bucket])
             for bucket in sorted(self._firsts)
@@ -176,11 +178,15 @@ class TaskWriter:
 
     def _spill(self) -> None:
         self.flush_log()
-        for bucket in sorted(self._rows):
-            self._stage(bucket, self._rows[bucket], inline=False)
-        self._rows.clear()
+        self._stage_all(inline_bytes=0)
 
-    def _stage(self, bucket: int, held: _BucketRows, inline: bool) -> None:
+    def _stage_all(self, inline_bytes: int) -> None:
+        buckets = sorted(self._rows)
+        for bucket in buckets:
+            held = self._rows.pop(bucket)
+            self._stage(bucket, held, held.bytes <= inline_bytes, buckets)
+
+    def _stage(self, bucket: int, held: _BucketRows, inline: bool, buckets: list[int]) -> None:
         table = pa.Table.from_batches(held.batches)
         orders = np.concatenate([o.resolve() if isinstance(o, _LogOrder) else o for o in held.orders])
         kinds = np.concatenate(held.kinds)
@@ -200,7 +206,10 @@ class TaskWriter:
                     StagedRun(partition, bucket, part.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
                 )
             else:
-                self._runs.append(write_run_files(self._table, partition, bucket, part, self._replaces))
+                # an overwrite finds its buckets empty
+                lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
+                delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
+                self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces))
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
