@@ -244,6 +244,19 @@ class Lake:
         table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
         return self._engine.started.read_stream(table)
 
+    def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
+        """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
+
+        A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. What
+        ``frame.write.format("lakelog").mode("append").save(name)`` does, behind the shuffle that ``write.shuffle``
+        asks for. Raises InvalidSchema, InvalidRequest for a stream, and what Spark makes of an error in its tasks.
+        """
+        table = self._tables.open(
+            identifier_of(name, self._session.database), canonical_options(options or {}, "write")
+        )
+        table.check_writable()
+        self._engine.started.write(table, frame)
+
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None
     ) -> Any:

@@ -254,6 +254,16 @@ DYNAMIC_PARTITION_OVERWRITE: Final = Option(
     "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
     _WRITE,
 )
+WRITE_SHUFFLE: Final = Option(
+    "write.shuffle",
+    str,
+    "auto",
+    "Whether a batch write from Spark first brings the rows of a bucket into one task: bucket gives every bucket one "
+    "sorted run; none saves the shuffle and gives it one for each task; auto shuffles tables with two buckets or more. "
+    "By lake.sql and lake.write; a DataFrame's own write never shuffles.",
+    _WRITE,
+    choices=("auto", "none", "bucket"),
+)
 OVERWRITE_PARTITION: Final = Option(
     "overwrite.partition",
     str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from lakelog.errors import InvalidOption
 from lakelog.io.names import new_uuid
 from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.worker import settle
+from lakelog.table.append import commit_append
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
@@ -68,9 +69,7 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
         settle()
-        context = TaskContext.get()
-        lane = 0 if context is None else context.partitionId()
-        return write_attempt(self._table, self._writer, 0, lane, iterator, self._target is not None)
+        return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
@@ -78,19 +77,38 @@ class LakelogWriter(DataSourceArrowWriter):
             commit_overwrite(self._table, self._writer, results, self._target)
             tidy_quietly(self._table)
             return
-        committer = Committer(self._table, self._writer, once=True)
-        committer.commit(0, results)
-        seal(committer)
-        self._table.staged.forget_writer(self._writer)
-        tidy_quietly(self._table)
+        _commit(self._table, self._writer, results)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._target is not None:  # files that no snapshot names are all that it left
-            return
-        committer = Committer(self._table, self._writer, once=True)
-        record = committer.commit(0, [])
-        if record is not None and not record.attempts:
-            self._table.staged.forget_writer(self._writer)
+        # an overwrite leaves only files that no snapshot names
+        if self._target is None:
+            _take_back(self._table, self._writer)
+
+
+def _lane() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> None:
+    """Makes the rows of the accepted attempts part of the table; one snapshot if there is no log."""
+    if table.emits_log:
+        committer = Committer(table, writer, once=True)
+        committer.commit(0, results)
+        seal(committer)
+        table.staged.forget_writer(writer)
+    else:
+        commit_append(table, writer, results)
+    tidy_quietly(table)
+
+
+def _take_back(table: DynamicTable, writer: str) -> None:
+    """After a failure: what the log has of this write counts for nothing. Files of others' tasks are orphans."""
+    if not table.emits_log:
+        return
+    record = Committer(table, writer, once=True).commit(0, [])
+    if record is not None and not record.attempts:
+        table.staged.forget_writer(writer)
 
 
 def _target(table: DynamicTable) -> OverwriteTarget:

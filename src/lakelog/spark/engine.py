@@ -23,6 +23,7 @@ from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import native_frame
 from lakelog.spark.session import is_spread, local_session, register
+from lakelog.spark.shuffle import shuffled
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
@@ -104,9 +105,15 @@ class SparkEngine:
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
             return self.start_stream(target, frame, _checkpoint_beside(target, digest))
-        self._check(target)
-        frame.write.format("lakelog").options(**target.hints).mode("append").save(target.path)
+        self.write(target, frame)
         return None
+
+    def write(self, table: DynamicTable, frame: DataFrame) -> None:
+        """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
+        if frame.isStreaming:
+            raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
+        self._check(table)
+        shuffled(frame, table).write.format("lakelog").options(**table.hints).mode("append").save(table.path)
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
         if frame.isStreaming:

@@ -7,8 +7,8 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lakelog.errors import CommitConflict, Fenced, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
@@ -21,6 +21,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.compaction_worker import CompactionWorker, stop_workers, worker_for
 from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema, knowing_all
 from lakelog.table.log_state import WriterState, newest_state, state_at
 from lakelog.table.place_files import write_place
@@ -51,20 +52,17 @@ def seal(committer: Committer) -> Snapshot | None:
             return None
         sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
         # 2
-        table = knowing_all(table, records)
-        totals = bucket_totals(table, records, latest)
-        records = in_schema(in_buckets(records, table, totals), table.store)
-        runs = sequence_runs(records, table.store.max_sequence_numbers(latest, places_of(records)))
-        made = level0_files(table, runs, latest, totals)
+        ready = level0_files_of(table, records, latest)
+        table = ready.table
         # 3
         try:
-            snapshot = _commit(committer, made, base, sealed)
+            snapshot = _commit(committer, ready.made, base, sealed)
         except _SealedElsewhere:
             continue
         except _IndexReplaced:
-            made.delete(table)
+            ready.made.delete(table)
             continue
-        forget_unassigned(table, runs)
+        forget_unassigned(table, ready.runs)
         # 4
         table.staged.forget(writer, [r.epoch for r in records])
         # 5
@@ -118,6 +116,29 @@ def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: Writer
         writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
     )
     return table.store.commit(replace(request, index=made.index))
+
+
+@dataclass(frozen=True)
+class ReadyFiles:
+    """Level-0 files of some epochs, the runs that they hold, and the table with a schema that knows all their
+    columns.
+    """
+
+    table: DynamicTable
+    runs: Mapping[Place, SequencedRuns]
+    made: AssignedFiles
+
+
+def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:
+    """The rows of epochs as level-0 files that are to follow a snapshot; nobody names them yet.
+
+    Large runs are files already and are taken as they are, unless others have written to their bucket since.
+    """
+    table = knowing_all(table, records)
+    totals = bucket_totals(table, records, latest)
+    fitting = in_schema(in_buckets(records, table, totals), table.store)
+    runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, places_of(fitting)))
+    return ReadyFiles(table, runs, level0_files(table, runs, latest, totals))
 
 
 def level0_files(

@@ -114,11 +114,21 @@ class TaskWriter:
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._records[bucket])
             for bucket in sorted(self._firsts)
         )
-        return AttemptResult(self._writer, self._epoch, self._attempt, appends, tuple(self._runs), self._row_count)
+        runs, self._runs = tuple(self._runs), []
+        return AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
 
     def close(self) -> None:
-        """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it."""
+        """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it.
+
+        Files that were written are deleted, unless ``finish`` has given them away.
+        """
         self._rows.clear()
+        paths = self._table.store.paths
+        for run in self._runs:
+            for file in run.files:
+                with contextlib.suppress(LakelogError):  # orphan cleaning finds what stays
+                    self._table.io.delete(paths.data_file(run.partition, run.bucket, file))
+        self._runs.clear()
         if self._log is not None:
             with contextlib.suppress(LakelogError):
                 self._log.flush()

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.names import new_uuid
+from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.retention import tidy_quietly
@@ -29,7 +30,7 @@ class TableWriter:
         self._writer = new_uuid()
         self._epoch = 0
         self._task: TaskWriter | None = None
-        self._committer = Committer(table, self._writer, once=True)
+        self._committer = Committer(table, self._writer, once=True) if table.emits_log else None
         self._failed = False
 
     def write(self, rows: Any) -> None:
@@ -42,7 +43,7 @@ class TableWriter:
             raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
         try:
             if self._task is None:
-                if self._table.emits_log:
+                if self._committer is not None:
                     register_writer(self._table, self._writer)
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             for batch in batches_of(rows):
@@ -64,13 +65,17 @@ class TableWriter:
         if self._task is None:
             return
         try:
-            self._committer.commit(self._epoch, [self._task.finish()])
+            if self._committer is None:
+                commit_append(self._table, self._writer, [self._task.finish()], self._epoch)
+            else:
+                self._committer.commit(self._epoch, [self._task.finish()])
         except BaseException:
             self._failed = True
             raise
         self._task = None
         self._epoch += 1
-        seal(self._committer)
+        if self._committer is not None:
+            seal(self._committer)
         tidy_quietly(self._table)
 
     def abort(self) -> None:
@@ -78,7 +83,7 @@ class TableWriter:
         if self._task is None:
             return
         self._task.close()
-        record = self._committer.commit(self._epoch, [])
+        record = None if self._committer is None else self._committer.commit(self._epoch, [])
         self._task = None
         if record is not None and not record.attempts:
             self._table.staged.forget(self._writer, [self._epoch])
@@ -91,6 +96,8 @@ class TableWriter:
         """
         self.abort()
         self._failed = True
+        if self._committer is None:
+            return
         if self._table.staged.epochs(self._writer):
             seal(self._committer)
         if not self._table.staged.epochs(self._writer):

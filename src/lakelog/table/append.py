@@ -1,0 +1,68 @@
+"""Adds rows to a table without a log as one snapshot: the snapshot is the decision, so no epoch is needed.
+
+Tasks write data files that nobody names. A crash before the snapshot leaves just those, which orphan cleaning removes;
+after it every row is there. A log needs the two steps of RFC 2, see ``committer`` and ``seal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lakelog.errors import CommitConflict
+from lakelog.filestore.commit_request import CommitRequest
+from lakelog.io.clock import now_ms
+from lakelog.spec.snapshot import APPEND, Snapshot
+from lakelog.table.attempt import AttemptResult
+from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import state_at
+from lakelog.table.seal import level0_files_of
+
+_ATTEMPTS = 8
+
+
+def commit_append(
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], number: int = 0
+) -> Snapshot | None:
+    """Commits the rows of the accepted attempts as one snapshot; None when there are none.
+
+    1 take the files of the attempts, and write their small runs as level-0 files · 2 commit, if dynamic buckets are
+    still those that were given. ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added,
+    the files are gone), CommitUnknown (the rows are in the newest snapshots, or will never be), Unavailable.
+    """
+    record = EpochRecord(writer, number, now_ms(), tuple(results))
+    for _ in range(_ATTEMPTS):
+        latest = table.store.latest_snapshot()
+        # 1
+        ready = level0_files_of(table, [record], latest)
+        if not any(b.new_files for b in ready.made.files):
+            return None
+        # 2
+        try:
+            snapshot = _commit(ready.table, writer, number, ready.made)
+        except _IndexReplaced:
+            ready.made.delete(ready.table)
+            continue
+        except CommitConflict:
+            ready.made.delete(ready.table)
+            forget_unassigned(ready.table, ready.runs)
+            raise
+        forget_unassigned(ready.table, ready.runs)
+        return snapshot
+    raise CommitConflict(f"table {table.name}: other writers keep giving new keys their buckets; try again")
+
+
+class _IndexReplaced(Exception):
+    """Another writer gave new keys their dynamic buckets first."""
+
+
+def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles) -> Snapshot:
+    def properties(latest: Snapshot | None) -> Mapping[str, str]:
+        if not made.fits(table, latest):
+            raise _IndexReplaced
+        # written even when it is empty, so that the next one need not look for it
+        return state_at(table.store, latest).without_old(table.staged).to_properties()
+
+    request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)
+    return table.store.commit(request)
