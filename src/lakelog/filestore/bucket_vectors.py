@@ -40,15 +40,25 @@ class BucketVectors:
         self._new[hits.file.file_name].append(hits.positions)
 
     def change(self, gone: Iterable[str]) -> IndexChange:
-        """Writes the vectors, if they are others now; those of data files that are ``gone`` are left out."""
+        """Writes the vectors, if they are others now; those of data files that are ``gone`` are left out.
+
+        A bucket of a keyed table has one index file; of other tables only the index files that name such a data file,
+        or one with newly deleted rows, are written again.
+        """
         dropped = set(gone)
-        known = {p.data_file for p in self.places}
         seen = (SeenVectors(self._partition, self._bucket, frozenset(e.file_name for e in self._entries)),)
-        if not self._new and not dropped & known:
+        touched = dropped | self._new.keys()
+        replaced = [e for e in self._entries if self._paths.schema.is_keyed or _names(e) & touched]
+        if not self._new and not any(_names(e) & dropped for e in replaced):
             return IndexChange(seen=seen)
-        after = {name: at for name, at in self.deleted(known - dropped).items() if len(at)}
+        held = {name for entry in replaced for name in _names(entry)}
+        after = {name: at for name, at in self.deleted(held - dropped).items() if len(at)}
         for name, parts in self._new.items():
             after[name] = np.unique(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
-        if not after:
-            return IndexChange(deleted=frozenset(e.file_name for e in self._entries), seen=seen)
-        return IndexChange((write_vectors(self._io, self._paths, self._partition, self._bucket, after),), seen=seen)
+        made = (write_vectors(self._io, self._paths, self._partition, self._bucket, after),) if after else ()
+        return IndexChange(made, frozenset(e.file_name for e in replaced), seen)
+
+
+def _names(entry: IndexManifestEntry) -> set[str]:
+    """The data files whose vectors an index file holds."""
+    return {r.data_file for r in entry.deletion_vectors or ()}

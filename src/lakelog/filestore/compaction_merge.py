@@ -11,13 +11,13 @@ from lakelog.filestore.changes import producer_of
 from lakelog.filestore.compaction import CompactionTask
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter
-from lakelog.filestore.levels import highest_level
 from lakelog.filestore.lookup_merge import FirstRowLookup, LookupMerge, Tell, TopLevelChanges
 from lakelog.filestore.reader import engine_of, files_engine_of
 from lakelog.filestore.upper_levels import UpperFiles
 from lakelog.merge.base import MergeEngine
 from lakelog.merge.lowest_level import LowestLevel
 from lakelog.options.option import Options
+from lakelog.options.picking import FORCE_REWRITE
 from lakelog.options.table import (
     CHANGELOG_PRODUCER,
     DELETION_VECTORS,
@@ -45,8 +45,8 @@ class CompactionMerge:
 
     engine: MergeEngine
     takes_levels: bool
+    task: CompactionTask
     schema: TableSchema
-    output_level: int
     sees_below: int = 0
 
     @staticmethod
@@ -62,13 +62,13 @@ class CompactionMerge:
         tell = None if changes is None else changes.tell
         engine = files_engine_of(schema)
         if tells_at(options, FULL_COMPACTION):
-            if tell is None or level != highest_level(schema):
-                return CompactionMerge(engine, isinstance(engine, LowestLevel), schema, level)
-            return CompactionMerge(TopLevelChanges(engine, level, tell), True, schema, level, sees_below=level)
+            if tell is None or not task.to_top:
+                return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
+            return CompactionMerge(TopLevelChanges(engine, level, tell), True, task, schema, sees_below=level)
         if not needs_lookup(options) or all(f.level > 0 for f in task.files):
-            return CompactionMerge(engine, isinstance(engine, LowestLevel), schema, level)
+            return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
         made = _lookup_engine(files, task, vectors, tell)
-        return CompactionMerge(made, True, schema, level, sees_below=1 if task.upper_files or tell else 0)
+        return CompactionMerge(made, True, task, schema, sees_below=1 if task.upper_files or tell else 0)
 
     def must_see(self, file: DataFileMeta) -> bool:
         """Whether the rows of a file that is not written again must go through the merge."""
@@ -81,11 +81,13 @@ class CompactionMerge:
         up, unless they are that already or nothing is above.
         """
         options = Options(self.schema.options)
+        if options.need(FORCE_REWRITE):
+            return True
         for option in (FILE_FORMAT_PER_LEVEL, FILE_COMPRESSION_PER_LEVEL):
             given = levels_of(option, options)
-            if given.get(file.level) != given.get(self.output_level):
+            if given.get(file.level) != given.get(self.task.output_level):
                 return True
-        if file.level != 0 or self.output_level == highest_level(self.schema) or not needs_lookup(options):
+        if file.level != 0 or self.task.to_top or not needs_lookup(options):
             return False
         return not keeps_newest(engine_of(self.schema), options)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakelog.filestore.bucket_vectors import BucketVectors
-from lakelog.filestore.compaction import CompactionTask, is_small
+from lakelog.filestore.compaction import CompactionTask
 from lakelog.filestore.compaction_merge import CompactionMerge, compaction_changes
+from lakelog.filestore.compaction_picks import is_small
 from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size

@@ -47,18 +47,22 @@ class HashIndex:
             hashes = np.concatenate([known, new])
             data = hashes.astype(">i4").tobytes()
             name = f"index-{uuid}-{number}"
-            self.manifests.io.write(self.manifests.paths.index_file(name), data)
+            self.manifests.io.write(self.manifests.paths.bucket_index_file(partition, bucket, name), data)
             made.append(IndexManifestEntry(ADD, partition, bucket, HASH, name, len(data), len(hashes)))
         return made
 
     def delete(self, entries: Iterable[IndexManifestEntry]) -> None:
         """Deletes files that nobody will ever name."""
         for entry in entries:
-            self.manifests.io.delete(self.manifests.paths.index_file(entry.file_name))
+            self.manifests.io.delete(self._path(entry))
 
     def _hashes(self, entry: IndexManifestEntry) -> Hashes:
-        path = entry.external_path or self.manifests.paths.index_file(entry.file_name)
+        path = self._path(entry)
         data = self.manifests.io.read(path)
         if len(data) % 4 or len(data) != entry.row_count * 4:
             raise Corrupt(f"index file '{path}' has {len(data)} bytes for {entry.row_count} keys")
         return np.frombuffer(data, dtype=">i4").astype(np.int32)
+
+    def _path(self, entry: IndexManifestEntry) -> str:
+        beside = self.manifests.paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
+        return entry.external_path or beside

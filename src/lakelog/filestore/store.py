@@ -31,7 +31,7 @@ from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.readable import check_compactable, check_files, check_readable
+from lakelog.filestore.readable import check_files, check_readable
 from lakelog.filestore.reader import SplitReader
 from lakelog.filestore.references import References
 from lakelog.filestore.renumber import Renumbering, highest_sequences
@@ -258,7 +258,7 @@ class FileStore:
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
         """Compacts one bucket without committing; None when there is nothing to do."""
         latest = self.latest_snapshot()
-        check_compactable(self.schema, latest, self.manifests)
+        check_readable(self.schema)
         entries = self.live_entries(latest, {partition}, {bucket})
         task = pick_compaction(entries, self.schema, full, self._vector_files(latest).get((partition, bucket), ()))
         if task is None:

@@ -10,6 +10,7 @@ from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
+from lakelog.options.picking import PICKING_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
 
 KiB: Final = 1 << 10
@@ -339,12 +340,13 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
     *RETENTION_OPTIONS,
     *COMPACTION_OPTIONS,
+    *PICKING_OPTIONS,
 )
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
 """Every declared option of the files; ``fields.<column>.…`` passes as it is."""
 
-_UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled", "index-file-in-data-file-dir")
+_UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
 
 
 def levels_of(option: Option[str], options: Options) -> dict[int, str]:
@@ -365,12 +367,17 @@ def check_writable(given: Mapping[str, str]) -> None:
     """Refuses to write a table whose options ask for something that lakelog would not do.
 
     Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature naming key and value;
-    nothing has been changed then. Reading may still work.
+    nothing has been changed then. Reading may still work. Raises InvalidOption for options that contradict each other.
     """
     options = Options(given)
     for key in _UNKNOWN_FLAGS:
         if given.get(key, "false").strip().lower() != "false":
             raise _refused(key, given[key], "only false can be written")
+    if options.need(DELETION_VECTORS) and options.need(MERGE_ENGINE) == _FIRST_ROW_ENGINE:
+        raise InvalidOption(
+            f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = '{_FIRST_ROW_ENGINE}', "
+            f"which replaces no row: leave it out"
+        )
     if options.need(LOG_ENABLED):
         # readers of the log see rows one by one, in the order of the log
         for ordered, without in ((MERGE_ENGINE, "deduplicate"), (SEQUENCE_FIELD, None)):

@@ -8,10 +8,13 @@ import pytest
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction import pick_compaction, pick_runs, pick_small_files
+from lakelog.filestore.compaction import pick_compaction
+from lakelog.filestore.compaction_picks import lookup_interval, pick_level_zero, pick_runs, pick_small_files
 from lakelog.filestore.levels import SortedRun, has_deletes
+from lakelog.filestore.store import FileStore
 from lakelog.options.option import Options
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from unit.filestore.conftest import TestTable
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
 PLACE = (b"\x00" * 12, 0)
@@ -160,3 +163,74 @@ def test_a_compaction_of_a_dropped_file_is_a_conflict(make_table) -> None:
     with pytest.raises(CommitConflict):
         wrong = BucketFiles(*PLACE, 1, changed.files.new_files, (gone,))
         table.store.commit(CommitRequest("c", 1, "COMPACT", (wrong,)))
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "expected"),
+    [
+        ({"compaction.total-size-threshold": "1 kb"}, [(0, 1), (5, 900)], (2, 5)),
+        ({"compaction.total-size-threshold": "1 kb"}, [(0, 200), (5, 900)], None),
+        ({"compaction.incremental-size-threshold": "100 b"}, [(0, 60), (4, 60), (5, 900)], (3, 5)),
+        ({"compaction.incremental-size-threshold": "100 b"}, [(0, 60), (4, 30), (5, 900)], None),
+        ({"compaction.optimization-interval": "1 s"}, [(0, 1), (5, 900)], (2, 5)),
+        ({"compaction.optimization-interval": "1 h"}, [(0, 1), (5, 900)], None),
+        ({"compaction.optimization-interval": "1 h"}, [(0, 1), (4, 900)], (2, 5)),
+        ({"compaction.optimization-interval": "1 s"}, [(5, 900)], None),
+        # the table had more levels once
+        ({"num-levels": "3", "compaction.total-size-threshold": "1 kb"}, [(0, 1), (4, 9)], (2, 4)),
+    ],
+)
+def test_early_full_compactions(options, given, expected) -> None:
+    made = [SortedRun(r.level, tuple(replace(f, creation_time_ms=NOW - 60_000) for f in r.files)) for r in runs(*given)]
+    assert pick_runs(made, Options(options), now_ms=NOW) == expected
+
+
+NOW = 1_700_000_000_000
+
+
+def test_level_zero_is_taken_up() -> None:
+    assert pick_level_zero(runs((5, 100)), Options()) is None
+    assert pick_level_zero(runs((0, 1), (0, 1), (5, 100)), Options()) == (2, 4)
+    assert pick_level_zero(runs((0, 1), (0, 1), (3, 3), (5, 100)), Options()) == (2, 2)
+    assert pick_level_zero(runs((0, 1), (1, 30), (5, 100)), Options()) == (2, 1)
+    assert pick_level_zero(runs((0, 1)), Options()) == (1, 5)
+
+
+def test_a_gentle_lookup_waits_for_files(make_table) -> None:
+    options = {"deletion-vectors.enabled": "true", "lookup-compact": "gentle"}
+    assert [lookup_interval(Options({**options, **more})) for more in (
+        {}, {"lookup-compact.max-interval": "7"}, {"lookup-compact.max-interval": "2"}, {"lookup-compact": "radical"},
+    )] == [10, 7, 5, 1]  # fmt: skip
+    table = make_table(num_sorted_run_compaction_trigger="9")
+    table = TestTable(FileStore(table.store.io, "/t", replace(table.store.schema, options={
+        **table.store.schema.options, **options, "num-sorted-run.compaction-trigger": "3",
+        "lookup-compact.max-interval": "4", "compaction.max-size-amplification-percent": "100000",
+    })))  # fmt: skip
+    table.insert(*((I, i, "a" * 50, 0.0) for i in range(1000)))
+    table.store.compact(*PLACE, full=True)
+    for n in range(2):
+        assert table.store.buckets_to_compact() == []
+        table.insert((U, n, "b", 0.0))
+    assert table.store.buckets_to_compact() == [PLACE]
+
+
+def test_a_forced_compaction_writes_every_file_again(make_table) -> None:
+    options = {"compaction.force-rewrite-all-files": "true", "target-file-size": "1 kb"}
+    table = make_table(**options)
+    table.insert(*((I, i, f"name {i}", float(i)) for i in range(200)))
+    table.store.compact(*PLACE, full=True)
+    before = {e.file.file_name for e in table.store.live_entries(table.store.latest_snapshot())}
+    table.store.compact(*PLACE, full=True)
+    after = {e.file.file_name for e in table.store.live_entries(table.store.latest_snapshot())}
+    assert not before & after
+    assert table.ids() == list(range(200))
+
+
+def test_level_zero_goes_up_when_it_must(make_table) -> None:
+    table = make_table(**{"compaction.force-up-level-0": "true"})
+    table.insert(*((I, i, "a" * 50, float(i)) for i in range(1000)))
+    table.store.compact(*PLACE)
+    table.insert((D, 1, "", 0.0))
+    table.store.compact(*PLACE)
+    assert sorted(e.file.level for e in table.store.live_entries(table.store.latest_snapshot())) == [4, 5]
+    assert table.ids() == [0, *range(2, 1000)]

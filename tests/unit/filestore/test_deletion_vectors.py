@@ -5,14 +5,16 @@ from __future__ import annotations
 import pickle
 import struct
 import zlib
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
+from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.commit_request import CommitRequest, IndexChange
 from lakelog.filestore.filter import Compare, IsNull
+from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.scan import plan_splits, skips_level_zero
 from lakelog.filestore.store import FileStore
@@ -32,9 +34,13 @@ def payload(positions: list[int], wide: bool) -> bytes:
 
 
 def delete_rows(
-    store: FileStore, positions: dict[str, list[int]], wide: bool = False, external: str | None = None
+    store: FileStore,
+    positions: dict[str, list[int]],
+    wide: bool = False,
+    external: str | None = None,
+    names: Collection[str] = (),
 ) -> str:
-    """Commits an index file with a vector per data file; gives its path."""
+    """Commits an index file with a vector per data file, in place of the index files ``names``; gives its path."""
     name = f"index-{new_uuid()}-0"
     data, ranges = b"\x01", []
     for file, deleted in positions.items():
@@ -46,7 +52,9 @@ def delete_rows(
     entry = IndexManifestEntry(
         ADD, NONE, 0, "DELETION_VECTORS", name, len(data), len(ranges), tuple(ranges), external_path=external
     )
-    store.commit(CommitRequest(new_uuid(), 1, "OVERWRITE", index=IndexChange((entry,)), allow_empty=True))
+    store.commit(
+        CommitRequest(new_uuid(), 1, "OVERWRITE", index=IndexChange((entry,), frozenset(names)), allow_empty=True)
+    )
     return path
 
 
@@ -218,8 +226,35 @@ def test_only_keyed_tables_with_vectors_skip_level_zero(make_table, options, key
     assert skips_level_zero(replace(schema, options={**schema.options, **options})) is skips
 
 
-def test_a_table_with_vectors_is_not_compacted_here(appended) -> None:
-    delete_rows(appended.store, {files_of(appended.store)[0].file_name: GONE})
-    with pytest.raises(UnsupportedFeature, match="deletion vectors"):
-        appended.store.compact(NONE, 0, full=True)
-    assert appended.ids() == LEFT
+def test_a_file_with_many_deleted_rows_is_written_again_without_them(appended) -> None:
+    store = appended.store
+    one, two = files_of(store)
+    delete_rows(store, {one.file_name: list(range(150)), two.file_name: [7]})
+    assert store.buckets_to_compact() == []
+    delete_rows(store, {one.file_name: list(range(250))}, names=files_with_vectors(store))
+    left = appended.ids()
+    assert store.buckets_to_compact() == [(NONE, 0)]
+    store.compact(NONE, 0)
+    assert appended.ids() == left == list(range(250, 2000))
+    assert files_with_vectors(store) == set()
+    assert store.buckets_to_compact() == []
+
+
+def test_vectors_of_other_files_stay_when_files_are_joined(appended) -> None:
+    store = appended.store
+    delete_rows(store, {f.file_name: GONE for f in files_of(store)})
+    expected = [i for i in range(2000) if i % 1000 not in GONE]
+    store.compact(NONE, 0, full=True)
+    assert appended.ids() == expected
+    assert len(files_with_vectors(store)) == 1
+    store.compact(NONE, 0, full=True)
+    store.compact(NONE, 0, full=True)
+    assert appended.ids() == expected
+    assert files_with_vectors(store) == set()
+    assert len(files_of(store)) == 1
+    assert store.compact(NONE, 0, full=True) is None
+
+
+def files_with_vectors(store: FileStore) -> set[str]:
+    entries = IndexManifests(store.manifests).entries(store.latest_snapshot())
+    return {e.file_name for e in entries if e.index_type == DELETION_VECTORS for _ in e.deletion_vectors or ()}

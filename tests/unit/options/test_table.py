@@ -76,3 +76,8 @@ def test_ordinary_tables_can_be_written() -> None:
 def test_what_would_be_ignored_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="'row-tracking.enabled' = 'true'"):
         check_writable({"row-tracking.enabled": "true"})
+
+
+def test_a_first_row_needs_no_deletion_vectors() -> None:
+    with pytest.raises(InvalidOption, match="'deletion-vectors.enabled'.*'first-row'"):
+        check_writable({"deletion-vectors.enabled": "true", "merge-engine": "first-row"})
