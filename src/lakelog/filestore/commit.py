@@ -74,13 +74,15 @@ class TableCommit:
                 # 4
                 entries = [*replaced, *entries_of(changes)]
                 snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
-            except CommitConflict:
-                self._delete_copies(request, changes)
-                raise
             except NotFound:
                 # others have committed since, and expiry has removed what this snapshot alone named
                 if (self.snapshots.latest_id() or 0) == seen:
+                    self._delete_copies(request, changes)
                     raise
+            except Exception:
+                # a conflict, or ``prepare`` gives the commit up
+                self._delete_copies(request, changes)
+                raise
             else:
                 # 5
                 if self._create(snapshot) and self._follows_the_newest(snapshot, entries, latest):

@@ -124,6 +124,20 @@ def test_a_commit_that_is_given_up_in_prepare_leaves_nothing(make_table) -> None
     assert table.store.latest_snapshot() is None
 
 
+def test_a_commit_that_is_given_up_in_prepare_leaves_no_renumbered_copy(make_table) -> None:
+    table = make_table()
+
+    def prepare(latest: Snapshot | None) -> dict[str, str]:
+        raise KeyError("sealed elsewhere")
+
+    mine = table.staged((I, 1, "mine", 1.0))
+    table.insert((I, 1, "first", 1.0))
+    before = table.store.io.list("/t/bucket-0")
+    with pytest.raises(KeyError):
+        table.store.commit(CommitRequest("me", 1, "APPEND", mine, prepare=prepare))
+    assert table.store.io.list("/t/bucket-0") == before
+
+
 def test_rows_of_the_later_commit_win_even_if_they_were_numbered_first(make_table) -> None:
     table = make_table()
     first = table.staged((I, 1, "early", 1.0), (I, 2, "early", 1.0))
