@@ -38,9 +38,9 @@ test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m kafka $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
-	$(PYTEST) tests/docs
+	$(PYTEST) -n 2 --dist worksteal tests/docs
 	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not s3 and not hdfs" tests/spark
-	$(PYTEST) tests/interop
+	$(PYTEST) -n 2 --dist worksteal tests/interop
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
 	.venv/bin/python scripts/golden_report.py $(ARGS)

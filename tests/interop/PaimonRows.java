@@ -2,14 +2,19 @@ import java.math.BigDecimal;
 import java.math.MathContext;
 import java.time.LocalDate;
 import java.time.LocalTime;
-import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.fs.Path;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
@@ -25,10 +30,18 @@ import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.CloseableIterator;
 
 /**
- * Reads tables whole and prints the rows as JSON in the form of the golden files: one call for a table, where a call for
- * each value takes a thousand times as long. Compiled by Janino, which knows no generics: hence the casts.
+ * Opens tables, reads them whole and prints the rows as JSON in the form of the golden files: one call for a table,
+ * where a call for each value takes a thousand times as long. Compiled by Janino, which knows no generics: hence the
+ * casts.
  */
 public class PaimonRows {
+
+    /** A table as its catalog has it now, with options for one use. */
+    public Table table(String warehouse, String database, String name, Map options) throws Exception {
+        Catalog catalog = CatalogFactory.createCatalog(CatalogContext.create(new Path(warehouse)));
+        Table table = catalog.getTable(Identifier.create(database, name));
+        return options.isEmpty() ? table : table.copy(options);
+    }
 
     /** The names of the columns, as a list. */
     public String names(Table table) {
@@ -75,7 +88,8 @@ public class PaimonRows {
                 out.append('[').append(before).append('"').append(row.getRowKind().shortString()).append("\",[");
                 for (int i = 0; i < type.getFieldCount(); i++) {
                     comma(out, '[');
-                    value(out, InternalRow.createFieldGetter(type.getTypeAt(i), i).getFieldOrNull(row), type.getTypeAt(i));
+                    DataType kind = type.getTypeAt(i);
+                    value(out, InternalRow.createFieldGetter(kind, i).getFieldOrNull(row), kind);
                 }
                 out.append("]]");
             }

@@ -29,7 +29,7 @@ class PaimonJava:
         compiler = self.gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setTargetVersion(8)
         compiler.cook(Path(__file__).with_name("PaimonRows.java").read_text(encoding="utf-8"))
-        self._reading = compiler.getClassLoader().loadClass("PaimonRows").newInstance()
+        self._tables = compiler.getClassLoader().loadClass("PaimonRows").newInstance()
 
     def __enter__(self) -> PaimonJava:
         return self
@@ -78,8 +78,7 @@ class PaimonJava:
 
     def table(self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None) -> Any:
         """Paimon's Table object, with options for one use."""
-        table = self.catalog(warehouse).getTable(self.identifier(database, name))
-        return self._call("table.Table", table, "copy", java_util_Map=self._map(options)) if options else table
+        return self._tables.table(warehouse, database, name, self._map(options or {}))
 
     def alter(self, warehouse: str, name: str, *changes: Any, database: str = "g") -> None:
         """Applies SchemaChanges."""
@@ -100,17 +99,17 @@ class PaimonJava:
         self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None
     ) -> list[tuple[str, tuple]]:
         """(row kind, values) of all rows of a batch scan."""
-        found = _rows_of(self._reading.scan(self.table(warehouse, database, name, options)))
+        found = _rows_of(self._tables.scan(self.table(warehouse, database, name, options)))
         return [(kind, tuple(values)) for kind, values in found]
 
     def stream(self, warehouse: str, database: str, name: str, start: int) -> list[tuple[int, str, tuple]]:
         """(next snapshot, row kind, values) of what a stream restored at a snapshot reads up to now."""
-        found = _rows_of(self._reading.stream(self.table(warehouse, database, name), start))
+        found = _rows_of(self._tables.stream(self.table(warehouse, database, name), start))
         return [(following, kind, tuple(values)) for following, kind, values in found]
 
     def names(self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None) -> list[str]:
         """The names of the columns of a table, system tables included."""
-        return list(json.loads(self._reading.names(self.table(warehouse, database, name, options))))
+        return list(json.loads(self._tables.names(self.table(warehouse, database, name, options))))
 
     def fields(self, table: Any) -> list[Any]:
         """The columns of a table, system tables included."""
