@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -13,7 +14,7 @@ from typing import Self
 from lakelog.io.clock import monotonic_s, sleep
 
 
-class ServerProcess:
+class ServerProcess(ABC):
     """One child process that keeps its data in a directory; after ``kill`` it can be started again."""
 
     START_S = 90.0
@@ -23,11 +24,11 @@ class ServerProcess:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.process: subprocess.Popen[bytes] | None = None
 
-    def command(self) -> Sequence[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def command(self) -> Sequence[str]: ...
 
-    def is_ready(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_ready(self) -> bool: ...
 
     def environment(self) -> Mapping[str, str]:
         return os.environ

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
@@ -32,14 +33,14 @@ _TEXT = re.compile(
 )
 
 
-class DataType:
+class DataType(ABC):
     """A column type; nullable or not. Values compare by meaning, so ``STRING`` equals ``VARCHAR(2147483647)``."""
 
     nullable: bool
 
+    @abstractmethod
     def to_json(self) -> str | dict[str, Any]:
         """What stands under ``type`` in a schema file: text for an atomic type, an object for a nested one."""
-        raise NotImplementedError(type(self).__name__)
 
     def with_nullable(self: T, nullable: bool) -> T:
         """The same type, nullable or NOT NULL."""
