@@ -11,7 +11,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, Unavailable
 from lakelog.filestore.store import FileStore
-from lakelog.table import compaction_commits, compaction_job
+from lakelog.table import compaction_commits, compaction_job, maintenance
 from lakelog.table.compaction_job import compact_table
 from lakelog.table.compaction_task import (
     BucketOutcome,
@@ -240,3 +240,19 @@ def test_rows_of_a_first_row_table_are_seen_at_once_unless_nobody_waits(lake, wa
         add(table, f"m{number}")
     assert table.scan().to_arrow().num_rows == 40
     assert set(table.scan().to_arrow()["name"].to_pylist()) == {"n0"}
+
+
+def test_a_batch_write_waits_for_the_compactor_that_has_its_new_rows(lake, monkeypatch) -> None:
+    table = make(lake, "'bucket' = '1', 'deletion-vectors.enabled' = 'true'", writes=1)
+    dynamic = table._table
+    place = dynamic.store.live_entries(table.latest_snapshot())[0]
+    held = leases_of(dynamic).take(place.partition, place.bucket)
+    waits: list[float] = []
+
+    def given_back(seconds: float) -> None:
+        waits.append(seconds)
+        leases_of(dynamic).release(held)
+
+    monkeypatch.setattr(maintenance, "sleep", given_back)
+    add(table, "new")
+    assert (len(waits), set(table.scan().to_arrow()["name"].to_pylist())) == (1, {"new"})
