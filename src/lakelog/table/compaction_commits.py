@@ -14,7 +14,7 @@ from lakelog.filestore.compaction_result import CompactionResult, joined_index
 from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
 from lakelog.spec.snapshot import COMPACT, Snapshot
-from lakelog.table.compaction_task import BucketOutcome, leases_of
+from lakelog.table.compaction_task import BucketOutcome, BucketTask, leases_of
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_state import carried_state
 
@@ -63,13 +63,13 @@ class GroupedCommits:
         self._oldest = 0.0
         self.snapshots: list[Snapshot] = []
         self.committed: list[CompactionResult] = []
-        self.busy: list[BucketOutcome] = []
-        self.lost = 0
+        self.busy: list[BucketTask] = []
+        self.lost: list[BucketTask] = []
 
     def add(self, outcomes: Sequence[BucketOutcome]) -> None:
         """Takes outcomes; nothing is committed yet."""
-        self.busy += [o for o in outcomes if o.busy]
-        self.lost += sum(o.lost for o in outcomes)
+        self.busy += [o.task for o in outcomes if o.busy]
+        self.lost += [o.task for o in outcomes if o.lost]
         found = [o for o in outcomes if o.result is not None]
         if found and not self._held:
             self._oldest = monotonic_s()
@@ -106,7 +106,7 @@ class GroupedCommits:
             sum(f.file_size for f in gone),
             sum(f.file_size for f in made),
             len(self.busy),
-            self.lost,
+            len(self.lost),
             seconds,
         )
 
@@ -132,7 +132,7 @@ class GroupedCommits:
                     self._commit([outcome], {})
                 return
             _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict)
-            self.lost += 1
+            self.lost.append(outcomes[0].task)
             _delete_files(self._table, results[0])
             return
         self.committed += results

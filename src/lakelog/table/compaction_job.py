@@ -46,7 +46,8 @@ def compact_table(
     """Compacts every bucket (or those with too many sorted runs, with ``full`` false) of all or some partitions.
 
     Called by a user's job. A full compaction waits for other compactors that are at a bucket, for as long as one that
-    has died would hold its lease. Raises what a task raises; what was done until then is committed.
+    has died would hold its lease, and takes a bucket that another commit has changed meanwhile again. Raises what a
+    task raises; what was done until then is committed.
     """
     started = monotonic_s()
     chosen = LocalExecutor(min(_THREADS, os.cpu_count() or 1)) if executor is None else executor
@@ -55,7 +56,7 @@ def compact_table(
     whole = full and partitions is None
     while True:
         run_tasks(commits, table, tasks, chosen, progress, marks_full=whole)
-        tasks = [outcome.task for outcome in commits.busy]
+        tasks = [*commits.busy, *commits.lost]
         if not full or not tasks or monotonic_s() - started > 2 * LEASE_MS / 1000:
             return commits.summary(monotonic_s() - started)
         sleep(_LOOK_S)
@@ -92,13 +93,13 @@ def run_tasks(
     marks_full: bool = False,
     is_stopped: Callable[[], bool] = _never,
 ) -> None:
-    """Runs tasks and commits their results in groups; ``commits`` then knows those that were busy.
+    """Runs tasks and commits their results in groups; ``commits`` then knows those that were busy, and those that lost.
 
     With ``marks_full`` the last snapshot says that all of the table has been compacted, if it has. Between two packs
     ``is_stopped`` is asked whether to leave the rest.
     """
-    commits.busy = []
-    lost, done, finished = commits.lost, 0, False
+    commits.busy, commits.lost = [], []
+    done, finished = 0, False
     try:
         for outcomes in _outcomes(table, tasks, executor, is_stopped):
             done += len(outcomes)
@@ -108,7 +109,7 @@ def run_tasks(
             # the rest is committed below, with the mark
             if commits.is_due and done < len(tasks):
                 commits.commit()
-        finished = done == len(tasks) and not commits.busy and commits.lost == lost
+        finished = done == len(tasks) and not commits.busy and not commits.lost
     finally:
         commits.commit({FULL_MARK: "true"} if finished and marks_full else None)
 

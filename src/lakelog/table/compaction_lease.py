@@ -16,7 +16,7 @@ from typing import Final
 
 import orjson
 
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import CommitUnknown, LakelogError, NotFound
 from lakelog.io import clock
 from lakelog.io.file_io import FileIO
 from lakelog.io.machine import machine_identity
@@ -59,7 +59,10 @@ class Leases:
         if turns and self._is_held(f"{place}.{turns[-1]}"):
             return None
         lease = Lease(place, turns[-1] + 1 if turns else 0, new_uuid())
-        if not self.io.create(f"{self.directory}/{lease.name}", _content(lease)):
+        try:
+            if not self.io.create(f"{self.directory}/{lease.name}", _content(lease)):
+                return None
+        except CommitUnknown:  # if it is there, its time will be over
             return None
         for turn in turns:
             self.io.delete(f"{self.directory}/{replace(lease, turn=turn).name}")

@@ -9,6 +9,7 @@ import sys
 import orjson
 import pytest
 
+from lakelog.errors import CommitUnknown
 from lakelog.io import clock
 from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
@@ -112,3 +113,11 @@ def test_a_lease_is_renewed_while_its_owner_works(leases, now, monkeypatch) -> N
         while leases.io.read(path) == first:
             now[0] += 1
     assert orjson.loads(leases.io.read(path))["owner"] == lease.owner
+
+
+def test_a_lease_of_which_nobody_knows_whether_it_was_made_is_not_taken(leases, now, monkeypatch) -> None:
+    def unknown(*given):
+        raise CommitUnknown("the answer was lost")
+
+    monkeypatch.setattr(MemoryFileIO, "create", unknown)
+    assert leases.take(PARTITION, 0) is None
