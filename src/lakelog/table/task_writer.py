@@ -125,7 +125,7 @@ class TaskWriter:
         self._rows.clear()
         paths = self._table.store.paths
         for run in self._runs:
-            for file in run.files:
+            for file in (*run.files, *run.changelog):
                 with contextlib.suppress(LakelogError):  # orphan cleaning finds what stays
                     self._table.io.delete(paths.data_file(run.partition, run.bucket, file))
         self._runs.clear()
