@@ -15,7 +15,7 @@ DISKS = ("disk_base", "disk_after_upserts", "disk_after_compact")
 
 def table_of(figures: dict[str, Any]) -> str:
     """Markdown: a row per step, a column per system; wall / CPU seconds and both as ratios to its floor."""
-    there = [name for name, found in figures.items() if "missing" not in found]
+    there = [name for name, found in figures.items() if found["steps"]]
     lines = ["| step | " + " | ".join(there) + " |", "|---" * (len(there) + 1) + "|"]
     for step in STEPS:
         lines.append(f"| {step} | " + " | ".join(_step(figures, name, step) for name in there) + " |")
@@ -26,7 +26,9 @@ def table_of(figures: dict[str, Any]) -> str:
     lines.append("| peak MB, shared pages once | " + " | ".join(shared) + " |")
     lines.append("| checks | " + " | ".join(_checks(figures[name]) for name in there) + " |")
     for name, found in figures.items():
-        lines += [f"{name}: {found['missing']}"] if "missing" in found else [f"{name}: {w}" for w in found["wrong"][:5]]
+        lines += [f"{name}: {found['missing']}"] if "missing" in found else []
+        lines += [f"{name}: {wrong}" for wrong in found["wrong"][:5]]
+        lines += [f"{name} has no {step}: {why}" for step, why in found["not_done"].items()]
     return "\n".join(lines)
 
 
@@ -63,7 +65,7 @@ def plot(figures: dict[str, Any], path: str) -> None:
     import matplotlib.pyplot as plt
     import numpy as np
 
-    there = [name for name, found in figures.items() if "missing" not in found and not name.startswith("parquet")]
+    there = [name for name, found in figures.items() if found["steps"] and not name.startswith("parquet")]
     steps = [step for step in STEPS if any(floor_step(figures, n, step) and _has(figures, n, step) for n in there)]
     figure, axes = plt.subplots(figsize=(14, 5), layout="constrained")
     width = 0.8 / max(1, len(there))

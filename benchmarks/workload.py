@@ -13,6 +13,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -46,18 +47,16 @@ def run_rounds(
     """The figures of all systems so far, after each run of one; ``more`` are arguments for ``workload_side.py``."""
     source = make_input(shape, jar_cache().parent / "workload")
     taken: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    missing: dict[str, str] = {}
+    gone: set[str] = set()
     for _ in range(rounds):
         for system in systems:
-            if system in missing:
+            if system in gone:
                 continue
             found = run_system(system, source, repeat, limit_s, more)
+            taken[system].append(found)
             if "missing" in found:
-                missing[system] = found["missing"]
-            else:
-                taken[system].append(found)
-            medians: dict[str, Any] = {name: median_of(runs) for name, runs in taken.items()}
-            yield {**medians, **{name: {"missing": why} for name, why in missing.items()}}
+                gone.add(system)
+            yield {name: median_of(runs) for name, runs in taken.items()}
 
 
 def with_floors(systems: Iterable[str]) -> list[str]:
@@ -75,47 +74,52 @@ def run_system(
 ) -> dict[str, Any]:
     """All steps of one system: ``steps`` (each with wall, cpu and peak, in lists), ``disk``, ``peak_mb``, ``checks``.
 
-    A system that cannot run is {"missing": why}.
+    One that cannot run, or not to the end, has ``missing``: why; what it did before is there.
     """
     try:
         environment = ENVIRONMENTS[system]
         python, jars = environment.python(), environment.jars()
     except LakelogError as why:
-        return {"missing": f"not available: {why}"}
+        return {**_figures([], MemorySampler(0)), "missing": f"not available: {why}"}
     place = Path(tempfile.mkdtemp(prefix=f"lakelog-bench-{system}-"))
     command = [python, str(_SIDE), system.partition("-")[0], str(source), str(place), "--repeat", str(repeat)]
     command += ["--jars", ",".join(map(str, jars)), *more]
     given = dict(os.environ)
     if environment.packages:
         given.pop("PYTHONPATH", None)
+    errors = place / "errors.txt"
     try:
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=given, cwd=place
-        ) as side:
-            return _followed(side, limit_s)
+        with (
+            errors.open("w", encoding="utf-8") as said,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env=given, cwd=place) as side,
+        ):
+            return _followed(side, errors, limit_s)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _followed(side: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
+def _followed(side: subprocess.Popen[str], errors: Path, limit_s: float) -> dict[str, Any]:
+    """Takes the lines as they come, so that what a system did before it failed or was given up is kept."""
     sampler = MemorySampler(side.pid)
     sampler.start()
-    lines: list[dict[str, Any]] = []
     began = time.monotonic()
     slow = threading.Timer(limit_s, lambda: end_tree(side.pid))
     slow.start()
-    said = side.communicate()
+    lines: list[dict[str, Any]] = []
+    for text in side.stdout or ():
+        if text.startswith("{"):
+            lines.append(json.loads(text))
+            print(text[:120].rstrip(), file=sys.stderr, flush=True)
+    side.wait()
     slow.cancel()
     sampler.stop()
-    for line in said[0].splitlines():
-        if line.startswith("{"):
-            lines.append(json.loads(line))
+    found = _figures(lines, sampler)
     if side.returncode:
-        late = f" (ended after {limit_s:.0f} s)" if time.monotonic() - began > limit_s else ""
-        why = [t for t in said[1].splitlines() if t.strip()]
-        done = sorted({entry["step"] for entry in lines if "step" in entry})
-        return {"missing": f"failed after {', '.join(done) or 'nothing'}: {' | '.join(why[-3:])[-600:]}{late}"}
-    return _figures(lines, sampler)
+        late = time.monotonic() - began > limit_s
+        said = [t.strip() for t in errors.read_text(encoding="utf-8", errors="replace").splitlines() if t.strip()]
+        why = f"given up after {limit_s:.0f} s" if late else f"failed: {' | '.join(said[-3:])[-600:]}"
+        found["missing"] = f"{why} (done: {', '.join(found['steps']) or 'nothing'})"
+    return found
 
 
 def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, Any]:
@@ -150,7 +154,7 @@ def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """One figure per step: the median over rounds of the medians within them; ``first`` is the first of each step."""
     steps = {}
     for step in runs[0]["steps"]:
-        inside = [run["steps"][step] for run in runs]
+        inside = [run["steps"][step] for run in runs if step in run["steps"]]
         steps[step] = {
             "wall": round(statistics.median(statistics.median(i["wall"]) for i in inside), 4),
             "cpu": round(statistics.median(statistics.median(i["cpu"]) for i in inside), 3),
@@ -158,14 +162,16 @@ def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
             "peak_mb": max(max(i["peak_mb"]) for i in inside),
             "samples": [[round(w, 4) for w in i["wall"]] for i in inside],
         }
+    why = [run["missing"] for run in runs if "missing" in run]
     return {
         "steps": steps,
-        "disk": runs[-1]["disk"],
+        "disk": runs[0]["disk"],
         "peak_mb": statistics.median(r["peak_mb"] for r in runs),
         "peak_shared_once_mb": statistics.median(r["peak_shared_once_mb"] for r in runs),
         "checks": sum(r["checks"] for r in runs),
         "wrong": [w for r in runs for w in r["wrong"]],
         "not_done": runs[0]["not_done"],
+        **({"missing": why[0]} if why else {}),
     }
 
 
