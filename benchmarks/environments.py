@@ -78,4 +78,4 @@ FLOORS = {None: "parquet", _SPARK_40: "parquet-4.0", _SPARK_35: "parquet-3.5"}
 
 def floor_of(system: str) -> str:
     """The plain Parquet of the same PySpark; systems without Spark are set beside this environment's."""
-    return FLOORS.get(ENVIRONMENTS[system].spark, "parquet")
+    return FLOORS[ENVIRONMENTS[system].spark]

@@ -44,11 +44,11 @@ def _step(figures: dict[str, Any], name: str, step: str) -> str:
     if found is None:
         return "-"
     text = f"{found['wall']:.2f} / {found['cpu']:.1f}"
-    floor = floor_step(figures, name, step)
-    if floor is None or floor is found:
+    if floor_of(name) == name:
         return text
-    cpu = f", {found['cpu'] / floor['cpu']:.2f}" if floor["cpu"] else ""
-    return f"{text} (x{found['wall'] / floor['wall']:.2f}{cpu})"
+    wall, cpu = (_ratio(figures, name, step, clock) for clock in ("wall", "cpu"))
+    ratios = ", ".join(f"{ratio:.2f}" for ratio in (wall, cpu) if ratio is not None)
+    return f"{text} (x{ratios})" if ratios else text
 
 
 def _disk(found: dict[str, Any], step: str) -> str:
@@ -61,28 +61,36 @@ def _checks(found: dict[str, Any]) -> str:
 
 
 def plot(figures: dict[str, Any], path: str) -> None:
-    """Ratios of the wall time to the floor, a group of bars per step, on a logarithmic axis; needs matplotlib."""
+    """Ratios to the floor, wall clock above and CPU below, a group of bars per step; needs matplotlib.
+
+    Bars begin at 1, plain Parquet of the same PySpark, on a logarithmic axis.
+    """
     import matplotlib.pyplot as plt
     import numpy as np
 
     there = [name for name, found in figures.items() if found["steps"] and not name.startswith("parquet")]
-    steps = [step for step in STEPS if any(floor_step(figures, n, step) and _has(figures, n, step) for n in there)]
-    figure, axes = plt.subplots(figsize=(14, 5), layout="constrained")
+    steps = [step for step in STEPS if any(_ratio(figures, name, step, "wall") for name in there)]
+    figure, panels = plt.subplots(2, figsize=(14, 9), sharex=True, layout="constrained")
     width = 0.8 / max(1, len(there))
-    for place, name in enumerate(there):
-        ratios = []
-        for step in steps:
-            floor = floor_step(figures, name, step)
-            there_is = floor is not None and _has(figures, name, step)
-            ratios.append(figures[name]["steps"][step]["wall"] / floor["wall"] if there_is and floor else np.nan)
-        axes.bar(np.arange(len(steps)) + (place - len(there) / 2 + 0.5) * width, ratios, width, label=name)
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_yscale("log")
-    axes.set_xticks(range(len(steps)), steps, rotation=30, ha="right")
-    axes.set_ylabel("time, as a ratio to plain Parquet of the same PySpark")
-    axes.legend(ncols=4)
+    for axes, clock in zip(panels, ("wall", "cpu"), strict=True):
+        for place, name in enumerate(there):
+            ratios = np.array([_ratio(figures, name, step, clock) or np.nan for step in steps])
+            centres = np.arange(len(steps)) + (place - len(there) / 2 + 0.5) * width
+            axes.bar(centres, ratios - 1, width, bottom=1, label=name)
+        axes.axhline(1, color="black", linewidth=0.8)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.set_ylabel(f"{clock} time / that of plain Parquet")
+    panels[0].legend(ncols=4)
+    panels[1].set_xticks(range(len(steps)), steps, rotation=30, ha="right")
     figure.savefig(path)
+    plt.close(figure)
 
 
-def _has(figures: dict[str, Any], name: str, step: str) -> bool:
-    return step in figures[name]["steps"]
+def _ratio(figures: dict[str, Any], name: str, step: str, clock: str) -> float | None:
+    """None where the system or its floor does not do the step, or the clock is too coarse for it."""
+    found, floor = figures[name]["steps"].get(step), floor_step(figures, name, step)
+    if found is None or floor is None or not floor[clock] or not found[clock]:
+        return None
+    return float(found[clock] / floor[clock])

@@ -82,7 +82,8 @@ def run_system(
     except LakelogError as why:
         return {**_figures([], MemorySampler(0)), "missing": f"not available: {why}"}
     place = Path(tempfile.mkdtemp(prefix=f"lakelog-bench-{system}-"))
-    command = [python, str(_SIDE), system.partition("-")[0], str(source), str(place), "--repeat", str(repeat)]
+    (place / "data").mkdir()
+    command = [python, str(_SIDE), system.partition("-")[0], str(source), str(place / "data"), "--repeat", str(repeat)]
     command += ["--jars", ",".join(map(str, jars)), *more]
     given = dict(os.environ)
     if environment.packages:
