@@ -93,7 +93,7 @@ class SparkSystem:
         return self._one(ALL_SUMS.format(table=self.table))
 
     def scan_pruned(self) -> float:
-        return float(self.sql(f"select sum(amount) as s from {self.table}").collect()[0][0])
+        return float(self.sql(f"select sum(amount) as s from {self.table}").collect()[0][0] or 0)
 
     def point(self, key: int) -> dict[str, Any] | None:
         found = self.sql(f"select {', '.join(COLUMNS)} from {self.table} where id = {key}").collect()

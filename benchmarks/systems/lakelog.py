@@ -8,7 +8,7 @@ from lakelog import connect
 from systems.base import SparkSystem, session_settings
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, payload string, ts timestamp,
-primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = 'true'{more})"""
+primary key (id)) using lakelog tblproperties ('bucket' = '8', 'write-only' = '{write_only}'{more})"""
 _KIND = "case when deleted then '-D' else '+I' end as _row_kind"
 
 
@@ -17,6 +17,7 @@ class Lakelog(SparkSystem):
 
     table = "bench.t"
     options: dict[str, str] = {}
+    write_only = "true"
 
     def start(self) -> None:
         self.lake = connect(warehouse=str(self.place / "warehouse"), settings=session_settings(self.place))
@@ -29,7 +30,7 @@ class Lakelog(SparkSystem):
     def base_load(self, files: str) -> None:
         more = "".join(f", '{key}' = '{value}'" for key, value in self.options.items())
         self.lake.sql("create database if not exists bench")
-        self.lake.sql(CREATE.format(more=more))
+        self.lake.sql(CREATE.format(write_only=self.write_only, more=more))
         self.rows(files).createOrReplaceTempView("given")
         self.lake.sql("insert into bench.t select id, grp, amount, name, payload, ts from given")
 

@@ -10,6 +10,7 @@ from systems.lakelog import Lakelog
 class LakelogVectors(Lakelog):
     """Batches are compacted as they are written: without that, nobody would see them."""
 
+    write_only = "false"
     options: ClassVar[dict[str, str]] = {"deletion-vectors.enabled": "true"}
 
 

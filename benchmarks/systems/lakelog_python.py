@@ -16,7 +16,7 @@ class LakelogPython(ArrowSystem):
     def start(self) -> None:
         self.lake = connect(warehouse=str(self.place / "warehouse"))
         self.lake.sql("create database bench")
-        self.lake.sql(CREATE.format(more=""))
+        self.lake.sql(CREATE.format(write_only="true", more=""))
         self.table = self.lake.table("bench.t")
 
     def write(self, rows: pa.Table) -> None:
