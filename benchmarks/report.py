@@ -43,7 +43,7 @@ def _step(figures: dict[str, Any], name: str, step: str) -> str:
     found = figures[name]["steps"].get(step)
     if found is None:
         return "-"
-    text = f"{found['wall']:.2f} / {found['cpu']:.1f}"
+    text = f"{found['wall']:.3g} / {found['cpu']:.3g}"
     if floor_of(name) == name:
         return text
     wall, cpu = (_ratio(figures, name, step, clock) for clock in ("wall", "cpu"))
