@@ -28,7 +28,6 @@ def table_of(figures: dict[str, Any]) -> str:
     for name, found in figures.items():
         lines += [f"{name}: {found['missing']}"] if "missing" in found else []
         lines += [f"{name}: {wrong}" for wrong in found["wrong"][:5]]
-        lines += [f"{name} has no {step}: {why}" for step, why in found["not_done"].items()]
     return "\n".join(lines)
 
 

@@ -125,7 +125,7 @@ def _followed(side: subprocess.Popen[str], errors: Path, limit_s: float) -> dict
 
 def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, Any]:
     steps: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    disk, wrong, checks, missing = {}, [], 0, {}
+    disk, wrong, checks = {}, [], 0
     for line in lines:
         if "disk" in line:
             disk[line.pop("disk")] = line
@@ -133,8 +133,6 @@ def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, A
             checks += 1
             if line["wrong"]:
                 wrong.append(f"{line['check']}: {line['wrong']}")
-        elif "missing" in line:
-            missing[line["step"]] = line["missing"]
         else:
             step = steps[line["step"]]
             step["wall"].append(line["wall"])
@@ -147,7 +145,6 @@ def _figures(lines: list[dict[str, Any]], sampler: MemorySampler) -> dict[str, A
         "peak_shared_once_mb": sampler.peak_shared_once_mb(),
         "checks": checks,
         "wrong": wrong,
-        "not_done": missing,
     }
 
 
@@ -171,7 +168,6 @@ def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "peak_shared_once_mb": statistics.median(r["peak_shared_once_mb"] for r in runs),
         "checks": sum(r["checks"] for r in runs),
         "wrong": [w for r in runs for w in r["wrong"]],
-        "not_done": runs[0]["not_done"],
         **({"missing": why[0]} if why else {}),
     }
 

@@ -17,7 +17,7 @@ ALL_SUMS = (
 
 
 class System(Protocol):
-    """One table format with one way to run it. A method that a system does not have is a step that it does not do."""
+    """One table format with one way to run it; ``compact`` may be missing: then there are no steps after it."""
 
     truth: str
     """Which rows it must show after the batches: ``live``, ``undeleted`` (it skips deletes), ``appended``."""

@@ -17,7 +17,7 @@ def run(**cpu: float) -> dict[str, Any]:
     """A run in which the wall clock is twice the CPU time."""
     steps = {step: {"wall": [2 * s], "cpu": [s], "peak_mb": [100.0]} for step, s in cpu.items()}
     memory = {"peak_mb": 100.0, "peak_shared_once_mb": 90.0}
-    return {"steps": steps, "disk": {}, **memory, "checks": 2, "wrong": [], "not_done": {}}
+    return {"steps": steps, "disk": {}, **memory, "checks": 2, "wrong": []}
 
 
 def test_a_figure_is_the_median_of_the_rounds() -> None:
