@@ -159,5 +159,5 @@ def is_float(field: DataField) -> bool:
 
 
 def _is_taken_over(file: DataFileMeta) -> bool:
-    """Whether a file may come from another table: its rows have no numbers, and it may lack the partition columns."""
-    return file.max_sequence_number - file.min_sequence_number + 1 != file.row_count or file.max_sequence_number == 0
+    """Whether a file may come from another table, without numbers of its rows: it may lack the partition columns."""
+    return file.max_sequence_number == 0

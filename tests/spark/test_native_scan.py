@@ -1,0 +1,114 @@
+"""What Spark's own Parquet scan gives is what lakelog's reader gives, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from golden.test_golden_scan import DATA, TABLES
+from lakelog.filestore.native_files import pick_native
+from lakelog.spark.native_scan import native_frame
+from lakelog.spark.types import arrow_for_spark, fit, spark_schema
+from lakelog.table.open import open_by_path
+from lakelog.table.scan import Scan
+
+READ_BY_LAKELOG = {
+    "aggregation", "partial_update", "sequence_field",  # rows are folded, not chosen
+    "types_avro", "types_orc", "types_parquet",  # formats; INT96 and TIME
+    "append_unaware", "sp_evolve",  # files that could be those of another table
+}  # fmt: skip
+"""Golden tables in which no file is read by Spark when all columns are asked for."""
+
+
+def as_text(rows: pa.Table) -> list[str]:
+    return sorted(map(str, rows.to_pylist()))
+
+
+def by_spark(frame: Any) -> list[str]:
+    return as_text(frame.toArrow())
+
+
+def by_lakelog(scan: Scan) -> list[str]:
+    target = arrow_for_spark(spark_schema(scan.schema))
+    return as_text(pa.Table.from_batches([fit(batch, target) for batch in scan.to_batches()], target))
+
+
+def native_files(scan: Scan) -> int:
+    store = scan.table.store
+    return pick_native(scan.plan(), scan.schema.names, store.schemas, store.paths).file_count
+
+
+def agreed(spark: Any, scan: Scan, condition: str | None = None) -> Sequence[str]:
+    """The rows, the same by both ways; some files are read by Spark."""
+    frame = native_frame(spark, scan)
+    assert frame is not None
+    rows = by_spark(frame if condition is None else frame.where(condition))
+    assert rows == by_lakelog(scan)
+    return rows
+
+
+def opened(name: str) -> Scan:
+    return Scan(open_by_path(str(DATA / name / "g.db" / name), {}, "read"))
+
+
+def test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them(spark) -> None:
+    found = {name: opened(name) for name in TABLES}
+    assert {name for name, scan in found.items() if not native_files(scan)} == READ_BY_LAKELOG
+    for name in TABLES:
+        if name not in READ_BY_LAKELOG:
+            agreed(spark, found[name])
+    types = found["types_parquet"]
+    agreed(spark, types.select([n for n in types.schema.names if n not in ("tm", "t9")]))
+
+
+def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_files(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (`Day x` string, id bigint, f double, d decimal(20,3), ts timestamp, n timestamp_ntz, "
+        "s struct<x:int,y:array<string>>, primary key (`Day x`, id)) using lakelog partitioned by (`Day x`) "
+        "tblproperties ('bucket' = '2', 'write-only' = 'true')"
+    )
+    wide = (
+        "select concat('d ', id % 3), id + {shift}, if(id % 7 = 0, double('nan'), if(id % 5 = 0, -0.0D, id)), id / 8, "
+        "timestamp'1500-01-01 00:00:00' + make_interval(0, 0, 0, id), timestamp_ntz'1969-12-31 23:59:59.999999', "
+        "if(id % 11 = 0, null, struct(cast(id as int), array('a', null))) from range({count})"
+    )
+    lake.sql("insert into db.t " + wide.format(shift=0, count=600))
+    lake.sql("insert into db.t " + wide.format(shift=300, count=600))
+    gone = spark.createDataFrame([("d 1", 301, "-D")], "`Day x` string, id bigint, _row_kind string")
+    for name, kind in (("f", "double"), ("d", "decimal(20,3)"), ("ts", "timestamp"), ("n", "timestamp_ntz")):
+        gone = gone.selectExpr("*", f"cast(null as {kind}) as {name}")
+    gone = gone.selectExpr("*", "cast(null as struct<x:int,y:array<string>>) as s").coalesce(1)
+    gone.write.format("lakelog").mode("append").save("db.t")
+    table = lake.table("db.t")
+    rows = agreed(spark, table.scan())
+    assert len(rows) == 899
+    assert len(agreed(spark, table.scan(["f", "Day x"]))) == 899
+    # Spark has NaN above all numbers; the statistics of the files leave it out
+    larger = lake.sql("select count(*), count_if(isnan(f)) from db.t where f > 100000").first()
+    assert larger[0] == larger[1] > 0
+    plan = lake.sql("select id from db.t where id = 5 and s.x = 5")._jdf.queryExecution().toString()
+    assert "EqualTo(id,5)" in plan and "EqualTo(s.x,5)" in plan
+    assert lake.sql("select id from db.t where id = 301").collect()[0].id == 301
+    assert lake.sql("select id from db.t where id = 301 and `Day x` = 'd 1'").collect() == []
+    assert table.to_spark(["d"], "id < 10").count() == 10
+    assert agreed(spark, table.scan(snapshot_id=1)) != rows
+
+
+def test_a_frame_says_that_a_file_of_its_snapshot_is_gone(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, name string) using lakelog")
+    lake.sql("insert into db.t select id, 'n' from range(10)")
+    frame = lake.sql("select * from db.t")
+    lake.table("db.t").truncate()
+    lake.table("db.t").expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(Exception, match="FILE_NOT_EXIST"):
+            frame.collect()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    assert lake.sql("select * from db.t").count() == 0
