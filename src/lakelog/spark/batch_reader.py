@@ -5,20 +5,37 @@ Spark's own filter push-down is not used: what one action on a DataFrame has pus
 
 from __future__ import annotations
 
+import base64
+import pickle
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidRequest
+from lakelog.filestore.scan import Split
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.types import arrow_for_spark, fit
 from lakelog.spark.worker import settle
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.views import scan_of
+
+SPLITS_OPTION: Final = "splits"
+"""Option of a read of splits that are planned already; the driver makes it, users do not."""
+
+
+def splits_text(splits: Sequence[Split]) -> str:
+    """Splits as the value of ``SPLITS_OPTION``."""
+    return base64.b85encode(zlib.compress(pickle.dumps(tuple(splits)), 1)).decode()
+
+
+def _splits_of(text: str) -> tuple[Split, ...]:
+    splits: tuple[Split, ...] = pickle.loads(zlib.decompress(base64.b85decode(text)))
+    return splits
 
 
 class SplitPartition(InputPartition):
@@ -30,9 +47,9 @@ class SplitPartition(InputPartition):
 
 
 class LakelogReader(DataSourceReader):
-    """Plans on the driver, reads splits on executors."""
+    """Plans on the driver, unless splits are given, and reads splits on executors."""
 
-    def __init__(self, table: DynamicTable, schema: StructType) -> None:
+    def __init__(self, table: DynamicTable, schema: StructType, splits: str | None = None) -> None:
         if table.reads_log:
             raise InvalidRequest(
                 f"'read.mode'='log' of table {table.name} is a stream: use spark.readStream, or lake.sql, not "
@@ -43,9 +60,11 @@ class LakelogReader(DataSourceReader):
         predicate = None if text is None else parse_filter(text, scan.row_schema)
         self._scan = scan.where(predicate).select(schema.fieldNames())
         self._target = arrow_for_spark(schema)
+        self._splits = splits
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SplitPartition(split) for split in self._scan.plan()]
+        splits = self._scan.plan() if self._splits is None else _splits_of(self._splits)
+        return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()

@@ -18,16 +18,14 @@ from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.options.log import SCAN_FILTER
 from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.compaction import SparkExecutor, spark_executor
-from lakelog.spark.native_scan import native_frame
+from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.shuffle import shuffled
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
-from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
@@ -61,6 +59,7 @@ class SparkEngine:
         self.spark = spark if spark is not None else local_session(settings=settings)
         register(self.spark, warehouse, storage_options)
         self._streamed: dict[str, DynamicTable] = {}
+        self._planned = PlannedScans(self.spark)
 
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
@@ -68,8 +67,15 @@ class SparkEngine:
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
+        frame = self._run_query(plan, lives=plan.lasting)
+        if frame.isStreaming and not plan.lasting:
+            # each batch of a stream meets the tables as they are then
+            frame = self._run_query(plan, lives=True)
+        return frame
+
+    def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
         for source in plan.sources:
-            self._frame(source, plan.lasting).createOrReplaceTempView(source.view)
+            self._frame(source, lives).createOrReplaceTempView(source.view)
         frame = self.spark.sql(plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
             for source in plan.sources:
@@ -136,17 +142,8 @@ class SparkEngine:
         It reads the newest snapshot at the time of this call where Spark itself can read some of the files.
         """
         if isinstance(scan, Scan):
-            predicate = None if condition is None else parse_filter(condition, scan.row_schema)
-            native = native_frame(self.spark, scan.where(predicate))
-            if native is not None:
-                return native
-        return self._by_workers(table, scan, condition)
-
-    def _by_workers(self, table: DynamicTable, scan: TableScan, condition: str | None) -> DataFrame:
-        """A frame that reads, in Python workers, the newest state each time that it runs."""
-        given = {**table.hints} if condition is None else {**table.hints, SCAN_FILTER.key: condition}
-        reader = self.spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema))
-        return reader.load(table.address)
+            return self._planned.frame(scan, condition)
+        return workers_frame(self.spark, scan, condition)
 
     def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
         """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
@@ -172,7 +169,8 @@ class SparkEngine:
                 seal_staged(table)
         self.spark.stop()
 
-    def _frame(self, source: Source, lasting: bool = False) -> DataFrame:
+    def _frame(self, source: Source, lives: bool) -> DataFrame:
+        """The rows of a source: those of now, or with ``lives`` those of the time at which they are read."""
         table = self._tables.open(source.table, source.options)
         self._check(table)
         if table.reads_log:
@@ -182,9 +180,9 @@ class SparkEngine:
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
-        # a view shows what the table is when the view is read
-        read = self._by_workers if lasting else self.scan
-        return read(table, scan.select(wanted), source.filter)
+        if lives:
+            return workers_frame(self.spark, scan.select(wanted), source.filter)
+        return self.scan(table, scan.select(wanted), source.filter)
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:

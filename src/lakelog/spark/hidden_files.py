@@ -2,54 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
 
 from lakelog.filestore.data_file_reader import DataFileReader
-from lakelog.filestore.deletion_vectors import VectorPlace, read_vector
-from lakelog.filestore.hidden_rows import hidden_in_split
+from lakelog.filestore.deletion_vectors import read_vector
+from lakelog.filestore.hidden_rows import Mask, hidden_in_split
 from lakelog.filestore.native_files import NativeFile
-from lakelog.filestore.scan import Split
+from lakelog.options.option import Options
+from lakelog.options.table import IGNORE_DELETE
 from lakelog.spark.live_rows import HiddenFile, Words, bits_of
 
 _THREADS: Final = 4
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of bits that are kept, one a row: half a billion rows."""
 
 
-def hidden_files(reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, HiddenFile]:
-    """Those of the files of which some rows are left out, by name, with the bits of these rows.
+class HiddenRows:
+    """Finds the rows and keeps what it found, up to some bytes, the last used: files never change. For all threads."""
 
-    Called on the driver when a frame is made. Raises NotFound, Corrupt.
-    """
-    metas = {file.meta.file_name: file.meta for file in files}
-    jobs: dict[object, NativeFile] = {}
-    for file in files:
-        if not file.is_whole:
-            jobs.setdefault(file.meta.file_name if file.merged is None else id(file.merged), file)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        made = pool.map(lambda file: list(_bits(reader, file)), jobs.values())
-    out = {}
-    for name, words in (item for found in made for item in found):
-        if words.any():
-            out[name] = HiddenFile(name, metas[name].file_size, words)
-    return out
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._held: OrderedDict[object, dict[str, Words]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, HiddenFile]:
+        """Those of the files of which some rows are left out, by name, with the bits of these rows.
+
+        Called on the driver when a frame is made. Raises NotFound, Corrupt.
+        """
+        metas = {file.meta.file_name: file.meta for file in files}
+        jobs = {_identity(reader, file): file for file in files if not file.is_whole}
+        with ThreadPoolExecutor(_THREADS) as pool:
+            made = pool.map(lambda job: self._bits(reader, *job), jobs.items())
+        found = (item for words in made for item in words.items())
+        return {name: HiddenFile(name, metas[name].file_size, words) for name, words in found if words.any()}
+
+    def _bits(self, reader: DataFileReader, identity: object, file: NativeFile) -> dict[str, Words]:
+        with self._lock:
+            if identity in self._held:
+                self._held.move_to_end(identity)
+                return self._held[identity]
+        if file.merged is not None:
+            masks = hidden_in_split(reader, file.merged)
+        else:
+            masks = {file.meta.file_name: _deleted(reader, file)}
+        words = {name: bits_of(mask) for name, mask in masks.items()}
+        with self._lock:
+            self._held[identity] = words
+            size = sum(_size(held) for held in self._held.values())
+            while size > self._most_bytes:
+                size -= _size(self._held.popitem(last=False)[1])
+        return words
 
 
-def _bits(reader: DataFileReader, file: NativeFile) -> Iterator[tuple[str, Words]]:
-    if file.merged is not None:
-        yield from _of_split(reader, file.merged)
-    elif file.vector is not None:
-        yield file.meta.file_name, _of_vector(reader, file, file.vector)
+def _identity(reader: DataFileReader, file: NativeFile) -> object:
+    """What decides which rows are hidden: the file and its vector, or all that is merged."""
+    if file.merged is None:
+        return (file.path, file.vector)
+    split, options = file.merged, reader.paths.schema.options
+    names = tuple(f.file_name for f in split.files)
+    ignores = Options(options).need(IGNORE_DELETE)
+    return (reader.paths.root, split.partition, split.bucket, names, split.vectors, split.inline_runs, ignores)
 
 
-def _of_split(reader: DataFileReader, split: Split) -> Iterator[tuple[str, Words]]:
-    for name, hidden in hidden_in_split(reader, split).items():
-        yield name, bits_of(hidden)
-
-
-def _of_vector(reader: DataFileReader, file: NativeFile, vector: VectorPlace) -> Words:
+def _deleted(reader: DataFileReader, file: NativeFile) -> Mask:
     hidden = np.zeros(file.meta.row_count, dtype=np.bool_)
-    hidden[read_vector(reader.io, vector)] = True
-    return bits_of(hidden)
+    if file.vector is not None:
+        hidden[read_vector(reader.io, file.vector)] = True
+    return hidden
+
+
+def _size(held: dict[str, Words]) -> int:
+    return sum(words.nbytes for words in held.values())

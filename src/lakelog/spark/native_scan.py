@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
 
@@ -19,18 +20,25 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 from pyspark.sql.utils import is_remote
 
+from lakelog.filestore.filter import equal_values
 from lakelog.filestore.native_files import NativeFile, NativePlan, Sources, is_float, pick_native
 from lakelog.filestore.scan import Split
 from lakelog.io import scheme_of
-from lakelog.spark.hidden_files import hidden_files
+from lakelog.options.log import SCAN_FILTER
+from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
+from lakelog.spark.hidden_files import HiddenRows
 from lakelog.spark.live_rows import lay_out, only_live
 from lakelog.spark.types import arrow_for_spark, fit, spark_schema
-from lakelog.spark.worker import settle
+from lakelog.sql.filter_text import parse_filter
 from lakelog.table.scan import Scan
+from lakelog.table.table_scan import TableScan
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")
 """Where Spark finds files without settings of its own."""
+_FEW_ROWS: Final = 4096
+_FEW_FILES: Final = 16
+_FEW_KEYS: Final = 64
 _LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _LISTED_HERE: Final = 10_000
 """Files that the driver looks at one by one; for more a Spark job is better."""
@@ -46,52 +54,89 @@ _READ_OPTIONS: Final = {
 }
 
 
+def workers_frame(
+    spark: SparkSession, scan: TableScan, condition: str | None = None, splits: Sequence[Split] | None = None
+) -> DataFrame:
+    """A frame that Python workers read: the newest state each time that it runs, or given splits of a plan.
+
+    ``condition`` is the scan's filter as text; rows that do not meet it are left out.
+    """
+    given = {**scan.table.hints}
+    if condition is not None:
+        given[SCAN_FILTER.key] = condition
+    if splits is not None:
+        given[SPLITS_OPTION] = splits_text(splits)
+    return spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema)).load(scan.table.address)
+
+
 @dataclass(frozen=True)
-class _SplitRows:
-    """What a task runs for the splits that lakelog reads itself: row n of its input is the n-th split. Picklable."""
+class PlannedScans:
+    """Makes the frames of batch queries in a session; keeps what it learns of files that never change."""
 
-    scan: Scan
-    splits: tuple[Split, ...]
-    target: pa.Schema
+    spark: SparkSession
+    hidden: HiddenRows = field(default_factory=HiddenRows)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for rows in self.scan.read(self.splits[number]):
-                    yield fit(rows, self.target)
+    def frame(self, scan: Scan, condition: str | None = None) -> DataFrame:
+        """A DataFrame of a scan's columns, read in the way that is the fastest for its plan.
+
+        Called on the driver for each query. ``condition`` is the scan's filter as text: rows that do not meet it may be
+        left out; the query must have it again. A frame of few rows holds them; another one names the files of the
+        newest snapshot, unless all of them are read by workers: these plan again each time the frame runs.
+        """
+        if condition is not None:
+            scan = scan.where(parse_filter(condition, scan.row_schema))
+        splits = scan.plan()
+        if is_small(splits, scan):
+            _LOG.debug("table %s: %d splits are read by the driver", scan.table.name, len(splits))
+            return driver_frame(self.spark, scan, splits)
+        native = native_frame(self.spark, scan, splits, self.hidden, condition)
+        return workers_frame(self.spark, scan, condition) if native is None else native
 
 
-def native_frame(spark: SparkSession, scan: Scan) -> DataFrame | None:
-    """A DataFrame of a scan whose files Spark reads itself where it can; None when there are none such.
+def is_small(splits: Sequence[Split], scan: Scan) -> bool:
+    """Whether a plan gives so few rows that reading them here takes less than any job: few keys, or small files."""
+    if sum(split.row_count for split in splits) + sum(len(run) for s in splits for run in s.inline_runs) <= _FEW_ROWS:
+        return sum(len(split.files) for split in splits) <= _FEW_FILES
+    schema = scan.row_schema
+    named = [equal_values(scan.filter, key) for key in schema.primary_keys]
+    known = [len(values) for values in named if values is not None]
+    return schema.is_keyed and len(known) == len(named) and math.prod(known) <= _FEW_KEYS
 
-    Called on the driver for each query. Filters of the scan prune files and rows of splits; the query must have them
-    again. Rows that a deletion vector names are left out by a filter on their position.
+
+def driver_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
+    """A frame that holds the rows of splits; they are read now, in the driver."""
+    schema = spark_schema(scan.schema)
+    target = arrow_for_spark(schema)
+    rows = [fit(batch, target) for split in splits for batch in scan.read(split)]
+    return spark.createDataFrame(pa.Table.from_batches(rows, target), schema)
+
+
+def native_frame(
+    spark: SparkSession, scan: Scan, splits: Sequence[Split], hidden: HiddenRows, condition: str | None = None
+) -> DataFrame | None:
+    """A DataFrame of splits whose files Spark reads itself where it can; None when there are none such.
+
+    Rows that a deletion vector names or that a merge would drop are left out by a filter on their position;
+    ``condition``, the scan's filter as text, is for the splits that Python workers read.
     """
     table = scan.table
     if scheme_of(table.path) not in _SCHEMES:
         return None
     store = table.store
-    plan = pick_native(scan.plan(), scan.schema.names, store.schemas, store.paths)
+    plan = pick_native(splits, scan.schema.names, store.schemas, store.paths)
     if not plan.files or any(scheme_of(f.path) not in _SCHEMES for files in plan.files.values() for f in files):
         return None
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
     )
-    parts = _native_parts(spark, scan, plan)
+    parts = _native_parts(spark, scan, plan, hidden)
     if plan.rest:
-        parts.append(_rest(spark, scan, plan.rest))
+        parts.append(workers_frame(spark, scan, condition, plan.rest))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _rest(spark: SparkSession, scan: Scan, splits: tuple[Split, ...]) -> DataFrame:
-    schema = spark_schema(scan.schema)
-    read = _SplitRows(scan, splits, arrow_for_spark(schema))
-    return spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, schema)
-
-
-def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan) -> list[DataFrame]:
-    found = hidden_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
+def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: HiddenRows) -> list[DataFrame]:
+    found = hidden.of_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
     parts = []
     for sources, files in plan.files.items():
         whole = [f for f in files if f.meta.file_name not in found]
@@ -107,8 +152,8 @@ def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan) -> list[Dat
 def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[NativeFile]) -> DataFrame:
     """Spark's scan of files, with the columns as the files name them."""
     types: StructType = spark_schema(scan.schema)
-    named = zip(sources, types.fields, strict=True)
-    schema = StructType([StructField(source, field.dataType) for source, field in named if source is not None])
+    pairs = zip(sources, types.fields, strict=True)
+    schema = StructType([StructField(source, kind.dataType) for source, kind in pairs if source is not None])
     with _looking_here(spark):
         return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*(f.path for f in files))
 
@@ -134,9 +179,9 @@ def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:
     types: StructType = spark_schema(scan.schema)
     fields = scan.row_schema.select(scan.schema.names)
     columns = []
-    for source, kind, field in zip(sources, types.fields, fields, strict=True):
+    for source, kind, named in zip(sources, types.fields, fields, strict=True):
         column = sf.lit(None).cast(kind.dataType) if source is None else sf.col(_quoted(source))
-        columns.append((_guarded(column, kind.dataType) if is_float(field) else column).alias(kind.name))
+        columns.append((_guarded(column, kind.dataType) if is_float(named) else column).alias(kind.name))
     return raw.select(*columns)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from lakelog.errors import InvalidOption
 from lakelog.options.storage import is_storage_option
-from lakelog.spark.batch_reader import LakelogReader
+from lakelog.spark.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
 from lakelog.spark.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.stream_reader import LakelogStreamReader
@@ -22,7 +22,7 @@ from lakelog.table.log_scan import LogScan
 from lakelog.table.open import open_by_name, open_by_path
 from lakelog.table.views import scan_of
 
-_OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname")
+_OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname", SPLITS_OPTION)
 
 
 class LakelogDataSource(DataSource):
@@ -67,7 +67,8 @@ class LakelogDataSource(DataSource):
         return spark_schema(scan_of(table).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LakelogReader(self._table("read"), schema)
+        splits = next((v for k, v in self.options.items() if k.lower() == SPLITS_OPTION), None)
+        return LakelogReader(self._table("read"), schema, splits)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         table = self._table("read")
