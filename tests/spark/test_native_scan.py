@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ def opened(name: str) -> Scan:
     return Scan(open_by_path(str(DATA / name / "g.db" / name), {}, "read"))
 
 
-def test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them(spark) -> None:
+def test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them(lake, spark) -> None:
     found = {name: opened(name) for name in TABLES}
     assert {name for name, scan in found.items() if not native_files(scan)} == READ_BY_LAKELOG
     for name in TABLES:
@@ -94,6 +95,9 @@ def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_fi
     plan = lake.sql("select id from db.t where id = 5 and s.x = 5")._jdf.queryExecution().toString()
     assert "EqualTo(id,5)" in plan and "EqualTo(s.x,5)" in plan
     assert lake.sql("select id from db.t where id = 300").count() == 1
+    point = lake.sql("select ts, s from db.t where id in (5, 6) and `Day x` = 'd 2'")
+    assert "LocalTableScan" in point._jdf.queryExecution().executedPlan().toString()
+    assert [tuple(row) for row in point.collect()] == [(dt.datetime(1500, 1, 6), (5, ["a", None]))]
     assert lake.sql("select id from db.t where id = 301").count() == 0
     assert table.to_spark(["d"], "id < 10").count() == 10
     assert agreed(spark, table.scan(snapshot_id=1)) != rows

@@ -325,7 +325,10 @@ class Table:
         return describe(self._table, extended)
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
-        """The scan as a Spark DataFrame; starts Spark if nothing has."""
+        """The scan as a Spark DataFrame of what the table has now; starts Spark if nothing has.
+
+        Spark's own Parquet scan reads the files where it can; one that expiry has taken fails the frame.
+        """
         used = self.scan(filter=filter).filter
         needed = sorted(set() if used is None else used.columns)
         scan = self.scan(None if columns is None else [*columns, *(n for n in needed if n not in columns)], filter)
