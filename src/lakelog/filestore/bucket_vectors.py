@@ -54,7 +54,8 @@ class BucketVectors:
         held = {name for entry in replaced for name in _names(entry)}
         after = {name: at for name, at in self.deleted(held - dropped).items() if len(at)}
         for name, parts in self._new.items():
-            after[name] = np.unique(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
+            # a row is found once, and never if it was deleted before
+            after[name] = np.sort(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
         made = (write_vectors(self._io, self._paths, self._partition, self._bucket, after),) if after else ()
         return IndexChange(made, frozenset(e.file_name for e in replaced), seen)
 

@@ -116,9 +116,11 @@ class _Stretch:
     def rows_of(self, wanted: Sequence[Part]) -> Indices:
         """The row of each key; -1 for a key without one, or with one that is deleted."""
         at = find_keys(wanted, self.parts)
-        if self.deleted is None:
+        if self.deleted is None or not len(self.deleted):
             return at
-        return np.where(np.isin(self.first + at, self.deleted), -1, at)
+        positions = self.first + at
+        nearest = np.minimum(np.searchsorted(self.deleted, positions), len(self.deleted) - 1)
+        return np.where(self.deleted[nearest] == positions, -1, at)
 
 
 class _Level:
