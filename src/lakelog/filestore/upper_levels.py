@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.levels import KeyRange, SortedRun, sorted_runs
+from lakelog.filestore.lookup_cache import process_cache
 from lakelog.merge.base import Indices
 from lakelog.merge.keys import Key, Part, key_at, key_parts
 from lakelog.merge.matching import find_keys
+from lakelog.options.option import Options
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.deletion_vector import Positions
@@ -56,10 +58,18 @@ class UpperFiles:
 
     def stretches(self, file: DataFileMeta, columns: Sequence[str], with_rows: bool) -> Iterator[_Stretch]:
         """The rows of a file in batches."""
-        names = self.reader.paths.schema.trimmed_primary_keys
+        schema = self.reader.paths.schema
+        names = schema.trimmed_primary_keys
         deleted = self.deleted.get(file.file_name)
+        path = self.reader.paths.data_file(self.partition, self.bucket, file)
+        copy = f"{self.reader.io.absolute(path)} {schema.id} {','.join(columns)} {with_rows}"
+        rows = process_cache().batches(
+            copy,
+            lambda: self.reader.read(self.partition, self.bucket, file, columns, with_rows),
+            Options(schema.options),
+        )
         first = 0
-        for batch in self.reader.read(self.partition, self.bucket, file, columns, with_rows):
+        for batch in rows:
             if batch.num_rows:
                 yield _Stretch(file, first, batch, key_parts(batch, names), deleted)
             first += batch.num_rows

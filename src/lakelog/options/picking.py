@@ -1,4 +1,4 @@
-"""Options of what a compaction picks beside what universal compaction would, with the keys of Apache Paimon."""
+"""Options of what a compaction picks beside what universal compaction would, and of lookups; keys of Apache Paimon."""
 
 from __future__ import annotations
 
@@ -64,6 +64,20 @@ LOOKUP_COMPACT_INTERVAL: Final = Option(
     "less than it.",
     _WRITE,
 )
+LOOKUP_CACHE_SIZE: Final = Option(
+    "lookup.cache-max-disk-size",
+    MemorySize,
+    None,
+    "Local disk for copies of files that compactions look up again and again; 0 makes none, without it no limit.",
+    _WRITE,
+)
+LOOKUP_CACHE_RETENTION: Final = Option(
+    "lookup.cache-file-retention",
+    timedelta,
+    timedelta(hours=1),
+    "A local copy of a file that no compaction has looked up for this long is deleted.",
+    _WRITE,
+)
 
 PICKING_OPTIONS: Final[tuple[Option[Any], ...]] = (
     OPTIMIZATION_INTERVAL,
@@ -74,4 +88,6 @@ PICKING_OPTIONS: Final[tuple[Option[Any], ...]] = (
     DELETE_RATIO,
     LOOKUP_COMPACT,
     LOOKUP_COMPACT_INTERVAL,
+    LOOKUP_CACHE_SIZE,
+    LOOKUP_CACHE_RETENTION,
 )
