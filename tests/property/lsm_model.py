@@ -116,9 +116,12 @@ class Model:
                 out.append((key, "+I", new))
             elif old is not None and new is None:
                 out.append((key, "-D", old))
-            elif old is not None and new is not None and not (self.deduplicates and old == new):
+            elif old is not None and new is not None and not self._is_untold(old, new):
                 out += [(key, "-U", old), (key, "+U", new)]
         return out
+
+    def _is_untold(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+        return self.variant.table.engine == "first-row" or (self.deduplicates and old == new)
 
     def _note(self, state: dict[int, tuple[Any, ...]], keys: Iterable[int]) -> None:
         for key in keys:

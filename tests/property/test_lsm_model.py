@@ -54,10 +54,24 @@ VARIANTS = {
     "first-row without deletes": Variant(Table("first-row", PLAIN, flags=frozenset(["ignore-delete"])), ALL),
 }
 
-PRODUCERS: dict[str, dict[str, str]] = {"none": {}, "input": {"changelog-producer": "input"}}
-"""What the test is called → the options of the table."""
+VECTORS = {"deletion-vectors.enabled": "true"}
+ROW_BY_ROW = {"changelog-producer.row-deduplicate": "true"}
+PRODUCERS: dict[str, dict[str, str]] = {
+    "none": {},
+    "input": {"changelog-producer": "input"},
+    "lookup": {"changelog-producer": "lookup"},
+    "lookup of what differs": {"changelog-producer": "lookup", **ROW_BY_ROW},
+    "full compaction": {"changelog-producer": "full-compaction"},
+    "full compaction of what differs": {"changelog-producer": "full-compaction", **ROW_BY_ROW},
+    "vectors": VECTORS,
+    "long vectors": {**VECTORS, "deletion-vectors.bitmap64": "true"},
+    "vectors and input": {**VECTORS, "changelog-producer": "input"},
+    "vectors and lookup": {**VECTORS, "changelog-producer": "lookup"},
+    "vectors merged on read": {**VECTORS, "deletion-vectors.merge-on-read": "true"},
+}
+"""Changelog producers, with and without deletion vectors: what the test is called → the options of the table."""
 
-EXAMPLES = 8 if settings.default.max_examples < 1000 else settings.default.max_examples
+EXAMPLES = 5 if settings.default.max_examples < 1000 else settings.default.max_examples
 """Examples of each producer; a profile with more asks for more."""
 
 
@@ -87,7 +101,8 @@ def test_a_table_is_what_its_words_say(producer: str, data: st.DataObject) -> No
     options = PRODUCERS[producer]
     name = data.draw(st.sampled_from([name for name in VARIANTS if fits(name, options)]), "engine")
     variant = VARIANTS[name]
-    hides_new = variant.table.engine == "first-row" or options.get("deletion-vectors.enabled") == "true"
+    merges_new = "deletion-vectors.enabled" not in options or "deletion-vectors.merge-on-read" in options
+    hides_new = variant.table.engine == "first-row" or not merges_new
     kind = options.get("changelog-producer", "none")
     deduplicates = options.get("changelog-producer.row-deduplicate") == "true"
     world = World(variant, Model(variant, kind, deduplicates, hides_new), new_store(variant, options))
