@@ -59,6 +59,9 @@ class LockedFileIO(FileIO):
     def delete_dir(self, path: str) -> None:
         self.inner.delete_dir(path)
 
+    def delete_empty_dir(self, path: str) -> None:
+        self.inner.delete_empty_dir(path)
+
     def makedirs(self, path: str) -> None:
         self.inner.makedirs(path)
 
