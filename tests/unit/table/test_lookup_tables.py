@@ -54,7 +54,7 @@ def test_rows_are_seen_when_their_writer_is_closed(lake, log, more) -> None:
     assert read(table) == expected
     table.compact(full=True)
     assert read(table) == expected
-    assert table.compact(full=True) is None
+    assert not table.compact(full=True)
 
 
 def test_vectors_are_switched_on_and_off_after_a_full_compaction(lake) -> None:
@@ -77,4 +77,4 @@ def test_vectors_are_switched_on_and_off_after_a_full_compaction(lake) -> None:
     assert read(table) == expected | {5: "i"}
     table.compact(full=True)
     assert read(table) == expected | {5: "i"}
-    assert table.compact(full=True) is None
+    assert not table.compact(full=True)
