@@ -228,3 +228,17 @@ def test_a_full_write_buffer_spills_and_loses_nothing(make_table) -> None:
     assert file.row_count == 1000
     table.store.commit(CommitRequest("u", 1, "APPEND", (BucketFiles(b"\x00" * 12, 0, 1, (file,)),)))
     assert {row["amount"] for row in table.read()} == {4000.0, 4500.0}
+
+
+def test_files_whose_numbers_overlap_are_merged_by_number_and_not_by_place(make_table) -> None:
+    table = make_table()
+    held = []
+    for number, name in ((10, "newer"), (2, "older")):
+        writer = table.store.bucket_writer(b"\x00" * 12, 0)
+        given, kinds = table.rows((0, 1, name, 0.5), (0, 2 + number, name, 0.5))
+        writer.write(given, kinds, pa.array([number, 20 - number], pa.int64()))
+        held += writer.finish()
+    assert [(f.min_sequence_number, f.max_sequence_number) for f in held] == [(10, 10), (2, 18)]
+    files = BucketFiles(b"\x00" * 12, 0, 1, new_files=tuple(held))
+    table.store.commit(CommitRequest("u", 1, "APPEND", (files,)))
+    assert [row["name"] for row in table.read(["name", "id"])] == ["newer", "older", "newer"]

@@ -16,7 +16,7 @@ from lakelog.io.memory import MemoryFileIO
 from lakelog.spec.arrow import file_schema
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.system_fields import file_fields
-from lakelog.spec.types import BIGINT, STRING, DataField, parse_type
+from lakelog.spec.types import BIGINT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLE = GOLDEN / "types_parquet" / "g.db" / "types_parquet"
@@ -147,3 +147,65 @@ def test_damaged_pages_are_corrupt(io: MemoryFileIO) -> None:
     io.write("/t/i.parquet", bytes(data))
     with pytest.raises(Corrupt, match=r"i\.parquet"):
         list(FORMAT.read(io, "/t/i.parquet"))
+
+
+def metadata(io: MemoryFileIO, path: str) -> pq.FileMetaData:
+    with io.open_input(path) as source:
+        return pq.ParquetFile(source).metadata
+
+
+def test_a_row_group_has_the_rows_that_are_worth_skipping(io: MemoryFileIO) -> None:
+    FORMAT.write(io, "/t/g.parquet", (rows(i, 50_000) for i in range(0, 150_000, 50_000)), SCHEMA)
+    found = metadata(io, "/t/g.parquet")
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [65_536, 65_536, 18_928]
+    wide = pa.record_batch({"id": pa.array(range(20_000), pa.int64()), "name": ["x" * 1000] * 20_000})
+    FORMAT.write(io, "/t/w.parquet", [wide], SCHEMA)
+    found = metadata(io, "/t/w.parquet")
+    assert found.num_row_groups == 3 and max(found.row_group(i).num_rows for i in range(3)) < 8500
+
+
+def test_columns_of_many_values_have_no_dictionary_and_whole_numbers_are_stored_as_differences(
+    io: MemoryFileIO,
+) -> None:
+    parts = ("id BIGINT", "few STRING", "many STRING", "pairs MAP<STRING, INT>", "list ARRAY<INT>", "row ROW<a INT>")
+    fields = [DataField(i, *_named(part)) for i, part in enumerate(parts)]
+    ids = list(range(5000))
+    columns = [ids, [f"v{i % 9}" for i in ids], [f"v{i}" for i in ids], [[("k", 1)]] * 5000, [[1, 2]] * 5000]
+    target = file_schema(fields)
+    arrays = [pa.array(c, f.type) for c, f in zip([*columns, [{"a": 1}] * 5000], target, strict=True)]
+    FORMAT.write(io, "/t/e.parquet", [pa.RecordBatch.from_arrays(arrays, schema=target)], target)
+    group = metadata(io, "/t/e.parquet").row_group(0)
+    encodings = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
+    assert "DELTA_BINARY_PACKED" in encodings.pop("id")
+    assert "RLE_DICTIONARY" not in encodings.pop("many")
+    assert len(encodings) == 5
+    assert all("RLE_DICTIONARY" in found for found in encodings.values())
+    assert group.column(0).has_column_index and group.column(0).has_offset_index
+
+
+def _named(part: str) -> tuple[str, DataType]:
+    name, _, kind = part.partition(" ")
+    nested = {
+        "MAP<STRING, INT>": MapType(STRING.with_nullable(False), parse_type("INT")),
+        "ARRAY<INT>": ArrayType(parse_type("INT")),
+        "ROW<a INT>": RowType((DataField(9, "a", parse_type("INT")),)),
+    }
+    return name, nested.get(kind) or parse_type(kind)
+
+
+@pytest.mark.parametrize("batch_rows", [100, 65_536])
+@pytest.mark.parametrize("low", [0, 69_000, 69_999, 70_000])
+def test_a_filter_finds_the_same_rows_whether_its_columns_are_known_or_not(
+    io: MemoryFileIO, low: int, batch_rows: int
+) -> None:
+    FORMAT.write(io, "/t/f.parquet", (rows(i, 10_000) for i in range(0, 70_000, 10_000)), SCHEMA)
+    given = {"filter": pc.field("id") >= low, "batch_rows": batch_rows}
+    known = list(FORMAT.read(io, "/t/f.parquet", ["name", "id"], filter_columns=["id"], **given))
+    assert all(b.num_rows <= batch_rows for b in known)
+    assert [i for b in known for i in b.column("id").to_pylist()] == list(range(low, 70_000))
+    unknown = list(FORMAT.read(io, "/t/f.parquet", ["name", "id"], **given))
+    assert [n for b in known for n in b.column("name").to_pylist()] == [
+        n for b in unknown for n in b.column("name").to_pylist()
+    ]
+    bare = FORMAT.read(io, "/t/f.parquet", [], filter_columns=["id"], **given)
+    assert sum(b.num_rows for b in bare) == 70_000 - low
