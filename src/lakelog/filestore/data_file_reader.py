@@ -11,11 +11,14 @@ import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.deletion_vectors import VectorPlace, read_vector, without_deleted
+from lakelog.filestore.file_index import may_have_rows
 from lakelog.filestore.filter import Predicate, all_of, conjuncts
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.schemas import Schemas
 from lakelog.format import format_of
 from lakelog.io.file_io import FileIO
+from lakelog.options.file_index import INDEX_READ
+from lakelog.options.option import Options
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.evolution import evolve, same_type
@@ -83,7 +86,10 @@ class DataFileReader:
         format_ = format_of(file.file_name)
         # a filter inside the format would hide which row of the file a row is
         by_format = format_.name == "parquet" and vector is None and not (system_columns and not table.is_keyed)
-        pushed = _pushed(filter, wanted) if by_format else None
+        asked = _pushed(filter, wanted)
+        if asked is not None and not self._may_have_rows(path, file, written, asked):
+            return
+        pushed = asked if by_format else None
         expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.select(sorted(pushed.columns))))
         deleted = None if vector is None else read_vector(self.io, vector)
         position = 0
@@ -99,6 +105,10 @@ class DataFileReader:
             arrays = [_column(batch, field, source, constants) for field, source in wanted]
             arrays += [batch.column(name) for name in added]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
+
+    def _may_have_rows(self, path: str, file: DataFileMeta, written: TableSchema, asked: Predicate) -> bool:
+        is_read = Options(self.paths.schema.options).need(INDEX_READ)
+        return not is_read or may_have_rows(self.io, path, file, written, asked)
 
 
 def check_whole(file: DataFileMeta, written: TableSchema) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.filestore.file_stats import FileStats
 from lakelog.filestore.paths import TablePaths
 from lakelog.format import FILE_FORMATS
@@ -111,6 +112,7 @@ class DataFileWriter:
         self._options = Options(self.paths.schema.options)
         self._target = target_file_size(self.paths.schema)
         self._style = self.style or data_style(self._options, self.level)
+        FileIndexWriter.of(self.paths.schema)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFileMeta]:
         """Writes rows (table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``; keyed tables: sorted, one row per key).
@@ -131,23 +133,26 @@ class DataFileWriter:
         name = self.names.next(style.prefix, f"{suffix}.{format_.name}")
         path = f"{self.paths.bucket_dir(self.partition, self.bucket)}/{name}"
         stats = FileStats(schema, style.stats_mode)
+        index = FileIndexWriter.of(schema)
         fields = file_fields(schema, options.need(THIN_MODE))
         target = arrow_schema(fields)
         size = format_.write(
             self.io,
             path,
-            (_in_file_order(chunk, target) for chunk in self._until_full(chunks, stats)),
+            (_in_file_order(chunk, target) for chunk in self._until_full(chunks, stats, index)),
             file_schema(fields),
             style.compression,
             options.need(ZSTD_LEVEL),
         )
         self._ratio = max(size / max(stats.arrow_bytes, 1), 0.01)
-        return stats.meta(name, size, self.level, self.source, clock.local_now_ms())
+        meta = stats.meta(name, size, self.level, self.source, clock.local_now_ms())
+        return index.finish(self.io, path, meta)
 
-    def _until_full(self, chunks: _Peekable, stats: FileStats) -> Iterator[pa.RecordBatch]:
+    def _until_full(self, chunks: _Peekable, stats: FileStats, index: FileIndexWriter) -> Iterator[pa.RecordBatch]:
         while chunks.has_next() and (self.one_file or stats.arrow_bytes * self._ratio < self._target):
             chunk = chunks.next()
             stats.add(chunk)
+            index.add(chunk)
             yield chunk
 
     def _chunk_bytes(self) -> int:

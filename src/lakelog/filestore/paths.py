@@ -125,6 +125,11 @@ class TablePaths:
         """A data file; an external path in its meta wins."""
         return file.external_path or f"{self.bucket_dir(partition, bucket)}/{file.file_name}"
 
+    def with_extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
+        """A data file and the files beside it that go with it, its index."""
+        path = self.data_file(partition, bucket, file)
+        return (path, *(f"{path.rpartition('/')[0]}/{name}" for name in file.extra_files))
+
 
 def _inside(directory: str, what: str, name: str) -> str:
     if "/" in name:

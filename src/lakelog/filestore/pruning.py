@@ -197,15 +197,18 @@ def _buckets_of(filter: Predicate | None, schema: TableSchema, total: int) -> fr
     rows = [row for row in itertools.product(*choices) if None not in row]
     if not rows:
         return frozenset()
-    columns = [_exact_column([row[at] for row in rows], arrow_type(key.type)) for at, key in enumerate(keys)]
+    columns = [exact_column([row[at] for row in rows], arrow_type(key.type)) for at, key in enumerate(keys)]
     if any(column is None for column in columns):
         return None
     hashes = row_hashes(columns, [key.type for key in keys])
     return frozenset(np.abs(np.fmod(hashes, np.int32(total))).tolist())
 
 
-def _exact_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """Values of a filter as a column of a type; None when the type does not hold each of them exactly."""
+def exact_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Values of a filter as a column of a type; None when the type does not hold each of them exactly.
+
+    Called where values are hashed: equal values must have equal bits, so floats are never exact.
+    """
     # Arrow imports pandas for values of Python, which takes longer than the rest of a plan; polars does not
     if pa.types.is_integer(kind) and all(type(v) is int and abs(v) < 1 << 63 for v in values):
         try:

@@ -82,7 +82,8 @@ class Renumbering:
         kept = {f.file_name for f in but}
         for file in (*change.new_files, *change.changelog_files):
             if file.file_name not in kept:
-                self.files.io.delete(self.files.paths.data_file(change.partition, change.bucket, file))
+                for path in self.files.paths.with_extra_files(change.partition, change.bucket, file):
+                    self.files.io.delete(path)
 
 
 def _shifted(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.compaction import COMPACTION_OPTIONS
+from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.picking import PICKING_OPTIONS
@@ -341,10 +342,11 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *RETENTION_OPTIONS,
     *COMPACTION_OPTIONS,
     *PICKING_OPTIONS,
+    *FILE_INDEX_OPTIONS,
 )
 
-TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.",))
-"""Every declared option of the files; ``fields.<column>.…`` passes as it is."""
+TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))
+"""Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are."""
 
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
 

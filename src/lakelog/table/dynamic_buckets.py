@@ -77,7 +77,8 @@ class AssignedFiles:
         HashIndex(table.store.manifests).delete(self.index.added)
         for bucket in self.files:
             for file in (*bucket.new_files, *bucket.changelog_files):
-                table.io.delete(table.store.paths.data_file(bucket.partition, bucket.bucket, file))
+                for path in table.store.paths.with_extra_files(bucket.partition, bucket.bucket, file):
+                    table.io.delete(path)
 
 
 def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
@@ -118,7 +119,8 @@ def forget_unassigned(table: DynamicTable, runs: Mapping[Place, SequencedRuns]) 
         if bucket == DYNAMIC_BUCKET:
             for staged in held.staged:
                 for file in (*staged.run.files, *staged.run.changelog):
-                    table.io.delete(table.store.paths.data_file(partition, bucket, file))
+                    for path in table.store.paths.with_extra_files(partition, bucket, file):
+                        table.io.delete(path)
 
 
 def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[InlineRows]:
