@@ -9,12 +9,14 @@ import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
 import org.apache.paimon.fs.Path;
+import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.source.ReadBuilder;
@@ -57,6 +59,16 @@ public class PaimonRows {
     public String scan(Table table) throws Exception {
         StringBuilder out = new StringBuilder("[");
         ReadBuilder builder = table.newReadBuilder();
+        read(out, builder, builder.newScan().plan(), table.rowType(), "");
+        return out.append(']').toString();
+    }
+
+    /** [row kind, [values]] of each row of a batch scan of the files that may have a value in a column. */
+    public String scanEqual(Table table, String column, Object value) throws Exception {
+        StringBuilder out = new StringBuilder("[");
+        PredicateBuilder predicates = new PredicateBuilder(table.rowType());
+        Object literal = value instanceof String ? BinaryString.fromString((String) value) : value;
+        ReadBuilder builder = table.newReadBuilder().withFilter(predicates.equal(predicates.indexOf(column), literal));
         read(out, builder, builder.newScan().plan(), table.rowType(), "");
         return out.append(']').toString();
     }

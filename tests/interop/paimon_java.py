@@ -95,6 +95,11 @@ class PaimonJava:
         """The values of all rows of a batch scan, in the form of the golden files."""
         return [values for _, values in self.kinds_and_rows(warehouse, database, name, options)]
 
+    def rows_of_files_with(self, warehouse: str, database: str, name: str, column: str, value: Any) -> list[tuple]:
+        """The values of all rows of the files that may have a value in a column, as their statistics and index say."""
+        found = _rows_of(self._reading.scanEqual(self.table(warehouse, database, name), column, value))
+        return [tuple(values) for _, values in found]
+
     def kinds_and_rows(
         self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None
     ) -> list[tuple[str, tuple]]:

@@ -61,7 +61,7 @@ class ParquetFormat(FileFormat):
         with _opened(io, path) as file:
             wanted = select_columns(path, file.schema_arrow.names, columns)
             if filter is None:
-                found = _scan(file, wanted, batch_rows)
+                found = _scan(file, wanted, batch_rows, range(file.num_row_groups))
             else:
                 found = _filtered(io, path, file, wanted, batch_rows, filter, filter_columns)
             for batch in found:
@@ -106,11 +106,11 @@ def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
             raise Unavailable(f"'{path}' cannot be read: {why}") from why
 
 
-def _scan(
-    file: pq.ParquetFile, columns: list[str], batch_rows: int, group: int | None = None
-) -> Iterator[pa.RecordBatch]:
-    for batch in file.iter_batches(batch_rows, columns=columns, row_groups=None if group is None else [group]):
-        yield batch if batch.schema.names == columns else batch.select(columns)
+def _scan(file: pq.ParquetFile, columns: list[str], batch_rows: int, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    # asked for all groups at once, the file's reader would hold what it has read of each to the end
+    for group in groups:
+        for batch in file.iter_batches(batch_rows, columns=columns, row_groups=[group]):
+            yield batch if batch.schema.names == columns else batch.select(columns)
 
 
 def _filtered(
@@ -130,13 +130,13 @@ def _filtered(
             return
         groups = [group.id for group in fragment.subset(filter).row_groups]
     for group in groups:
-        mask = _matches(_scan(file, list(filter_columns), batch_rows, group), filter)
+        mask = _matches(_scan(file, list(filter_columns), batch_rows, [group]), filter)
         found = np.flatnonzero(mask)
         if not len(found):
             continue
         is_rare = len(found) * _RARE < len(mask)
         start = 0
-        for batch in _scan(file, columns, min(batch_rows, _STEP_ROWS) if is_rare else batch_rows, group):
+        for batch in _scan(file, columns, min(batch_rows, _STEP_ROWS) if is_rare else batch_rows, [group]):
             kept = np.flatnonzero(mask[start : start + batch.num_rows])
             start += batch.num_rows
             if len(kept) == batch.num_rows:
