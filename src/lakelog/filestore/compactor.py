@@ -12,7 +12,7 @@ from lakelog.filestore.compaction import CompactionTask
 from lakelog.filestore.compaction_merge import CompactionMerge, compaction_changes
 from lakelog.filestore.compaction_picks import is_small
 from lakelog.filestore.compaction_result import CompactionResult
-from lakelog.filestore.data_file_reader import DataFileReader
+from lakelog.filestore.data_file_reader import DataFileReader, merge_batch_rows
 from lakelog.filestore.data_file_writer import DataFileWriter, target_file_size
 from lakelog.filestore.deletion_vectors import vector_of
 from lakelog.filestore.levels import KeyRange, Section, has_deletes, sections
@@ -101,7 +101,7 @@ class _Run:
         return result
 
     def appended(self) -> _Result:
-        return _Result([], self._writer.write(self._rows(self._task.files)))
+        return _Result([], self._writer.write(self._rows(self._task.files, merge_batch_rows([self._task.files]))))
 
     def _finish(self, waiting: Sequence[Section], merge: CompactionMerge, result: _Result) -> None:
         """Merges sections into new files; one small file alone need not be written again."""
@@ -122,19 +122,23 @@ class _Run:
         columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
         output = Output(columns, with_deletes=not self._task.drop_deletes)
         for section in parts:
-            runs = [self._run(files, merge) for files in section.runs(KeyRange.of(self._schema))]
+            chosen = section.runs(KeyRange.of(self._schema))
+            batch_rows = merge_batch_rows(chosen)
+            runs = [self._run(files, merge, batch_rows) for files in chosen]
             for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine, output):
                 yield batch if self._expiry is None else self._expiry.kept(batch)
 
-    def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
-        rows = self._rows(files)
+    def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        rows = self._rows(files, batch_rows)
         return (with_level(batch, files[0].level) for batch in rows) if merge.takes_levels else rows
 
-    def _rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, files: Sequence[DataFileMeta], batch_rows: int) -> Iterator[pa.RecordBatch]:
         task = self._task
         for file in files:
             vector = vector_of(self._vectors.places, file.file_name)
-            yield from self._files.read(task.partition, task.bucket, file, self._columns, True, vector=vector)
+            yield from self._files.read(
+                task.partition, task.bucket, file, self._columns, True, vector=vector, batch_rows=batch_rows
+            )
 
     def _must_change(self, file: DataFileMeta, merge: CompactionMerge) -> bool:
         task = self._task

@@ -30,7 +30,12 @@ from lakelog.spec.types import AtomicType, DataField
 
 SYSTEM_COLUMNS: Final = (SEQUENCE_NUMBER.name, VALUE_KIND.name)
 
-_BATCH_ROWS: Final = 65536
+_BATCH_ROWS: Final = 1 << 16
+_LEAST_BATCH_ROWS: Final = 1 << 12
+_MERGE_BYTES: Final = 256 << 20
+"""What the batches at hand in one merge may take, about: two of each run."""
+_EXPANSION: Final = 8
+"""Bytes in memory per byte in a file, at most as a rule."""
 _PUSHED_ROOTS: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "CHAR", "DATE", "DOUBLE")
 """Types whose values in a Parquet file are those of the column, so that a filter means the same there."""
 
@@ -109,6 +114,17 @@ class DataFileReader:
     def _may_have_rows(self, path: str, file: DataFileMeta, written: TableSchema, asked: Predicate) -> bool:
         is_read = Options(self.paths.schema.options).need(INDEX_READ)
         return not is_read or may_have_rows(self.io, path, file, written, asked)
+
+
+def merge_batch_rows(runs: Sequence[Sequence[DataFileMeta]], share: float = 1.0) -> int:
+    """The rows of a batch with which a merge of these runs stays within its memory; ``share`` of the columns is read.
+
+    A power of two, as row groups have, so that these are cut evenly. Pure.
+    """
+    rows = max(1, sum(f.row_count for run in runs for f in run))
+    row_bytes = max(1.0, sum(f.file_size for run in runs for f in run) * _EXPANSION * share / rows)
+    most = int(_MERGE_BYTES / (2 * max(1, len(runs)) * row_bytes))
+    return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, 1 << max(0, most.bit_length() - 1)))
 
 
 def check_whole(file: DataFileMeta, written: TableSchema) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.data_file_reader import SYSTEM_COLUMNS, DataFileReader, row_schema
+from lakelog.filestore.data_file_reader import SYSTEM_COLUMNS, DataFileReader, merge_batch_rows, row_schema
 from lakelog.filestore.deletion_vectors import vector_of
 from lakelog.filestore.filter import Predicate, only_on
 from lakelog.filestore.levels import KeyRange, sorted_runs
@@ -106,12 +106,13 @@ class SplitReader:
         chosen = list(reversed(sorted_runs(split.files, KeyRange.of(schema))))
         # inline runs are newer than all files
         with_numbers = not (isinstance(engine, PickingEngine) and in_age_order(_numbers(run.files) for run in chosen))
+        batch_rows = merge_batch_rows([run.files for run in chosen], len(needed) / len(schema.fields))
         runs: list[Iterator[pa.RecordBatch]] = []
         for run in chosen:
             # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
             is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
             pushed = filter if is_hidden else only_on(filter, keys)
-            batches = self._run(split, run.files, needed, pushed, with_numbers)
+            batches = self._run(split, run.files, needed, pushed, with_numbers, batch_rows)
             runs.append(leveled(batches, run.level, engine))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
         if rows.num_rows:
@@ -132,11 +133,12 @@ class SplitReader:
         columns: Sequence[str],
         filter: Predicate | None,
         with_numbers: bool,
+        batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         for file in files:
             vector = vector_of(split.vectors, file.file_name)
             yield from self.files.read(
-                split.partition, split.bucket, file, columns, True, filter, vector, with_numbers=with_numbers
+                split.partition, split.bucket, file, columns, True, filter, vector, batch_rows, with_numbers
             )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +33,8 @@ from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run
 
 _INLINE_BYTES = 1024 * 1024
 """Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
+_THREADS = min(4, os.cpu_count() or 1)
+"""Buckets whose rows are sorted and written at the same time."""
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -76,6 +81,7 @@ class TaskWriter:
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
         self._numbering = Numbering(table)
+        self._lock = threading.Lock()
         self._rows: dict[int, _BucketRows] = {}
         self._firsts: dict[int, PendingAppend] = {}
         self._records: dict[int, int] = {}
@@ -127,7 +133,8 @@ class TaskWriter:
         for run in self._runs:
             for file in (*run.files, *run.changelog):
                 with contextlib.suppress(LakelogError):  # orphan cleaning finds what stays
-                    self._table.io.delete(paths.data_file(run.partition, run.bucket, file))
+                    for path in paths.with_extra_files(run.partition, run.bucket, file):
+                        self._table.io.delete(path)
         self._runs.clear()
         if self._log is not None:
             with contextlib.suppress(LakelogError):
@@ -191,10 +198,16 @@ class TaskWriter:
         self._stage_all(inline_bytes=0)
 
     def _stage_all(self, inline_bytes: int) -> None:
-        buckets = sorted(self._rows)
-        for bucket in buckets:
+        buckets, before = sorted(self._rows), len(self._runs)
+
+        def stage(bucket: int) -> None:
             held = self._rows.pop(bucket)
             self._stage(bucket, held, held.bytes <= inline_bytes, buckets)
+
+        with ThreadPoolExecutor(min(_THREADS, len(buckets)) or 1, "staging") as threads:
+            for _ in threads.map(stage, buckets):
+                pass
+        self._runs[before:] = sorted(self._runs[before:], key=lambda run: (run.bucket, run.partition))
 
     def _stage(self, bucket: int, held: _BucketRows, inline: bool, buckets: list[int]) -> None:
         table = pa.Table.from_batches(held.batches)
@@ -218,7 +231,8 @@ class TaskWriter:
             else:
                 # an overwrite finds its buckets empty
                 lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
-                delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
+                with self._lock:
+                    delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
                 self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces))
 
 
