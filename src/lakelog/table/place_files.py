@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
+from lakelog.errors import InvalidSchema
 from lakelog.filestore.bucket_writer import BucketWriter
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.sequencing import InlineRows, SequencedRuns, ShiftedRun
+
+_LOG = logging.getLogger("lakelog.seal")
 
 
 def write_place(table: DynamicTable, partition: bytes, bucket: int, total: int, runs: SequencedRuns) -> BucketFiles:
@@ -23,11 +27,35 @@ def write_place(table: DynamicTable, partition: bytes, bucket: int, total: int, 
         if isinstance(part, ShiftedRun):
             files, changes = _shifted(table, partition, bucket, part)
         else:
-            writer = write_inline(table, partition, bucket, part)
-            files, changes = writer.finish(), writer.changelog_files
+            files, changes = _inline_files(table, partition, bucket, part)
         new += files
         told += changes
     return BucketFiles(partition, bucket, total, new_files=tuple(new), changelog_files=tuple(told))
+
+
+def _inline_files(
+    table: DynamicTable, partition: bytes, bucket: int, part: list[InlineRows]
+) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
+    """The data and changelog files of inline rows.
+
+    Each epoch's rows can be folded, its tasks have seen to that. Where those of several cannot, because a sum does not
+    fit its column any more, each goes into files of its own: epochs are decided and must not wait for ever, and reads
+    and compactions say what is wrong with the key.
+    """
+    try:
+        writer = write_inline(table, partition, bucket, part)
+        return writer.finish(), writer.changelog_files
+    except InvalidSchema as why:
+        if len(part) == 1:
+            raise
+        _LOG.warning("table %s, bucket %s: rows of epochs are not folded together: %s", table.name, bucket, why)
+    files: list[DataFileMeta] = []
+    changes: list[DataFileMeta] = []
+    for one in part:
+        more, told = _inline_files(table, partition, bucket, [one])
+        files += more
+        changes += told
+    return tuple(files), tuple(changes)
 
 
 def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Iterable[InlineRows]) -> BucketWriter:

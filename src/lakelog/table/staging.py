@@ -11,7 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.reader import engine_of
 from lakelog.filestore.scan import Place
+from lakelog.merge.base import KIND_COLUMN as KIND
+from lakelog.merge.base import SEQUENCE_COLUMN, PickingEngine
+from lakelog.merge.runs import fold_rows
 from lakelog.spec.partition import encode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
@@ -32,6 +36,19 @@ def run_from_ipc(data: bytes) -> pa.Table:
     """The reverse of ``run_to_ipc``."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
+
+
+def check_folds(rows: pa.Table, table: DynamicTable) -> None:
+    """Raises InvalidSchema for rows of a run that the table's merge engine cannot fold, as a sum that does not fit.
+
+    Called before a run is staged inline: once its epoch is decided, it is too late. Large runs are folded as they are
+    written.
+    """
+    engine = engine_of(table.schema)
+    if table.schema.is_keyed and not isinstance(engine, PickingEngine):
+        names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
+        renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
+        fold_rows(renamed, table.schema.trimmed_primary_keys, engine)
 
 
 def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, pa.Table]]:

@@ -29,7 +29,7 @@ from lakelog.table.bucket_count import check_bucket_count
 from lakelog.table.conform import conform
 from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
+from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
 """Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
@@ -223,6 +223,7 @@ class TaskWriter:
             check_bucket_count(self._table, {partition for partition, _ in parts})
         for partition, part in parts:
             if inline:
+                check_folds(part, self._table)
                 schema_id = self._table.schema.id
                 ipc, tells = run_to_ipc(part), self._table.tells_changes and not self._replaces
                 self._runs.append(

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
+from lakelog.errors import InvalidSchema
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
@@ -62,3 +63,35 @@ def test_a_writer_that_goes_on_elsewhere_is_left_to_it(table) -> None:
     committer.commit(1, [running.finish()])
     table.seal()
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 9]
+
+
+@pytest.fixture
+def sums(tmp_path):
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id int, total tinyint, primary key (id)) using lakelog tblproperties "
+        "('merge-engine' = 'aggregation', 'fields.total.aggregate-function' = 'sum')"
+    )
+    return lake.table("db.t")
+
+
+def decide_sums(table, epoch: int, ids: list[int], totals: list[int]) -> None:
+    task = TaskWriter(table._table, "w", epoch, 0)
+    task.write(pa.record_batch({"id": pa.array(ids, pa.int32()), "total": pa.array(totals, pa.int8())}))
+    Committer(table._table, "w").commit(epoch, [task.finish()])
+
+
+def test_a_sum_that_does_not_fit_fails_in_the_task_before_its_epoch_is_decided(sums) -> None:
+    with pytest.raises(InvalidSchema, match=r"'sum' of column 'total': 200 does not fit"):
+        decide_sums(sums, 0, [1, 1], [100, 100])
+    assert sums._table.staged.epochs("w") == []
+
+
+def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> None:
+    for epoch, (key, total) in enumerate([(1, 100), (1, 100), (2, 5)]):
+        decide_sums(sums, epoch, [key], [total])
+    assert [s.commit_identifier for s in sums.seal()] == [2]
+    assert sums._table.staged.epochs("w") == []
+    assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
+    with pytest.raises(InvalidSchema, match=r"200 does not fit"):
+        sums.scan().to_arrow()
