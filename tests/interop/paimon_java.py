@@ -97,7 +97,7 @@ class PaimonJava:
 
     def rows_of_files_with(self, warehouse: str, database: str, name: str, column: str, value: Any) -> list[tuple]:
         """The values of all rows of the files that may have a value in a column, as their statistics and index say."""
-        found = _rows_of(self._reading.scanEqual(self.table(warehouse, database, name), column, value))
+        found = _rows_of(self._tables.scanEqual(self.table(warehouse, database, name), column, value))
         return [tuple(values) for _, values in found]
 
     def kinds_and_rows(

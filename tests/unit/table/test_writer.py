@@ -7,6 +7,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitConflict, Unavailable
+from lakelog.table import task_writer
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -103,3 +104,34 @@ def test_healing_of_a_log_only_write_restores_what_the_log_had(tmp_path) -> None
         _ = 1 / 0
     assert fold(table) == {1: "good"}
     assert files(table) == {}
+
+
+def test_a_bucket_that_fails_leaves_no_files_of_the_others(tmp_path, monkeypatch) -> None:
+    lake = connect(warehouse=str(tmp_path))
+    lake.sql("create table db.t (id int, primary key (id)) using lakelog tblproperties ('bucket' = '4')")
+    table = lake.table("db.t")
+    write = task_writer.write_run_files
+
+    def fails_once(dynamic, partition, bucket, *rest):
+        if bucket == 2:
+            raise Unavailable("no room")
+        return write(dynamic, partition, bucket, *rest)
+
+    monkeypatch.setattr(task_writer, "write_run_files", fails_once)
+    monkeypatch.setattr(task_writer, "_INLINE_BYTES", 0)
+    with pytest.raises(Unavailable, match="no room"), table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(1000), pa.int32())}))
+    assert not list((tmp_path / "db.db" / "t").glob("bucket-*/*.parquet"))
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_a_table_read_whole_has_the_rows_in_the_order_of_its_batches(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path))
+    lake.sql("create table db.t (id int, primary key (id)) using lakelog tblproperties ('bucket' = '5')")
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(1000), pa.int32())}))
+    scan = lake.table("db.t").scan()
+    assert len(scan.plan()) == 5
+    assert scan.to_arrow().column("id").to_pylist() == [
+        i for b in scan.to_batches() for i in b.column("id").to_pylist()
+    ]
