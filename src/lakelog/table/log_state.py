@@ -109,9 +109,11 @@ def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
 
 
 def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:
-    """The log state that a commit which is no seal carries on, so that expiry never loses it."""
-    state = state_at(store, latest)
-    return state.to_properties() if state.writers or state.offsets else {}
+    """The log state that a commit which is no seal carries on, so that expiry never loses it.
+
+    An empty one too: the next commit need not look for it, and expiry need not keep the last snapshot that has one.
+    """
+    return state_at(store, latest).to_properties()
 
 
 def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
