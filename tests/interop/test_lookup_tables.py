@@ -26,14 +26,9 @@ KINDS: dict[str, dict[str, str]] = {
     "wide vectors": {**VECTORS, "deletion-vectors.bitmap64": "true"},
     "vectors merged on read": {**VECTORS, "deletion-vectors.merge-on-read": "true"},
     "vectors with a sequence field": {**VECTORS, "sequence.field": "g"},
-    "vectors of sums": {**VECTORS, **SUMS},
     "vectors of partial updates": {**VECTORS, **GROUPS},
     "forced lookup of sums": {"force-lookup": "true", **SUMS},
-    "forced lookup of partial updates": {"force-lookup": "true", **GROUPS},
-    "forced lookup": {"force-lookup": "true"},
     "forced lookup with a sequence field": {"force-lookup": "true", "sequence.field": "g"},
-    "first row": {"merge-engine": "first-row"},
-    "changelog": LOOKUP,
     "changelog and vectors": {**LOOKUP, **VECTORS},
     "changelog of sums and vectors": {**LOOKUP, **VECTORS, **SUMS},
     "changelog of partial updates": {**LOOKUP, **GROUPS, "changelog-producer.row-deduplicate": "true"},
@@ -45,8 +40,6 @@ DELETES = (
     "vectors",
     "wide vectors",
     "vectors merged on read",
-    "forced lookup",
-    "changelog",
     "changelog and vectors",
     "changelog of full compactions",
 )
@@ -58,7 +51,7 @@ def changes(chance: random.Random, deletes: bool) -> list[tuple[str, tuple[Any, 
     keys = chance.sample(range(60), 25)
     kinds = ("+I", "+U", "-D") if deletes else ("+I",)
     return [
-        (chance.choice(kinds), (k, chance.choice([None, 1, 5]), chance.choice(["", "x", "yy"]), chance.randrange(9)))
+        (chance.choice(kinds), (k, chance.choice([None, 1, 5]), chance.choice(["", "x", "yy"]), chance.randrange(8)))
         for k in keys
     ]
 
@@ -87,9 +80,9 @@ def test_two_engines_take_turns(java, tmp_path, kind) -> None:
     for name in ("both", "alone"):
         java.create(warehouse, name, COLUMNS, ["k"], (), options)
     lake = connect(warehouse=warehouse)
-    for step in range(9):
+    for step in range(8):
         rows = changes(chance, kind in DELETES)
-        full = [0] if step in (3, 7) or KINDS[kind].get("changelog-producer") == "full-compaction" else []
+        full = [0] if step in (3, 6) or KINDS[kind].get("changelog-producer") == "full-compaction" else []
         given = [row for _, row in rows], [k for k, _ in rows]
         java.write(warehouse, "g", "alone", *given, identifier=step, compact=full)
         if step % 4 == 1:
@@ -98,7 +91,7 @@ def test_two_engines_take_turns(java, tmp_path, kind) -> None:
             write_ours(lake, "both", rows)
             if full:
                 lake.table("g.both").compact(full=True)
-        if step % 2 == 0:
+        if step in (2, 5, 7):
             expected = by_java(java, warehouse, "alone")
             assert ours(lake, "both") == expected, step
             assert by_java(java, warehouse, "both") == expected, step

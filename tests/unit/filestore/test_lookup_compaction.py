@@ -145,3 +145,20 @@ def test_a_compaction_that_missed_deletions_is_a_conflict(marked, other) -> None
 
 def request(made: CompactionResult) -> CommitRequest:
     return CommitRequest(new_uuid(), 1, "COMPACT", (made.files,), index=made.index)
+
+
+@pytest.mark.parametrize("keys", [("name",), ("id", "name"), ("name", "amount")], ids=lambda names: " and ".join(names))
+def test_keys_of_every_kind_are_looked_up(make_table, keys) -> None:
+    columns = (("id", "INT NOT NULL"), ("name", "STRING NOT NULL"), ("amount", "DOUBLE"), ("v", "INT"))
+    table = make_table(primary_keys=keys, columns=columns, target_file_size="2 kb", deletion_vectors_enabled="true")
+    seen: dict[tuple[Any, ...], int] = {}
+    for n in range(5):
+        rows = [(i, f"n{i * 7 % 1001}", float(i % 5), n) for i in range(n * 3, 3000, 1 + 97 * n)]
+        table.insert(*((I, *row) for row in rows))
+        table.store.compact(*PLACE)
+        for row in rows:
+            values = dict(zip(("id", "name", "amount", "v"), row, strict=True))
+            seen[tuple(values[k] for k in keys)] = n
+        assert {tuple(r[k] for k in keys): r["v"] for r in table.read()} == seen
+        assert len(table.read()) == len(seen)
+    assert levels(table)[0] < 5
