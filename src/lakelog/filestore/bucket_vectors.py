@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lakelog.filestore.commit_request import IndexChange, SeenVectors
-from lakelog.filestore.deletion_vectors import VectorPlace, read_vector, vector_places, write_vectors
+from lakelog.filestore.deletion_vectors import VectorPlace, read_vectors, vector_places, write_vectors
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.upper_levels import Hits
 from lakelog.io.file_io import FileIO
@@ -33,7 +33,7 @@ class BucketVectors:
     def deleted(self, data_files: Iterable[str]) -> dict[str, Positions]:
         """The deleted positions of those of the data files that have any, as they were before."""
         names = set(data_files)
-        return {p.data_file: read_vector(self._io, p) for p in self.places if p.data_file in names}
+        return read_vectors(self._io, (p for p in self.places if p.data_file in names))
 
     def delete(self, hits: Hits) -> None:
         """Marks rows as deleted."""

@@ -61,10 +61,10 @@ class CompactionMerge:
         options = Options(schema.options)
         tell = None if changes is None else changes.tell
         engine = files_engine_of(schema)
-        if tells_at(options, FULL_COMPACTION):
-            if tell is None or not task.to_top:
-                return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
-            return CompactionMerge(TopLevelChanges(engine, level, tell), True, task, schema, sees_below=level)
+        if tell is not None and options.need(CHANGELOG_PRODUCER) == FULL_COMPACTION:
+            if task.to_top:
+                return CompactionMerge(TopLevelChanges(engine, level, tell), True, task, schema, sees_below=level)
+            tell = None
         if not needs_lookup(options) or all(f.level > 0 for f in task.files):
             return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
         made = _lookup_engine(files, task, vectors, tell)
@@ -114,11 +114,6 @@ def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:
     schema = writer.paths.schema
     tells = schema.is_keyed and producer_of(schema) in (LOOKUP, FULL_COMPACTION)
     return CompactionChanges(writer) if tells else None
-
-
-def tells_at(options: Options, producer: str) -> bool:
-    """Whether a table has this changelog producer, even if nobody tracks its changes now."""
-    return options.need(CHANGELOG_PRODUCER) == producer
 
 
 def keeps_newest(engine: MergeEngine, options: Options) -> bool:

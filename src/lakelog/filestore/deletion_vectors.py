@@ -56,14 +56,28 @@ def read_vector(io: FileIO, place: VectorPlace) -> Positions:
     Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
     data file), UnsupportedFeature for a kind of vector that is not known.
     """
+    with io.open_input(place.path) as source:
+        return _vector_at(source, place)
+
+
+def read_vectors(io: FileIO, places: Iterable[VectorPlace]) -> dict[str, Positions]:
+    """The deleted positions of many data files; each index file is read once. Raises as ``read_vector``."""
+    by_path: dict[str, list[VectorPlace]] = {}
+    for place in places:
+        by_path.setdefault(place.path, []).append(place)
+    sources = ((pa.BufferReader(io.read(path)), held) for path, held in by_path.items())
+    return {place.data_file: _vector_at(source, place) for source, held in sources for place in held}
+
+
+def _vector_at(source: pa.NativeFile, place: VectorPlace) -> Positions:
     try:
-        with io.open_input(place.path) as source:
-            version = source.read(1)
-            if version != bytes((FILE_VERSION,)):
-                raise Corrupt(f"an index file of version {version.hex() or 'none'}: {FILE_VERSION} was expected")
-            source.seek(place.offset)
-            head = source.read(4)
-            return decode_vector(head + source.read(size_of_vector(head) - len(head)))
+        source.seek(0)
+        version = source.read(1)
+        if version != bytes((FILE_VERSION,)):
+            raise Corrupt(f"an index file of version {version.hex() or 'none'}: {FILE_VERSION} was expected")
+        source.seek(place.offset)
+        head = source.read(4)
+        return decode_vector(head + source.read(size_of_vector(head) - len(head)))
     except Corrupt as why:
         raise Corrupt(f"deletion vector of data file '{place.data_file}' in '{place.path}': {why}") from None
 

@@ -121,3 +121,15 @@ def test_nothing_is_told_of_a_table_that_nobody_follows(make_table) -> None:
     table.insert((I, 1, 1, "a"))
     snapshot = table.store.compact(*PLACE)
     assert (snapshot.changelog_manifest_list, rows(table)) == (None, {1: (1, "a")})
+
+
+def test_a_forced_lookup_makes_whole_values_of_what_goes_up_half_way(make_table) -> None:
+    table = make(make_table, {**SUMS, "changelog-producer": "full-compaction", "force-lookup": "true"})
+    table.insert(*((I, k, 100, "a" * 40) for k in range(500)))
+    state: dict[int, tuple[Any, ...]] = {}
+    apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
+    table.insert((I, 1, 5, "b"), (I, 900, 5, "b"))
+    assert told(table.store, table.store.compact(*PLACE)) == []
+    assert rows(table)[1] == (105, "b")
+    apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
+    assert state == rows(table)
