@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lakelog.errors import NotFound
+from lakelog.filestore.changes import producer_of
 from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.manifests import EntryTest, Manifests
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.snapshots import Snapshots
 from lakelog.io.file_io import FileIO
-from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_PRODUCER
 from lakelog.spec.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.spec.manifest import ADD, ManifestEntry
 from lakelog.spec.snapshot import Snapshot
@@ -204,7 +203,7 @@ class References:
     @property
     def _keeps_deltas(self) -> bool:
         """Whether a changelog without its snapshot is told by the files that the snapshot added."""
-        return Options(self.paths.schema.options).need(CHANGELOG_PRODUCER) == "none"
+        return producer_of(self.paths.schema) == "none"
 
     def _manifests_in(self, manifest_list: str, may_be_gone: bool) -> list[str]:
         try:
