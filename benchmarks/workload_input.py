@@ -38,7 +38,7 @@ class Shape:
 
     @classmethod
     def at_scale(cls, scale: float) -> Shape:
-        """The shape of peers.md's figures, times ``scale``."""
+        """Workload W's own shape, times ``scale``."""
         return cls(round(5_000_000 * scale), round(200_000 * scale))
 
     @property
