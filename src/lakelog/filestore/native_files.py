@@ -26,6 +26,10 @@ _FLOATS: Final = ("FLOAT", "DOUBLE")
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file."""
 
+ROWS_AT_ONCE: Final = 16 << 20
+"""Rows of which one process holds the keys at a time; 40 bytes or more each."""
+_MOST_ROWS: Final = 4 * ROWS_AT_ONCE
+
 Sources = tuple[str | None, ...]
 """For each column asked for its name in a file; None: the file does not have it, it is NULL."""
 
@@ -66,17 +70,20 @@ def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schema
     """Takes the files out of a plan that hold the columns ``columns`` as every reader sees them and need no merge.
 
     Called on the driver before a query of an engine with a Parquet reader of its own. Where the merge only chooses rows
-    (``hidden_rows.can_hide``) files that overlap are taken, too, all of a split or none. Files of another format, with
+    (``hidden_rows.can_hide``) files that overlap are taken, too, all of a split or none, as long as the driver can read
+    the keys of all of them: 16 million rows a split, 64 million a plan. Files of another format, with
     columns of another type than the table has now, of a partition whose columns they may lack, or that hold only some
     columns of their rows stay in the splits. Reads schema files (cached), nothing else.
     """
     layouts = Layouts(columns, schemas, paths)
-    hides = can_hide(paths.schema)
+    splits = list(splits)
+    overlapping = sum(split.row_count for split in splits if split.needs_merge)
+    hides = can_hide(paths.schema) and overlapping <= _MOST_ROWS
     native: dict[Sources, list[NativeFile]] = {}
     rest: list[Split] = []
     for split in splits:
         found = [layouts.sources(file) for file in split.files]
-        if not split.files or (split.needs_merge and (None in found or not hides)):
+        if not split.files or (split.needs_merge and (None in found or not hides or split.row_count > ROWS_AT_ONCE)):
             rest.append(split)
             continue
         for file, sources in zip(split.files, found, strict=True):

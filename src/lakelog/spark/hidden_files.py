@@ -13,12 +13,12 @@ import numpy as np
 from lakelog.filestore.data_file_reader import DataFileReader
 from lakelog.filestore.deletion_vectors import read_vector
 from lakelog.filestore.hidden_rows import Mask, hidden_in_split
-from lakelog.filestore.native_files import NativeFile
+from lakelog.filestore.native_files import ROWS_AT_ONCE, NativeFile
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE
 from lakelog.spark.live_rows import HiddenFile, Words, bits_of
 
-_THREADS: Final = 4
+_THREADS: Final = 8
 _MOST_BYTES: Final = 64 << 20
 """Bytes of bits that are kept, one a row: half a billion rows."""
 
@@ -38,7 +38,8 @@ class HiddenRows:
         """
         metas = {file.meta.file_name: file.meta for file in files}
         jobs = {_identity(reader, file): file for file in files if not file.is_whole}
-        with ThreadPoolExecutor(_THREADS) as pool:
+        largest = max((f.merged.row_count for f in jobs.values() if f.merged is not None), default=1)
+        with ThreadPoolExecutor(min(_THREADS, max(ROWS_AT_ONCE // max(largest, 1), 1))) as pool:
             made = pool.map(lambda job: self._bits(reader, *job), jobs.items())
         found = (item for words in made for item in words.items())
         return {name: HiddenFile(name, metas[name].file_size, words) for name, words in found if words.any()}

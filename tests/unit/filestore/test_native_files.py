@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -53,6 +54,20 @@ def test_overlapping_files_of_other_engines_stay(make_table, options) -> None:
     table.insert((U, 1, "A", 1.0))
     plan = picked(table.store)
     assert (plan.files, plan.rest) == ({}, tuple(table.store.plan()))
+
+
+def test_overlapping_files_with_too_many_rows_for_the_driver_stay(make_table) -> None:
+    table = make_table()
+    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0))
+    table.insert((U, 1, "A", 1.0))
+    (split,) = table.store.plan()
+    some, many = (
+        [replace(split, bucket=at, files=tuple(replace(f, row_count=rows) for f in split.files)) for at in range(9)]
+        for rows in (3 << 20, 4 << 20)
+    )
+    more = replace(split, files=tuple(replace(f, row_count=9 << 20) for f in split.files))
+    pick = partial(pick_native, columns=["id"], schemas=table.store.schemas, paths=table.store.paths)
+    assert (pick(some).file_count, pick(many).file_count, pick([more, split]).file_count) == (18, 0, 2)
 
 
 def test_a_file_with_a_deletion_vector_brings_it(make_table) -> None:
