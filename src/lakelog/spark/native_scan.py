@@ -24,6 +24,7 @@ from lakelog.filestore.filter import equal_values
 from lakelog.filestore.native_files import NativeFile, NativePlan, Sources, is_float, pick_native
 from lakelog.filestore.scan import Split
 from lakelog.io import scheme_of
+from lakelog.io.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
 from lakelog.spark.hidden_files import HiddenRows
@@ -155,7 +156,14 @@ def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[Nati
     pairs = zip(sources, types.fields, strict=True)
     schema = StructType([StructField(source, kind.dataType) for source, kind in pairs if source is not None])
     with _looking_here(spark):
-        return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*(f.path for f in files))
+        paths = (_address(scan.table.io, file.path) for file in files)
+        return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*paths)
+
+
+def _address(io: FileIO, path: str) -> str:
+    """A path as Spark takes it: one without a scheme would mean its default file system."""
+    is_bare = scheme_of(path) == "file" and not path.lower().startswith("file:")
+    return f"file://{io.absolute(path)}" if is_bare else path
 
 
 @contextlib.contextmanager
