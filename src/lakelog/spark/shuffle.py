@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from importlib import import_module
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.utils import is_remote
+from pyspark.util import PythonEvalType
 
 from lakelog.options.table import BUCKET_FUNCTION, WRITE_SHUFFLE
 from lakelog.spark.worker import settle
@@ -71,8 +72,10 @@ def with_bucket(frame: DataFrame, table: DynamicTable, name: str) -> DataFrame:
     def buckets(*columns: pa.Array) -> pa.Array:
         return _buckets(schema, where, columns)
 
-    udf: Any = arrow_udf  # its stub asks for a kind of function, which Spark finds by itself
-    return frame.select(*_columns(frame), udf(buckets, "int")(*(_column(k.name) for k in keys)).alias(name))
+    # ``arrow_udf`` would ask for pandas, which it does not need
+    udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
+    asked = udf(buckets, "int", evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    return frame.select(*_columns(frame), asked(*(_column(k.name) for k in keys)).alias(name))
 
 
 def _tasks(frame: DataFrame, schema: TableSchema) -> int:

@@ -1,0 +1,71 @@
+"""The buckets that Spark computes are those of the format, and a write puts the rows of a bucket into one file."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelog.catalog.base import Identifier
+from lakelog.spark.shuffle import with_bucket
+from lakelog.spec.bucket import bucket_of_rows
+
+KEYS = {
+    "id bigint": "id * 1234567890123 as id",
+    "id int, day date": "cast(id * 1234567 as int) as id, date_add(date'2000-01-01', cast(id as int)) as day",
+    "id string": "concat('key ', id) as id",
+    "id decimal(10, 2)": "cast(id as int) as id",
+}
+
+
+@pytest.mark.parametrize("columns", KEYS)
+def test_the_bucket_of_a_row_is_the_same_in_spark(lake, spark, columns) -> None:
+    lake.sql("create database db")
+    names = ", ".join(column.split()[0] for column in columns.replace("(10, 2)", "").split(", "))
+    lake.sql(f"create table db.t ({columns}, primary key ({names})) using lakelog tblproperties ('bucket' = '7')")
+    table = lake._tables.open(Identifier("db", "t"))
+    frame = with_bucket(spark.range(-300, 300).selectExpr(KEYS[columns]), table, "bucket")
+    found = frame.selectExpr(*(f"cast({k.split()[0]} as {k.split(' ', 1)[1]})" for k in _split(columns)), "bucket")
+    rows = found.toArrow().combine_chunks()
+    keys = rows.drop_columns(["bucket"]).to_batches()[0]
+    assert rows["bucket"].to_pylist() == bucket_of_rows(keys, table.schema).tolist()
+    assert set(rows["bucket"].to_pylist()) == set(range(7))
+
+
+def _split(columns: str) -> list[str]:
+    return columns.replace("(10, 2)", "(10;2)").replace(", ", "|").replace(";", ", ").split("|")
+
+
+def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
+    lake.sql("create database db")
+    options = "tblproperties ('bucket' = '3', 'write-only' = 'true')"
+    lake.sql(f"create table db.t (id bigint, v string, primary key (id)) using lakelog {options}")
+    # rows above a megabyte of a bucket are files of the tasks
+    frame = spark.range(30_000).repartition(4).selectExpr("id", "repeat(cast(id as string), 40) as v")
+    frame.createOrReplaceTempView("many_parts")
+
+    def files_of(write) -> int:
+        before = len(lake.table("db.t")._table.store.live_entries(lake.table("db.t").latest_snapshot()))
+        write()
+        return len(lake.table("db.t")._table.store.live_entries(lake.table("db.t").latest_snapshot())) - before
+
+    assert files_of(lambda: lake.sql("insert into db.t select * from many_parts")) == 3
+    assert files_of(lambda: lake.write(frame, "db.t")) == 3
+    assert files_of(lambda: lake.write(frame, "db.t", {"write.shuffle": "none"})) > 0
+    assert (
+        lake.sql("select count(*), sum(length(v)) from db.t").first()
+        == frame.selectExpr("count(*)", "sum(length(v))").first()
+    )
+
+
+def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.p (day date, id int, v string, primary key (day, id)) using lakelog partitioned by (day) "
+        "tblproperties ('bucket' = '2', 'write-only' = 'true')"
+    )
+    frame = spark.range(1_000).selectExpr(
+        "date_add(date'2024-01-01', cast(id % 5 as int)) as day", "cast(id as int) as id"
+    )
+    lake.write(frame.repartition(3), "db.p")
+    table = lake.table("db.p")
+    assert table.scan().to_arrow().num_rows == 1_000
+    assert len(table._table.store.live_entries(table.latest_snapshot())) == 10

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import CommitConflict, InvalidSchema, Unavailable
+from lakelog.filestore.store import FileStore
+from lakelog.table.append import commit_append
+from lakelog.table.attempt import AttemptResult
+from lakelog.table.log_state import state_of
+from lakelog.table.task_writer import TaskWriter
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with connect(warehouse=str(tmp_path / "warehouse")) as opened:
+        opened.sql("create database db")
+        yield opened
+
+
+def make(lake, more: str = ""):
+    lake.sql(
+        f"create table db.t (id int, name string, primary key (id)) using lakelog tblproperties ('bucket' = '2'{more})"
+    )
+    return lake.table("db.t")
+
+
+def rows(ids: range, name: str) -> pa.RecordBatch:
+    # long enough for files: small runs travel inline
+    return pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [name.ljust(200, ".")] * len(ids)})
+
+
+def attempt(table, lane: int, *batches: pa.RecordBatch) -> AttemptResult:
+    task = TaskWriter(table._table, "w", 0, lane)
+    for batch in batches:
+        task.write(batch)
+    return task.finish()
+
+
+def names(table) -> dict[int, str]:
+    return {r["id"]: r["name"].rstrip(".") for r in table.scan().to_arrow().to_pylist()}
+
+
+def written(*results: AttemptResult) -> set[str]:
+    return {f.file_name for r in results for run in r.runs for f in run.files}
+
+
+def named(table, above: int = 0) -> set[str]:
+    store = table._table.store
+    before = {e.file.file_name for e in store.live_entries(store.snapshot(above))} if above else set()
+    return {e.file.file_name for e in store.live_entries(store.latest_snapshot())} - before
+
+
+def data_files(tmp_path) -> list[str]:
+    return sorted(path.name for path in tmp_path.rglob("data-*.parquet"))
+
+
+def test_one_write_is_one_snapshot_and_leaves_no_epoch(lake) -> None:
+    table = make(lake)
+    with table.writer() as writer:
+        writer.write(rows(range(3), "a"))
+    snapshot = table.latest_snapshot()
+    assert (snapshot.id, snapshot.commit_kind) == (1, "APPEND")
+    assert table._table.staged.writers() == []
+    assert state_of(snapshot).writers == {}
+
+
+def test_files_of_several_tasks_are_named_as_they_are(lake) -> None:
+    table = make(lake)
+    for number, first in enumerate((0, 5_000)):
+        results = [attempt(table, lane, rows(range(first, 20_000), f"{number} {lane}")) for lane in range(3)]
+        snapshot = commit_append(table._table, f"w{number}", results)
+        assert written(*results) and named(table, snapshot.id - 1) == written(*results)
+    found = names(table)
+    # the last task of an epoch counts as the newest
+    assert {found[i] for i in range(5_000)} == {"0 2"} and {found[i] for i in range(5_000, 20_000)} == {"1 2"}
+
+
+def test_files_of_a_task_with_a_small_buffer_are_named_as_they_are(lake) -> None:
+    table = make(lake, ", 'write-buffer-size' = '1 mb'")
+    results = [attempt(table, 1, *(rows(range(4_000), f"{n}") for n in range(4)))]
+    assert len(results[0].runs) > 2
+    commit_append(table._table, "w", results)
+    assert named(table) == written(*results)
+    assert set(names(table).values()) == {"3"}
+
+
+def test_rows_that_others_overtook_are_above_them(lake, tmp_path) -> None:
+    table = make(lake)
+    late = attempt(table, 0, rows(range(20_000), "late"))
+    commit_append(table._table, "other", [attempt(table, 0, rows(range(20_000), "early"))])
+    commit_append(table._table, "w", [late])
+    assert set(names(table).values()) == {"late"}
+
+
+def test_no_rows_make_no_snapshot(lake) -> None:
+    table = make(lake)
+    assert commit_append(table._table, "w", [attempt(table, 0)]) is None
+    assert table.latest_snapshot() is None
+
+
+def test_a_lost_commit_leaves_nothing(lake, tmp_path, monkeypatch) -> None:
+    table = make(lake)
+    results = [attempt(table, 0, rows(range(20_000), "a"))]
+    assert data_files(tmp_path)
+
+    def lost(*_: object) -> None:
+        raise CommitConflict("lost")
+
+    monkeypatch.setattr(FileStore, "commit", lost)
+    with pytest.raises(CommitConflict):
+        commit_append(table._table, "w", results)
+    assert data_files(tmp_path) == [] and table.latest_snapshot() is None
+
+
+def test_a_writer_that_fails_leaves_nothing(lake, tmp_path, monkeypatch) -> None:
+    table = make(lake, ", 'write-buffer-size' = '1 mb'")
+    with pytest.raises(InvalidSchema), table.writer() as writer:
+        writer.write(rows(range(20_000), "a"))
+        assert data_files(tmp_path)
+        writer.write(pa.record_batch({"id": pa.array([None], pa.int32()), "name": ["b"]}))
+    assert data_files(tmp_path) == [] and table.latest_snapshot() is None
+
+
+def test_a_commit_that_fails_keeps_files_that_a_snapshot_may_name(lake, tmp_path, monkeypatch) -> None:
+    table = make(lake)
+
+    def away(*_: object) -> None:
+        raise Unavailable("away")
+
+    with pytest.raises(Unavailable), table.writer() as writer:
+        writer.write(rows(range(20_000), "a"))
+        monkeypatch.setattr(FileStore, "commit", away)
+        writer.commit()
+    assert data_files(tmp_path)
+
+
+def test_a_log_beside_the_files_keeps_its_state(lake) -> None:
+    table = make(lake, ", 'log-store.enabled' = 'true'")
+    with table.writer() as writer:
+        writer.write(rows(range(3), "both"))
+    state = state_of(table.latest_snapshot())
+    with table.writer(options={"emit.mode": "file"}) as writer:
+        writer.write(rows(range(1), "files"))
+    assert state.writers and state_of(table.latest_snapshot()) == state
+    assert names(table) == {0: "files", 1: "both", 2: "both"}
