@@ -126,7 +126,8 @@ class SparkEngine:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
-        frame.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.path)
+        rows = shuffled(frame, table)
+        rows.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.path)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""
