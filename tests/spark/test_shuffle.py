@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as sf
 
 from lakelog.catalog.base import Identifier
-from lakelog.spark.shuffle import with_bucket
+from lakelog.spark.shuffle import shuffled, with_bucket
 from lakelog.spec.bucket import bucket_of_rows
 
-KEYS = {
-    "id bigint": "id * 1234567890123 as id",
-    "id int, day date": "cast(id * 1234567 as int) as id, date_add(date'2000-01-01', cast(id as int)) as day",
-    "id string": "concat('key ', id) as id",
-    "id decimal(10, 2)": "cast(id as int) as id",
-}
+KEYS = [
+    {"id": ("bigint", "id * 1234567890123")},
+    {"id": ("int", "cast(id * 1234567 as int)"), "day": ("date", "date_add(date'2000-01-01', cast(id as int))")},
+    {"id": ("string", "concat('key ', id)")},
+    # the frame has another type than the table
+    {"id": ("decimal(10, 2)", "cast(id as int)")},
+]
 
 
-@pytest.mark.parametrize("columns", KEYS)
+@pytest.mark.parametrize("columns", KEYS, ids=lambda columns: " ".join(kind for kind, _ in columns.values()))
 def test_the_bucket_of_a_row_is_the_same_in_spark(lake, spark, columns) -> None:
     lake.sql("create database db")
-    names = ", ".join(column.split()[0] for column in columns.replace("(10, 2)", "").split(", "))
-    lake.sql(f"create table db.t ({columns}, primary key ({names})) using lakelog tblproperties ('bucket' = '7')")
+    declared = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    key = f"primary key ({', '.join(columns)})"
+    lake.sql(f"create table db.t ({declared}, {key}) using lakelog tblproperties ('bucket' = '7')")
     table = lake._tables.open(Identifier("db", "t"))
-    frame = with_bucket(spark.range(-300, 300).selectExpr(KEYS[columns]), table, "bucket")
-    found = frame.selectExpr(*(f"cast({k.split()[0]} as {k.split(' ', 1)[1]})" for k in _split(columns)), "bucket")
-    rows = found.toArrow().combine_chunks()
+    frame = spark.range(-300, 300).selectExpr(*(f"{given} as {name}" for name, (_, given) in columns.items()))
+    found = with_bucket(frame, table, "bucket")
+    typed = found.selectExpr(*(f"cast({name} as {kind}) as {name}" for name, (kind, _) in columns.items()), "bucket")
+    rows = typed.toArrow().combine_chunks()
     keys = rows.drop_columns(["bucket"]).to_batches()[0]
     assert rows["bucket"].to_pylist() == bucket_of_rows(keys, table.schema).tolist()
     assert set(rows["bucket"].to_pylist()) == set(range(7))
 
 
-def _split(columns: str) -> list[str]:
-    return columns.replace("(10, 2)", "(10;2)").replace(", ", "|").replace(";", ", ").split("|")
-
-
 def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
     lake.sql("create database db")
-    options = "tblproperties ('bucket' = '3', 'write-only' = 'true')"
+    options = "tblproperties ('bucket' = '3', 'write-only' = 'true', 'write.shuffle' = 'bucket')"
     lake.sql(f"create table db.t (id bigint, v string, primary key (id)) using lakelog {options}")
     # rows above a megabyte of a bucket are files of the tasks
     frame = spark.range(30_000).repartition(4).selectExpr("id", "repeat(cast(id as string), 40) as v")
@@ -49,7 +49,6 @@ def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
 
     assert files_of(lambda: lake.sql("insert into db.t select * from many_parts")) == 3
     assert files_of(lambda: lake.write(frame, "db.t")) == 3
-    assert files_of(lambda: lake.write(frame, "db.t", {"write.shuffle": "none"})) > 0
     assert (
         lake.sql("select count(*), sum(length(v)) from db.t").first()
         == frame.selectExpr("count(*)", "sum(length(v))").first()
@@ -60,7 +59,7 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     lake.sql("create database db")
     lake.sql(
         "create table db.p (day date, id int, v string, primary key (day, id)) using lakelog partitioned by (day) "
-        "tblproperties ('bucket' = '2', 'write-only' = 'true')"
+        "tblproperties ('bucket' = '2', 'write-only' = 'true', 'write.shuffle' = 'bucket')"
     )
     frame = spark.range(1_000).selectExpr(
         "date_add(date'2024-01-01', cast(id % 5 as int)) as day", "cast(id as int) as id"
@@ -69,3 +68,17 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     table = lake.table("db.p")
     assert table.scan().to_arrow().num_rows == 1_000
     assert len(table._table.store.live_entries(table.latest_snapshot())) == 10
+
+
+def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
+    table = lake._tables.open(Identifier("db", "t"))
+
+    def tasks(frame) -> int:
+        return shuffled(frame, table).select(sf.spark_partition_id()).distinct().count()
+
+    assert tasks(spark.range(0, 3_000, 1, 7)) == 7
+    # eight bytes a row are 24 MB
+    assert tasks(spark.range(0, 3_000_000, 1, 7)) == 2
+    assert tasks(spark.range(0, 9_000_000, 1, 7)) == 3

@@ -30,8 +30,8 @@ from lakelog.spec.types import AtomicType, DataField
 from lakelog.table.conform import conform
 from lakelog.table.dynamic_table import DynamicTable
 
-_SMALL_BYTES: Final = 64 << 20
-"""Rows of about this size, as Spark guesses (mostly their compressed size), are one task for each core."""
+_TASK_BYTES: Final = 16 << 20
+"""What one task is worth, as Spark guesses the size of a frame: of files mostly their compressed size."""
 _BUCKET: Final = "_lakelog_bucket"
 _HASH: Final = "_lakelog_hash"
 _WORD: Final = "_lakelog_word"
@@ -42,17 +42,26 @@ _SPARK_TYPES: Final = {"INT": "int", "DATE": "date", "BIGINT": "bigint"}
 def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
     """The frame's rows, those of one (partition, bucket) in one task, where ``write.shuffle`` asks for it.
 
-    Called before a batch write from Spark; a frame that stays as it is has one bucket, or no column for the bucket key.
+    Called before a batch write from Spark. A frame stays as it is when the table has one bucket or the frame no column
+    for the bucket key; with ``auto`` also when it is worth one task only, whose rows are few enough for the commit to
+    put them together, and on Spark Connect, which does not tell how large it is.
     """
     schema = table.schema
+    wish = table.options.need(WRITE_SHUFFLE)
     known = set(schema.bucket_keys) | set(schema.partition_keys) <= set(frame.columns)
-    if schema.num_buckets < 2 or not known or table.options.need(WRITE_SHUFFLE) == "none":
+    if schema.num_buckets < 2 or not known or wish == "none" or (wish == "auto" and is_remote()):
         return frame
-    tasks = _tasks(frame, schema)
-    partition = [_column(k) for k in schema.partition_keys]
+    tasks = schema.num_buckets
+    if schema.partition_keys:  # the same bucket of two partitions need not be in one task
+        tasks = max(tasks, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+    if wish == "auto":
+        guessed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+        tasks = min(tasks, math.ceil(guessed / _TASK_BYTES))
+        if tasks < 2:
+            return frame
     place = sf.col(_BUCKET).cast("bigint")
-    if partition:  # the same bucket of two partitions need not be in one task
-        place = place + sf.hash(*partition).cast("bigint")
+    if schema.partition_keys:
+        place = place + sf.hash(*(_column(k) for k in schema.partition_keys)).cast("bigint")
     numbered = with_bucket(frame, table, _BUCKET)
     return numbered.repartitionById(tasks, sf.pmod(place, sf.lit(tasks)).cast("int")).select(*_columns(frame))
 
@@ -76,17 +85,6 @@ def with_bucket(frame: DataFrame, table: DynamicTable, name: str) -> DataFrame:
     udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
     asked = udf(buckets, "int", evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
     return frame.select(*_columns(frame), asked(*(_column(k.name) for k in keys)).alias(name))
-
-
-def _tasks(frame: DataFrame, schema: TableSchema) -> int:
-    """A task for each bucket; a small frame has fewer, but keeps all cores busy."""
-    parallel = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    if schema.partition_keys:
-        return max(schema.num_buckets, parallel)
-    if is_remote() or schema.num_buckets <= parallel:
-        return schema.num_buckets
-    guessed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-    return min(schema.num_buckets, parallel * math.ceil(max(guessed, 1) / _SMALL_BYTES))
 
 
 def _is_simple(frame: DataFrame, key: DataField) -> bool:
