@@ -260,9 +260,9 @@ WRITE_SHUFFLE: Final = Option(
     "write.shuffle",
     str,
     "auto",
-    "Whether a batch write by lake.sql or lake.write first brings the rows of a bucket into one task: bucket gives each "
-    "bucket one sorted run; none saves the shuffle and gives it one for each task; auto shuffles what is worth several "
-    "tasks.",
+    "Whether a batch write by lake.sql or lake.write first brings the rows of a bucket into one task: bucket gives "
+    "each bucket one sorted run; none saves the shuffle and gives it one for each task; auto shuffles what is worth "
+    "several tasks.",
     _WRITE,
     choices=("auto", "none", "bucket"),
 )
