@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.filter import Predicate, equal_values
 from lakelog.filestore.pruning import exact_column
 from lakelog.io.file_io import FileIO
@@ -57,7 +58,8 @@ def may_have_rows(io: FileIO, path: str, file: DataFileMeta, written: TableSchem
     """Whether a data file may have rows that match, by its index; files without one may.
 
     ``path`` is that of the data file, ``filter`` has the column names of ``written``, the schema of the file. Called
-    before a file is opened, only where rows that do not match may be left out. Raises NotFound, Corrupt.
+    before a file is opened, only where rows that do not match may be left out. An index that is gone, damaged or of
+    another version says nothing: the rows are there without it.
     """
     wanted = {}
     for name in filter.columns:
@@ -68,13 +70,12 @@ def may_have_rows(io: FileIO, path: str, file: DataFileMeta, written: TableSchem
             wanted[name] = column
     if not wanted or not _has_index(file):
         return True
-    with _index_bytes(io, path, file) as read:
-        for name, kinds in read_file_index(read).items():
-            place = kinds.get(BLOOM_FILTER)
-            if name in wanted and place is not None:
-                hashes = hash_values(wanted[name], written.field(name).type)
-                if not _filter_at(place, read).may_have_any(hashes):
-                    return False
+    with contextlib.suppress(Corrupt, NotFound), _index_bytes(io, path, file) as read:
+        return all(
+            _filter_at(kinds[BLOOM_FILTER], read).may_have_any(hash_values(wanted[name], written.field(name).type))
+            for name, kinds in read_file_index(read).items()
+            if name in wanted and BLOOM_FILTER in kinds
+        )
     return True
 
 
@@ -82,7 +83,7 @@ def _has_index(file: DataFileMeta) -> bool:
     return file.embedded_file_index is not None or any(name.endswith(INDEX_SUFFIX) for name in file.extra_files)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _index_bytes(io: FileIO, path: str, file: DataFileMeta) -> Iterator[Callable[[int, int], bytes]]:
     embedded = file.embedded_file_index
     if embedded is not None:
