@@ -18,6 +18,7 @@ from lakelog.spec.xx_hash import Hashes, hash_numbers, hash_texts
 _TEXTS: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE")
 _TIMESTAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
+_MOST_FUNCTIONS: Final = 1 << 10
 _NANOS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -38,9 +39,10 @@ class BloomFilter:
     @staticmethod
     def from_bytes(data: bytes) -> BloomFilter:
         """The reverse of ``to_bytes``. Raises Corrupt for bytes that are no filter."""
-        if len(data) < 5:
+        functions = struct.unpack_from(">i", data)[0] if len(data) > 4 else 0
+        if not 0 < functions <= _MOST_FUNCTIONS:
             raise Corrupt(f"{len(data)} bytes are no Bloom filter")
-        return BloomFilter(struct.unpack_from(">i", data)[0], np.frombuffer(data, np.uint8, offset=4))
+        return BloomFilter(functions, np.frombuffer(data, np.uint8, offset=4))
 
     def to_bytes(self) -> bytes:
         """The number of functions, then the bits."""
