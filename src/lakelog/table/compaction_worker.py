@@ -13,7 +13,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s
 from lakelog.options.compaction import STOP_TRIGGER
-from lakelog.options.table import COMPACTION_TRIGGER
+from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
 from lakelog.table.compaction_commits import CompactionSummary, GroupedCommits
 from lakelog.table.compaction_job import run_tasks
 from lakelog.table.compaction_task import LocalExecutor, plan_tasks
@@ -22,6 +22,9 @@ from lakelog.table.full_compaction import FullCompactions
 from lakelog.table.retention import expire_quietly
 
 _LOG = logging.getLogger("lakelog.compact")
+
+_AGAIN_S: Final = 1.0
+"""After how long a bucket is looked at again that another compactor had, while its new rows are not visible."""
 
 
 class CompactionWorker:
@@ -98,18 +101,25 @@ class CompactionWorker:
                 if self._is_stopped or table is None:
                     return
                 self._is_wanted, self._is_busy = False, True
+            is_complete = True
             try:
-                self._compact(table)
+                is_complete = self._compact(table)
                 expire_quietly(table)
             except Exception as failure:
-                _LOG.warning("compaction of table %s failed: %s", table.name, failure)
+                # an interpreter that ends gives no new threads: the bucket is abandoned, nothing of it is visible
+                level = logging.INFO if self._is_stopped else logging.WARNING
+                _LOG.log(level, "compaction of table %s failed: %s", table.name, failure)
                 self._failure = failure
             finally:
                 with self._changed:
                     self._is_busy = False
                     self._changed.notify_all()
+                    if not is_complete:
+                        self._changed.wait_for(lambda: self._is_wanted or self._is_stopped, _AGAIN_S)
+                        self._is_wanted = True
 
-    def _compact(self, table: DynamicTable) -> None:
+    def _compact(self, table: DynamicTable) -> bool:
+        """One round. False when it has left a bucket to another compactor whose new rows no reader sees yet."""
         with self._changed:
             self._sealed = 0
         full = self._full.is_due(table)
@@ -127,6 +137,7 @@ class CompactionWorker:
         commits = GroupedCommits(table)
         run_tasks(commits, table, tasks, LocalExecutor(), look, full, lambda: self._is_stopped)
         _tell(table, commits.summary(monotonic_s() - started))
+        return not (commits.busy or commits.lost) or not (table.schema.is_keyed and needs_lookup(table.options))
 
 
 def _tell(table: DynamicTable, done: CompactionSummary) -> None:

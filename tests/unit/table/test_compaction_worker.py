@@ -10,7 +10,10 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Unavailable
 from lakelog.filestore.store import FileStore
+from lakelog.spec.partition import encode_partition
+from lakelog.table import compaction_worker
 from lakelog.table.committer import Committer, register_writer
+from lakelog.table.compaction_task import leases_of
 from lakelog.table.compaction_worker import CompactionWorker
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.seal import Sealer
@@ -184,3 +187,20 @@ def test_every_so_many_commits_the_compaction_is_a_full_one(make_writer) -> None
     again.wait()
     assert levels(writer.table) == [0, 5]
     again.stop()
+
+
+def test_rows_that_no_reader_sees_yet_are_compacted_when_another_compactor_has_finished(
+    make_writer, monkeypatch
+) -> None:
+    monkeypatch.setattr(compaction_worker, "_AGAIN_S", 0.001)
+    writer = make_writer(**{"deletion-vectors.enabled": "true"})
+    writer.gate.set()
+    store, leases = writer.table.store, leases_of(writer.table)
+    held = leases.take(encode_partition((), store.schema), 0)
+    writer.write_and_seal(1)
+    writer.worker.wait()
+    assert levels(writer.table) == [0]
+    leases.release(held)
+    while levels(writer.table) == [0]:
+        writer.worker.wait()
+    assert store.read_table(store.plan()).num_rows == 10
