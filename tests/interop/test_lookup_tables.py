@@ -24,6 +24,7 @@ FULL = {"changelog-producer": "full-compaction"}
 KINDS: dict[str, dict[str, str]] = {
     "vectors": VECTORS,
     "wide vectors": {**VECTORS, "deletion-vectors.bitmap64": "true"},
+    "vectors beside the data": {**VECTORS, "index-file-in-data-file-dir": "true", "file.format.per.level": "0:avro"},
     "vectors merged on read": {**VECTORS, "deletion-vectors.merge-on-read": "true"},
     "vectors with a sequence field": {**VECTORS, "sequence.field": "g"},
     "vectors of partial updates": {**VECTORS, **GROUPS},
@@ -39,6 +40,7 @@ KINDS: dict[str, dict[str, str]] = {
 DELETES = (
     "vectors",
     "wide vectors",
+    "vectors beside the data",
     "vectors merged on read",
     "changelog and vectors",
     "changelog of full compactions",
