@@ -155,7 +155,7 @@ def try_operation(operation: Operation, kinds: Sequence[str] = KINDS) -> Outcome
 
 def _try(operation: Operation, plan: FaultPlan) -> list[str]:
     """What is wrong after one fault, a look at the table, doing it again, and cleaning up."""
-    world = World.make(num_sorted_run__compaction_trigger="9")
+    world = World.make(num_sorted_run__compaction_trigger="9", changelog_producer="input")
     operation.prepare(world)
     before, after = dict(world.now), operation.after(world)
     with contextlib.suppress(Died, LakelogError):

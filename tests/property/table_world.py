@@ -41,9 +41,9 @@ def make_table(io: FileIO, **options: str) -> FileStore:
 
 
 def write_files(
-    store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = ()
+    store: FileStore, rows: Sequence[Row], deleted: Iterable[tuple[str, int]] = (), tells_changes: bool = True
 ) -> tuple[BucketFiles, ...]:
-    """Data files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
+    """Data and changelog files of upserts and deletes, numbered above the newest snapshot, as a writer makes them."""
     changes = [(INSERT, *row) for row in rows] + [(DELETE, *key, None) for key in deleted]
     schema = store.schema
     given = dict(zip((0, 1, 2), zip(*[change[1:] for change in changes], strict=True), strict=True))
@@ -57,9 +57,12 @@ def write_files(
     highest = store.max_sequence_numbers(store.latest_snapshot(), set(places))
     made = []
     for (partition, bucket), at in sorted(places.items()):
-        writer = store.bucket_writer(partition, bucket, highest.get((partition, bucket), -1) + 1)
+        first = highest.get((partition, bucket), -1) + 1
+        writer = store.bucket_writer(partition, bucket, first, tells_changes)
         writer.write(table.take(pa.array(at)), pa.array([changes[i][0] for i in at], pa.int8()))
-        made.append(BucketFiles(partition, bucket, schema.num_buckets, writer.finish()))
+        files = writer.finish()
+        total = schema.num_buckets
+        made.append(BucketFiles(partition, bucket, total, files, changelog_files=writer.changelog_files))
     return tuple(made)
 
 
@@ -92,7 +95,7 @@ class World:
     def overwrite(self, store: FileStore, identifier: int, rows: Sequence[Row], partitions: Iterable[str]) -> None:
         """Replaces partitions by rows."""
         gone = frozenset(encode_partition((p,), store.schema) for p in partitions)
-        files = write_files(store, rows) if rows else ()
+        files = write_files(store, rows, tells_changes=False) if rows else ()
         store.commit(CommitRequest("job", identifier, "OVERWRITE", files, overwrite=Overwrite(gone)))
 
     def compact(self, store: FileStore) -> None:
@@ -152,17 +155,30 @@ def named_files(store: FileStore) -> set[str]:
             out |= {status.path for status in io.list(directory)}
         for name in [s for d in (paths.snapshots, paths.tags, paths.changelogs) for s in io.list(d)]:
             if name.name.startswith(("snapshot-", "tag-", "changelog-")):
-                out |= _named_by(seen, Snapshot.from_json(io.read(name.path)))
+                found = Snapshot.from_json(io.read(name.path))
+                # a tag keeps the state alone, a changelog the changes alone
+                out |= _changelog_of(seen, found) if not name.name.startswith("tag-") else set()
+                out |= _named_by(seen, found) if not name.name.startswith("changelog-") else set()
     return out
+
+
+def _changelog_of(store: FileStore, snapshot: Snapshot) -> set[str]:
+    """What tells the changes of a snapshot of a table with a changelog producer."""
+    if snapshot.changelog_manifest_list is None:
+        return set()
+    metas = store.manifests.read_list(snapshot.changelog_manifest_list)
+    out = {store.paths.manifest(name) for name in (snapshot.changelog_manifest_list, *(m.file_name for m in metas))}
+    entries = store.manifests.changelog(snapshot)
+    return out | {store.paths.data_file(e.partition, e.bucket, e.file) for e in entries}
 
 
 def _named_by(store: FileStore, snapshot: Snapshot) -> set[str]:
     paths, manifests = store.paths, store.manifests
-    lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list]
+    lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
     out = {paths.manifest(name) for name in lists if name}
     metas = [meta for name in lists if name for meta in manifests.read_list(name)]
     out |= {paths.manifest(meta.file_name) for meta in metas}
-    for entry in [*manifests.live(snapshot), *manifests.changelog(snapshot)]:
+    for entry in manifests.live(snapshot):
         path = paths.data_file(entry.partition, entry.bucket, entry.file)
         out |= {path, *(f"{path.rpartition('/')[0]}/{extra}" for extra in entry.file.extra_files)}
     if snapshot.index_manifest:

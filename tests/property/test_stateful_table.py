@@ -37,7 +37,11 @@ class TableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World.make(
-            num_sorted_run__compaction_trigger="3", manifest__merge_min_count="3", target_file_size="1 kb"
+            num_sorted_run__compaction_trigger="3",
+            manifest__merge_min_count="3",
+            target_file_size="1 kb",
+            changelog_producer="input",
+            changelog__num_retained__min="3",
         )
         self.tags: dict[str, tuple[int, State]] = {}
         self.identifier = 0

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidSchema
-from lakelog.filestore.changelog_files import changelog_writer
+from lakelog.filestore.changelog_files import changelog_writer, copied_changelog
 from lakelog.filestore.changes import producer_of
 from lakelog.filestore.data_file_reader import row_schema
 from lakelog.filestore.data_file_writer import DataFileWriter
@@ -62,6 +62,7 @@ class BucketWriter:
         self._limit = limit
         self._made: list[DataFileMeta] = []
         self._told: list[DataFileMeta] = []
+        self._row_count = 0
 
     def write(
         self,
@@ -87,6 +88,7 @@ class BucketWriter:
         table = self._with_system_columns(rows, kinds, sequences)
         if self._ignore_delete:
             table = table.filter(_is_row(kinds))
+        self._row_count += table.num_rows
         if self._schema.is_keyed:
             self._memtable.add(table)
         else:
@@ -97,7 +99,7 @@ class BucketWriter:
         try:
             self._made += self._files.write(self._rows())
             if self._tells:
-                self._told += changelog_writer(self._files).write(self._memtable.sorted_batches())
+                self._told += self._changelog()
             return tuple(self._made)
         finally:
             self.close()
@@ -118,6 +120,11 @@ class BucketWriter:
             yield from merge_runs([rows], self._schema.trimmed_primary_keys, self._engine) if self._tells else rows
         for table in self._appended:
             yield from table.to_batches()
+
+    def _changelog(self) -> list[DataFileMeta]:
+        is_same = sum(file.row_count for file in self._made) == self._row_count
+        copies = copied_changelog(self._files, self._made) if is_same else None
+        return changelog_writer(self._files).write(self._memtable.sorted_batches()) if copies is None else copies
 
     def _append(self, rows: pa.Table) -> None:
         if not pc.all(_is_row(rows.column(KIND_COLUMN))).as_py():

@@ -6,6 +6,8 @@ snapshot that made them names them. They are sorted by key; a key may have sever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -38,6 +40,31 @@ def changelog_style(options: Options, level: int) -> FileStyle:
         options.get_typed(CHANGELOG_FILE_COMPRESSION) or data.compression,
         options.get_typed(CHANGELOG_FILE_STATS_MODE) or data.stats_mode,
     )
+
+
+def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> list[DataFileMeta] | None:
+    """Changelog files that are copies of data files; None where the options write the two in different ways.
+
+    Called by a flush in which every key came once, so that both have the same rows: copying costs less than encoding.
+    """
+    options = Options(beside.paths.schema.options)
+    style, data = changelog_style(options, beside.level), data_style(options, beside.level)
+    if replace(style, prefix=data.prefix) != data:
+        return None
+    out: list[DataFileMeta] = []
+    for file in files:
+        ending = file.file_name.rpartition(beside.names.uuid)[2].partition(".")[2]
+        copy = replace(
+            file,
+            file_name=beside.names.next(style.prefix, f".{ending}"),
+            file_source=APPEND_SOURCE,
+            extra_files=(),
+            embedded_file_index=None,
+        )
+        source, target = (beside.paths.data_file(beside.partition, beside.bucket, f) for f in (file, copy))
+        beside.io.write(target, beside.io.read(source))
+        out.append(copy)
+    return out
 
 
 def changelog_writer(beside: DataFileWriter) -> DataFileWriter:

@@ -232,3 +232,16 @@ def test_a_producer_that_does_not_fit_is_refused(lake: Lake, key: str, options: 
     primary = f", primary key ({key})" if key else ""
     with pytest.raises(InvalidOption, match=said):
         lake.sql(f"create table db.t (id int, v string{primary}) using lakelog tblproperties ({listed})")
+
+
+def test_rows_of_keys_that_come_once_are_copied_and_others_written(lake: Lake) -> None:
+    table = make(lake, **{"file.suffix.include.compression": "true"})
+    write(table, rows("+I a 2 x", "+I a 1 y", "-D a 3 z"))
+    write(table, rows("+U a 2 x2", "+U a 2 x3"))
+    (copied, written) = changelog_files(table)
+    (data, *_) = (e.file for e in table._table.store.live_entries(table._table.store.snapshot(1)))
+    bucket = Path(table.path) / "p=a" / "bucket-0"
+    assert (bucket / copied.file_name).read_bytes() == (bucket / data.file_name).read_bytes()
+    assert copied.file_name == data.file_name.replace("data-", "changelog-").replace("-0.zstd", "-1.zstd")
+    assert (copied.row_count, copied.delete_row_count, written.row_count) == (3, 1, 2)
+    assert told(table) == ["+I a 1 y", "+I a 2 x", "-D a 3 z", "+U a 2 x2", "+U a 2 x3"]
