@@ -29,7 +29,7 @@ _HELD_BYTES: Final = 64 << 20
 
 
 def changelog_style(options: Options, level: int) -> FileStyle:
-    """The style of changelog files; what is not given for them is as in data files of the level.
+    """The style of changelog files; what is not given for them is as in data files of the level, without indexes.
 
     Raises InvalidOption for a value that an option does not have.
     """
@@ -39,6 +39,7 @@ def changelog_style(options: Options, level: int) -> FileStyle:
         options.get_typed(CHANGELOG_FILE_FORMAT) or data.format,
         options.get_typed(CHANGELOG_FILE_COMPRESSION) or data.compression,
         options.get_typed(CHANGELOG_FILE_STATS_MODE) or data.stats_mode,
+        has_index=False,
     )
 
 
@@ -49,7 +50,7 @@ def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> l
     """
     options = Options(beside.paths.schema.options)
     style, data = changelog_style(options, beside.level), data_style(options, beside.level)
-    if replace(style, prefix=data.prefix) != data:
+    if replace(style, prefix=data.prefix, has_index=data.has_index) != data:
         return None
     out: list[DataFileMeta] = []
     for file in files:

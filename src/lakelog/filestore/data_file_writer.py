@@ -56,12 +56,16 @@ def target_file_size(schema: TableSchema) -> int:
 
 @dataclass(frozen=True)
 class FileStyle:
-    """How the files of one kind at one level are named and written, by the table's options."""
+    """How the files of one kind at one level are named and written, by the table's options.
+
+    ``has_index`` says whether the file indexes that the table asks for are made.
+    """
 
     prefix: str
     format: str
     compression: str
     stats_mode: str
+    has_index: bool = True
 
 
 def data_style(options: Options, level: int) -> FileStyle:
@@ -133,7 +137,7 @@ class DataFileWriter:
         name = self.names.next(style.prefix, f"{suffix}.{format_.name}")
         path = f"{self.paths.bucket_dir(self.partition, self.bucket)}/{name}"
         stats = FileStats(schema, style.stats_mode)
-        index = FileIndexWriter.of(schema)
+        index = FileIndexWriter.of(schema) if style.has_index else FileIndexWriter(schema, {})
         fields = file_fields(schema, options.need(THIN_MODE))
         target = arrow_schema(fields)
         size = format_.write(

@@ -234,6 +234,15 @@ def test_a_producer_that_does_not_fit_is_refused(lake: Lake, key: str, options: 
         lake.sql(f"create table db.t (id int, v string{primary}) using lakelog tblproperties ({listed})")
 
 
+def test_changelog_files_have_no_indexes(lake: Lake) -> None:
+    table = make(lake, **{"file-index.bloom-filter.columns": "v"})
+    write(table, rows("+I a 1 x"))
+    write(table, rows("+I a 1 x", "+U a 1 y"))
+    entries = table._table.store.live_entries(table.latest_snapshot())
+    assert all(e.file.extra_files for e in entries)
+    assert [(f.embedded_file_index, f.extra_files) for f in changelog_files(table)] == [(None, ()), (None, ())]
+
+
 def test_rows_of_keys_that_come_once_are_copied_and_others_written(lake: Lake) -> None:
     table = make(lake, **{"file.suffix.include.compression": "true"})
     write(table, rows("+I a 2 x", "+I a 1 y", "-D a 3 z"))
