@@ -68,10 +68,13 @@ class SparkEngine:
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
         frame = self._run_query(plan, lives=plan.lasting)
-        if frame.isStreaming and not plan.lasting:
+        if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
             # each batch of a stream meets the tables as they are then
             frame = self._run_query(plan, lives=True)
         return frame
+
+    def _reads_logs_only(self, plan: QueryPlan) -> bool:
+        return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)
 
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
         for source in plan.sources:
