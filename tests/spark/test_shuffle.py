@@ -8,6 +8,7 @@ from pyspark.sql import functions as sf
 from lakelog.catalog.base import Identifier
 from lakelog.spark.shuffle import shuffled, with_bucket
 from lakelog.spec.bucket import bucket_of_rows
+from lakelog.spec.schema_change import SetOption
 
 KEYS = [
     {"id": ("bigint", "id * 1234567890123")},
@@ -82,3 +83,10 @@ def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark) -> No
     # eight bytes a row are 24 MB
     assert tasks(spark.range(0, 3_000_000, 1, 7)) == 2
     assert tasks(spark.range(0, 9_000_000, 1, 7)) == 3
+    # two runs more are no harm; four are none where others compact
+    assert tasks(spark.range(0, 9_000_000, 1, 2)) == 2
+    assert tasks(spark.range(0, 9_000_000, 1, 4)) == 3
+    lake.table("db.t").alter(SetOption("write-only", "true"))
+    table = lake._tables.open(Identifier("db", "t"))
+    assert tasks(spark.range(0, 9_000_000, 1, 4)) == 4
+    assert tasks(spark.range(0, 9_000_000, 1, 5)) == 3

@@ -262,7 +262,7 @@ WRITE_SHUFFLE: Final = Option(
     "auto",
     "Whether a batch write by lake.sql or lake.write first brings the rows of a bucket into one task: bucket gives "
     "each bucket one sorted run; none saves the shuffle and gives it one for each task; auto shuffles what is worth "
-    "several tasks.",
+    "several tasks and comes in more tasks than a bucket can take runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
 )

@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
 Words = npt.NDArray[np.int64]
 
@@ -24,6 +23,7 @@ _LEAST_SLOTS: Final = 1 << 10
 _MOST_SLOTS: Final = 1 << 16
 _MOST_NAME_SLOTS: Final = 1 << 20
 _BY_NAME: Final = -1
+_WORDS: Final = "_lakelog_words"
 _BYTES_AT_ONCE: Final = 8 << 20
 """Bytes of row bits that one scan gets at most (64 million rows); further files make another scan."""
 
@@ -96,22 +96,17 @@ def only_live(rows: DataFrame, spark: SparkSession, bits: BitTable) -> DataFrame
     offsets = pa.array([0, len(bits.words)], pa.int32())
     lists = pa.ListArray.from_arrays(offsets, pa.array(bits.words))
     words = spark.createDataFrame(pa.table({"words": lists})).scalar()
-    return rows.where(_is_live(words, bits))
+    return rows.select("*", words.alias(_WORDS)).where(_is_live(bits)).drop(_WORDS)
 
 
-def _is_live(words: Column, bits: BitTable) -> Column:
-    begin = sf.get(words, _as_int(sf.col("_metadata.file_size").bitwiseAND(sf.lit(bits.size_slots - 1))))
+def _is_live(bits: BitTable) -> str:
+    """The condition as text: built from columns it would be fifty calls of the JVM."""
+    begin = f"get({_WORDS}, cast(_metadata.file_size & {bits.size_slots - 1} as int))"
     if bits.name_slots:
-        checksum = sf.crc32(sf.col("_metadata.file_name").cast("binary")).bitwiseAND(sf.lit(bits.name_slots - 1))
-        by_name = sf.get(words, _as_int(checksum + sf.lit(bits.size_slots)))
-        begin = sf.when(begin >= 0, begin).otherwise(by_name)
-    row = sf.col("_metadata.row_index")
-    word = sf.get(words, _as_int(begin + sf.shiftright(row, 6)))
-    return sf.getbit(word, _as_int(row.bitwiseAND(sf.lit(63)))) == 0
-
-
-def _as_int(column: Column) -> Column:
-    return column.cast("int")
+        slot = f"(crc32(cast(_metadata.file_name as binary)) & {bits.name_slots - 1}) + {bits.size_slots}"
+        begin = f"if({begin} >= 0, {begin}, get({_WORDS}, cast({slot} as int)))"
+    word = f"get({_WORDS}, cast({begin} + shiftright(_metadata.row_index, 6) as int))"
+    return f"getbit({word}, cast(_metadata.row_index & 63 as int)) = 0"
 
 
 def _power_of_two(at_least: int) -> int:

@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 from pyspark.sql.utils import is_remote
@@ -184,18 +184,22 @@ def _looking_here(spark: SparkSession) -> Iterator[None]:
 
 
 def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:
+    """The scan's columns: their names, and NULL for those that the files do not have."""
     types: StructType = spark_schema(scan.schema)
     fields = scan.row_schema.select(scan.schema.names)
+    if list(sources) == types.names and not any(is_float(field) for field in fields):
+        return raw
     columns = []
     for source, kind, named in zip(sources, types.fields, fields, strict=True):
-        column = sf.lit(None).cast(kind.dataType) if source is None else sf.col(_quoted(source))
-        columns.append((_guarded(column, kind.dataType) if is_float(named) else column).alias(kind.name))
+        if source is None:
+            columns.append(sf.lit(None).cast(kind.dataType).alias(kind.name))
+            continue
+        # one text is one call of the JVM; a float is guarded, so that no filter on it reaches the file: statistics of
+        # a Parquet file leave NaN out
+        value = _quoted(source)
+        value = f"nanvl({value}, cast('NaN' as {kind.dataType.simpleString()}))" if is_float(named) else value
+        columns.append(sf.expr(f"{value} as {_quoted(kind.name)}"))
     return raw.select(*columns)
-
-
-def _guarded(column: Column, kind: Any) -> Column:
-    """The same float, but no filter on it reaches the file: statistics of a Parquet file leave NaN out."""
-    return sf.nanvl(column, sf.lit(float("nan")).cast(kind))
 
 
 def _quoted(name: str) -> str:

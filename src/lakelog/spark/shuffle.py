@@ -20,7 +20,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
-from lakelog.options.table import BUCKET_FUNCTION, WRITE_SHUFFLE
+from lakelog.options.option import Options
+from lakelog.options.table import BUCKET_FUNCTION, COMPACTION_TRIGGER, WRITE_ONLY, WRITE_SHUFFLE, needs_lookup
 from lakelog.spark.worker import settle
 from lakelog.spec.binary_row import head_size
 from lakelog.spec.bucket import bucket_of_rows
@@ -44,7 +45,8 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
 
     Called before a batch write from Spark. A frame stays as it is when the table has one bucket or the frame no column
     for the bucket key; with ``auto`` also when it is worth one task only, whose rows are few enough for the commit to
-    put them together, and on Spark Connect, which does not tell how large it is.
+    put them together, when it comes in so few tasks that their runs are welcome, and on Spark Connect, which tells
+    neither.
     """
     schema = table.schema
     wish = table.options.need(WRITE_SHUFFLE)
@@ -57,13 +59,30 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
     if wish == "auto":
         guessed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
         tasks = min(tasks, math.ceil(guessed / _TASK_BYTES))
-        if tasks < 2:
+        if tasks < 2 or _task_count(frame) <= _welcome_runs(table.options):
             return frame
     place = sf.col(_BUCKET).cast("bigint")
     if schema.partition_keys:
         place = place + sf.hash(*(_column(k) for k in schema.partition_keys)).cast("bigint")
     numbered = with_bucket(frame, table, _BUCKET)
     return numbered.repartitionById(tasks, sf.pmod(place, sf.lit(tasks)).cast("int")).select(*_columns(frame))
+
+
+def _task_count(frame: DataFrame) -> int:
+    """The tasks in which a frame comes; what Spark decides only while it runs is not known here."""
+    return int(frame._jdf.queryExecution().executedPlan().outputPartitioning().numPartitions())
+
+
+def _welcome_runs(options: Options) -> int:
+    """Runs that a write may add to a bucket at once: a shuffle costs as much as the write of the files itself.
+
+    As many as start no compaction where others compact. Else two: more of like size are soon too much beside the
+    oldest (``compaction.max-size-amplification-percent``) and would be written again. Where new rows are seen only
+    after a compaction one run, which it takes as it is.
+    """
+    if needs_lookup(options):
+        return 1
+    return max(options.need(COMPACTION_TRIGGER) - 1, 1) if options.need(WRITE_ONLY) else 2
 
 
 def with_bucket(frame: DataFrame, table: DynamicTable, name: str) -> DataFrame:
