@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,16 +57,22 @@ def test_select_with_the_log_hint_is_a_consistent_stream(lake, kafka) -> None:
     frame = lake.sql(texts["select log"])
     assert frame.isStreaming and "_row_kind" in frame.columns
     rows = iterate_stream(frame, seconds=60, limit=1)
-    import threading
+    seen = threading.Event()
 
     def write() -> None:
-        with lake.table("db.arctic").writer() as writer:
-            writer.write(pa.table({"id": pa.array([5], pa.int32()), "name": ["five"]}))
+        # the stream begins with what comes after its start, and nobody tells when that is
+        while not seen.is_set():
+            with lake.table("db.arctic").writer() as writer:
+                writer.write(pa.table({"id": pa.array([5], pa.int32()), "name": ["five"]}))
+            seen.wait(2)
 
-    timer = threading.Timer(8, write)
-    timer.start()
-    first = next(rows)
-    timer.join()
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        first = next(rows)
+    finally:
+        seen.set()
+        writing.join()
     assert (first["id"][0].as_py(), first["name"][0].as_py()) == (5, "five")
     rows.close()
 
