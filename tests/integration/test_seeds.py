@@ -56,7 +56,7 @@ def test_select_with_the_log_hint_is_a_consistent_stream(lake, kafka) -> None:
     lake.sql(texts["create spark zh"].replace("db.log_table", "db.arctic"))
     frame = lake.sql(texts["select log"])
     assert frame.isStreaming and "_row_kind" in frame.columns
-    rows = iterate_stream(frame, seconds=60, limit=1)
+    rows = iterate_stream(frame, seconds=170, limit=1)
     seen = threading.Event()
 
     def write() -> None:
