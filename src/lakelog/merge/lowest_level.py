@@ -65,4 +65,5 @@ def _only(piece: Piece, counts: Mask) -> Piece:
     """The piece with the rows that count, of which every key has one at least."""
     kept = np.flatnonzero(counts)
     sizes = np.add.reduceat(counts.astype(np.int64), piece.starts)
-    return Piece(piece.rows_at(kept), None, np.cumsum(sizes) - sizes, folds_alone=piece.sizes > 1)
+    folds_alone = piece.sizes > 1 if piece.folds_alone is None else (piece.sizes > 1) | piece.folds_alone
+    return Piece(piece.rows_at(kept), None, np.cumsum(sizes) - sizes, folds_alone)

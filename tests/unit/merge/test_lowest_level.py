@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lakelog.merge import merge_engine
+from lakelog.merge.base import Piece
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.runs import merge_runs
 from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
@@ -52,3 +54,17 @@ def test_a_row_that_is_left_alone_is_folded() -> None:
     # a fold makes an insert of it; the only row of a key passes as it is
     rows = merged((5, [(1, 1, "x"), (2, 1, "")]), (4, [(1, 2, "")]))
     assert [(r["k"], r["n"], r["_VALUE_KIND"]) for r in rows] == [(1, 2, INSERT), (2, 1, UPDATE_AFTER)]
+
+
+def test_a_lone_row_that_must_be_folded_is_folded_whatever_is_left_out_of_other_keys() -> None:
+    engine = LowestLevel(merge_engine("aggregation", new_schema(FIELDS, ["k"], [], SUMS)))
+    columns = {
+        "k": pa.array([1, 1, 2], pa.int32()),
+        "n": pa.array([9, 8, 3], pa.int64()),
+        "t": pa.array(["", "", ""]),
+        "_SEQUENCE_NUMBER": pa.array([0, 1, 2], pa.int64()),
+        "_VALUE_KIND": pa.array([INSERT, INSERT, UPDATE_AFTER], pa.int8()),
+        "_LEVEL": pa.array([5, 4, 0], pa.int8()),
+    }
+    folded = engine.fold(Piece(pa.table(columns), None, np.array([0, 2]), np.array([True, True])))
+    assert [(r["k"], r["n"], r["_VALUE_KIND"]) for r in folded.to_pylist()] == [(1, 8, INSERT), (2, 3, INSERT)]
