@@ -69,7 +69,7 @@ def pick_compaction(
         tuple(f for run in runs[:count] for f in run.files),
         level,
         level >= runs[-1].level or Options(schema.options).need(DELETION_VECTORS),
-        level >= highest_level(schema),
+        level >= max(highest_level(schema), runs[-1].level),
         tuple(f for run in runs[count:] for f in run.files),
         tuple(vector_files),
         purges=full,

@@ -31,9 +31,13 @@ PRODUCERS: dict[str, dict[str, str]] = {
 
 
 def make(make_table: Any, options: dict[str, str]) -> Any:
-    table = make_table(columns=COLUMNS)
+    return make_like(make_table(columns=COLUMNS), {"num-sorted-run.compaction-trigger": "3", **options})
+
+
+def make_like(table: Any, options: dict[str, str]) -> Any:
+    """The same table with other options."""
     old = table.store.schema
-    given = {**old.options, "num-sorted-run.compaction-trigger": "3", **options}
+    given = {**old.options, **options}
     schema = TableSchema(old.id, old.fields, old.highest_field_id, old.partition_keys, old.primary_keys, given)
     return type(table)(FileStore(table.store.io, table.store.table_path, schema))
 
@@ -131,5 +135,23 @@ def test_a_forced_lookup_makes_whole_values_of_what_goes_up_half_way(make_table)
     table.insert((I, 1, 5, "b"), (I, 900, 5, "b"))
     assert told(table.store, table.store.compact(*PLACE)) == []
     assert rows(table)[1] == (105, "b")
+    apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
+    assert state == rows(table)
+
+
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_the_highest_level_is_that_of_the_files_when_the_options_had_more_levels(make_table, producer) -> None:
+    options = {**SUMS, "changelog-producer": producer, "target-file-size": "1 kb"}
+    table = make(make_table, options | {"num-levels": "10"})
+    table.insert(*((I, k, 100, "a" * 40) for k in range(500)))
+    state: dict[int, tuple[Any, ...]] = {}
+    apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
+    table = make_like(table, {"num-levels": "9"})
+    for n in range(4):
+        table.insert((I, 1, n, "b"), (I, 900 + n, n, "b"))
+        apply(state, told(table.store, table.store.compact(*PLACE)))
+    if producer == "lookup":
+        assert state == rows(table)
+    assert rows(table)[1] == (106, "b")
     apply(state, told(table.store, table.store.compact(*PLACE, full=True)))
     assert state == rows(table)
