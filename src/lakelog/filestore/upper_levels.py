@@ -62,7 +62,8 @@ class UpperFiles:
         names = schema.trimmed_primary_keys
         deleted = self.deleted.get(file.file_name)
         path = self.reader.paths.data_file(self.partition, self.bucket, file)
-        copy = f"{self.reader.io.absolute(path)} {schema.id} {','.join(columns)} {with_rows}"
+        # branches share files, and may have given one schema id to different columns
+        copy = f"{self.reader.io.absolute(path)} {schema.id} {schema.select(columns)} {with_rows}"
         rows = process_cache().batches(
             copy,
             lambda: self.reader.read(self.partition, self.bucket, file, columns, with_rows),
