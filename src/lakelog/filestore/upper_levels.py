@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -174,9 +175,16 @@ def _key_range(file: DataFileMeta, schema: TableSchema) -> tuple[Key, Key]:
     keys = KeyRange.of(schema)
     fields = schema.select(schema.trimmed_primary_keys)
     ends = zip(fields, keys.low(file), keys.high(file), strict=True)
-    batch = pa.record_batch({f.name: pa.array([low, high], arrow_type(f.type)) for f, low, high in ends})
+    batch = pa.record_batch({f.name: _values([low, high], arrow_type(f.type)) for f, low, high in ends})
     parts = key_parts(batch, [f.name for f in fields])
     return key_at(parts, 0), key_at(parts, 1)
+
+
+def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    # nanoseconds come without a zone
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.array(values, pa.timestamp("ns")).cast(kind)
+    return pa.array(values, kind)
 
 
 def _taken(part: Part, rows: Indices) -> Part:

@@ -162,3 +162,15 @@ def test_keys_of_every_kind_are_looked_up(make_table, keys) -> None:
         assert {tuple(r[k] for k in keys): r["v"] for r in table.read()} == seen
         assert len(table.read()) == len(seen)
     assert levels(table)[0] < 5
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP(9) NOT NULL", "TIMESTAMP(9) WITH LOCAL TIME ZONE NOT NULL"])
+def test_keys_with_nanoseconds_are_looked_up(make_table, kind) -> None:
+    columns = (("id", kind), ("v", "INT"))
+    table = make_table(columns=columns, target_file_size="2 kb", deletion_vectors_enabled="true")
+    table.insert(*((I, i, 0) for i in range(2000)))
+    table.store.compact(*PLACE)
+    table.insert(*((U, i, 1) for i in range(3, 2000, 500)))
+    table.store.compact(*PLACE)
+    assert levels(table)[0] == 4
+    assert {r["id"].value: r["v"] for r in table.read()} == {i: int(i % 500 == 3) for i in range(2000)}
