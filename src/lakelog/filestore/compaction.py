@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelog.filestore.compaction_picks import lookup_interval, pick_level_zero, pick_runs, pick_small_files
+from lakelog.filestore.compaction_picks import is_small, lookup_interval, pick_level_zero, pick_runs, pick_small_files
 from lakelog.filestore.data_file_writer import target_file_size
 from lakelog.filestore.levels import KeyRange, SortedRun, highest_level, sorted_runs
 from lakelog.filestore.record_expiry import RecordExpiry
@@ -15,7 +15,7 @@ from lakelog.options.picking import DELETE_RATIO, FORCE_REWRITE, FORCE_UP_LEVEL_
 from lakelog.options.table import COMPACTION_MIN_FILES, DELETION_VECTORS, needs_lookup
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.manifest import IndexManifestEntry, ManifestEntry
-from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema import DYNAMIC_BUCKET, TableSchema
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,19 @@ def _pick_keyed(
 def _pick_appended(
     files: Sequence[DataFileMeta], schema: TableSchema, full: bool, deleted: Mapping[str, int]
 ) -> tuple[DataFileMeta, ...]:
-    """A file with many deleted rows, by itself, or neighbouring small ones."""
+    """Files with many deleted rows, or neighbouring small ones; both at once for a full compaction.
+
+    Where rows have an order, a file with many deleted rows is taken by itself.
+    """
     options = Options(schema.options)
     ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
     limit = 0.0 if full else options.need(DELETE_RATIO)
-    worn = next((f for f in ordered if deleted.get(f.file_name, 0) > limit * f.row_count), None)
-    if worn is not None:
-        return (worn,)
-    return pick_small_files(ordered, target_file_size(schema), options.need(COMPACTION_MIN_FILES), full)
+    target = target_file_size(schema)
+    worn = tuple(f for f in ordered if deleted.get(f.file_name, 0) > limit * f.row_count)
+    if schema.num_buckets != DYNAMIC_BUCKET:
+        worn = worn[:1]
+    elif full:
+        names = {f.file_name for f in worn}
+        picked = tuple(f for f in ordered if f.file_name in names or is_small(f, target))
+        return picked if worn or len(picked) > 1 else ()
+    return worn or pick_small_files(ordered, target, options.need(COMPACTION_MIN_FILES), full)

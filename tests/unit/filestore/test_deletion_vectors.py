@@ -240,7 +240,20 @@ def test_a_file_with_many_deleted_rows_is_written_again_without_them(appended) -
     assert store.buckets_to_compact() == []
 
 
-def test_vectors_of_other_files_stay_when_files_are_joined(appended) -> None:
+def test_a_full_compaction_takes_all_files_with_deleted_rows_and_all_small_ones(appended) -> None:
+    store = appended.store
+    delete_rows(store, {f.file_name: GONE for f in files_of(store)})
+    appended.insert((I, 2000, "", 0.0))
+    store.compact(NONE, 0, full=True)
+    assert appended.ids() == [i for i in range(2001) if i % 1000 not in GONE or i == 2000]
+    assert (files_with_vectors(store), len(files_of(store))) == (set(), 1)
+    assert store.compact(NONE, 0, full=True) is None
+
+
+def test_vectors_of_other_files_stay_when_files_are_joined(make_table) -> None:
+    appended = make_table(primary_keys=(), bucket="1", bucket_key="id")
+    for n in range(2):
+        appended.insert(*((I, i, f"n{i % 10}", float(i)) for i in range(1000 * n, 1000 * n + 1000)))
     store = appended.store
     delete_rows(store, {f.file_name: GONE for f in files_of(store)})
     expected = [i for i in range(2000) if i % 1000 not in GONE]
