@@ -257,17 +257,16 @@ class FileStore:
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
         """Compacts one bucket without committing; None when there is nothing to do."""
+        newest = self.with_newest_schema()
+        if newest is not self:
+            # columns that this schema does not have would be lost, and its options may be others by now
+            return newest.run_compaction(partition, bucket, full)
         latest = self.latest_snapshot()
         check_readable(self.schema)
         entries = self.live_entries(latest, {partition}, {bucket})
         task = pick_compaction(entries, self.schema, full, self._vector_files(latest).get((partition, bucket), ()))
         if task is None:
             return None
-        if any(f.schema_id > self.schema.id for f in task.files):
-            # columns that this schema does not have would be lost
-            newer = self.with_newest_schema()
-            if newer is not self:
-                return newer.run_compaction(partition, bucket, full)
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
 
