@@ -128,8 +128,12 @@ def test_a_minor_compaction_takes_the_buckets_with_most_runs_first(lake) -> None
     assert table.compact(full=False).buckets == 2
 
 
-def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake) -> None:
-    table = make(lake)
+INDEXED = "'file-index.bloom-filter.columns' = 'name', 'file-index.in-manifest-threshold' = '1 b'"
+
+
+@pytest.mark.parametrize(("more", "files_made"), [("", 1), (f", {INDEXED}", 2)], ids=["plain", "with file indexes"])
+def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more, files_made) -> None:
+    table = make(lake, f"'bucket' = '3', 'write-only' = 'true'{more}")
     files = data_files(table)
     tasks = plan_tasks(table._table, full=True)
     first = next(t for t in tasks if (t.bucket, b"a" in t.partition) == (0, True))
@@ -145,7 +149,7 @@ def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake) -> No
     assert (done.buckets, done.lost, len(done.snapshots)) == (5, 0, 5)  # the second time nothing was left to do
     assert all(FULL_MARK not in (s.properties or {}) for s in done.snapshots)
     assert (levels(table), leases(table._table)) == ([5] * 6, 0)
-    assert data_files(table) == files + 1  # only what the faster one has made
+    assert data_files(table) == files + files_made  # only what the faster one has made
 
 
 def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(lake, monkeypatch) -> None:
