@@ -31,8 +31,10 @@ class Output:
         if not self.with_deletes:
             kinds = piece.numbers(KIND_COLUMN)[positions]
             positions = positions[(kinds == INSERT) | (kinds == UPDATE_AFTER)]
-        rows = piece.rows if self.columns is None else piece.rows.select(self.columns)
-        return replace(piece, rows=rows).rows_at(positions)
+        # a table without columns cannot be taken from, so one column stays until the rows are picked
+        rows = piece.rows if self.columns is None else piece.rows.select(self.columns or piece.rows.column_names[:1])
+        picked = replace(piece, rows=rows).rows_at(positions)
+        return picked if self.columns is None else picked.select(self.columns)
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         kept = rows if self.with_deletes else live_rows(rows)

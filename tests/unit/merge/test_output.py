@@ -59,3 +59,9 @@ def test_runs_are_in_age_order_when_no_numbers_are_shared_and_all_grow() -> None
     assert in_age_order([])
     assert not in_age_order([(0, 9), (9, 12)])
     assert not in_age_order([(10, 19), (0, 9)])
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "aggregation"])
+def test_rows_without_columns_are_counted(engine: str) -> None:
+    options = {"aggregation.remove-record-on-delete": "true"} if engine == "aggregation" else {}
+    assert merged(engine, Output((), with_deletes=False), OLD, NEW, **options) == [(), (), ()]
