@@ -128,7 +128,8 @@ def _filtered(
         if not filter_columns:
             yield from fragment.to_batches(columns=columns, filter=filter, batch_size=batch_rows)
             return
-        groups = [group.id for group in fragment.subset(filter).row_groups]
+        asked = {group.id for group in fragment.subset(filter).row_groups}
+    groups = [g for g in range(file.num_row_groups) if g in asked or _may_hide_nan(file, g, filter_columns)]
     for group in groups:
         mask = _matches(_scan(file, list(filter_columns), batch_rows, [group]), filter)
         found = np.flatnonzero(mask)
@@ -145,6 +146,17 @@ def _filtered(
                 yield batch.take(pa.array(kept)) if columns else batch.slice(0, len(kept))
             if start > found[-1]:
                 break
+
+
+def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> bool:
+    """Whether Arrow takes a floating column of a group for one value, though statistics say nothing of NaN beside it."""
+    meta = file.metadata.row_group(group)
+    for chunk in map(meta.column, range(meta.num_columns)):
+        if chunk.physical_type in ("FLOAT", "DOUBLE") and chunk.path_in_schema in columns:
+            bounds = chunk.statistics
+            if bounds is not None and bounds.has_min_max and bounds.min == bounds.max:
+                return True
+    return False
 
 
 def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.NDArray[np.bool_]:

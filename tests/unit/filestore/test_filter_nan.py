@@ -52,3 +52,14 @@ def test_comparisons(table, op: str, value: float) -> None:
 def test_lists(table) -> None:
     for values, wanted in (((NAN,), [1]), ((3.0, NAN), [0, 1, 3]), ((3.0,), [0, 3])):
         assert table.scan().where(In("v", values)).to_arrow()["id"].to_pylist() == wanted
+
+
+def test_nan_beside_one_other_value(tmp_path) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql("create database db; create table db.t (id int, v double) tblproperties ('bucket' = '-1')")
+        table = lake.table("db.t")
+        with table.writer() as writer:
+            writer.write(pa.table({"id": pa.array([0, 1], pa.int32()), "v": [NAN, 3.0]}))
+        for predicate in (Compare("v", ">", 4.0), Compare("v", "=", NAN), Compare("v", "!=", 3.0), In("v", (NAN, 4.0))):
+            assert table.scan().where(predicate).to_arrow()["id"].to_pylist() == [0]
+        assert table.scan().where(Compare("v", "<", 3.0)).to_arrow().num_rows == 0
