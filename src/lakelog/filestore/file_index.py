@@ -30,7 +30,10 @@ class FileIndexWriter:
 
     @staticmethod
     def of(schema: TableSchema) -> FileIndexWriter:
-        """Raises InvalidOption, InvalidSchema for an unknown column, UnsupportedFeature for one that has no filter."""
+        """Raises InvalidOption, InvalidSchema for an unknown column, UnsupportedFeature for one that has no filter.
+
+        Called for CREATE TABLE and ALTER TABLE too, so that no write is the first to find that out.
+        """
         filters = {}
         for bloom in bloom_columns(schema.options):
             (field,) = schema.select([bloom.column])

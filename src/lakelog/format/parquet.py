@@ -149,7 +149,7 @@ def _filtered(
 
 
 def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> bool:
-    """Whether Arrow takes a floating column of a group for one value, though statistics say nothing of NaN beside it."""
+    """Whether Arrow takes a floating column of a group for one value: NaN may be beside it, statistics do not say."""
     meta = file.metadata.row_group(group)
     for chunk in map(meta.column, range(meta.num_columns)):
         if chunk.physical_type in ("FLOAT", "DOUBLE") and chunk.path_in_schema in columns:

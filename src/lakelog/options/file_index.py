@@ -24,7 +24,9 @@ INDEX_READ: Final = Option(
 
 FILE_INDEX_OPTIONS: Final = (INDEX_IN_MANIFEST, INDEX_READ)
 
-_COLUMNS: Final = Option("columns", str, None, "Columns with a Bloom filter in each data file, with commas.")
+BLOOM_COLUMNS: Final = f"{BLOOM_PREFIX}columns"
+"""The option with the columns that have a Bloom filter in each data file, with commas."""
+
 _ITEMS: Final = Option("items", int, 1_000_000, "Distinct values for which a filter is made.")
 _FPP: Final = Option("fpp", float, 0.1, "Share of values that a filter takes for present though they are not.")
 
@@ -44,7 +46,7 @@ def bloom_columns(options: Mapping[str, str]) -> tuple[BloomOptions, ...]:
     Raises InvalidOption for sizes that no filter can have.
     """
     out = []
-    for column in split_names(options.get(f"{BLOOM_PREFIX}{_COLUMNS.key}")):
+    for column in split_names(options.get(BLOOM_COLUMNS)):
         items, fpp = (_of_column(options, column, option) for option in (_ITEMS, _FPP))
         if items < 1:
             raise InvalidOption(f"option '{BLOOM_PREFIX}{column}.items' = '{items}' must be 1 or more")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lakelog.errors import InvalidOption
+from lakelog.options.file_index import BLOOM_COLUMNS, BLOOM_PREFIX
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.option import Options
 from lakelog.options.table import (
@@ -56,6 +57,7 @@ _COLUMN_LISTS: Final = (
     BUCKET_KEY.key,
     SEQUENCE_FIELD.key,
     ROWKIND_FIELD.key,
+    BLOOM_COLUMNS,
     "record-level.time-field",
     "clustering.columns",
 )
@@ -139,8 +141,9 @@ def renamed_in_options(options: Mapping[str, str], path: tuple[str, ...], new_na
         columns = _columns_in_key(key, column)
         listed = _is_column_list(key)
         if column in columns:
-            rest = key[len(_FIELDS) + len(",".join(columns)) :]
-            key = f"{_FIELDS}{','.join(new_name if c == column else c for c in columns)}{rest}"
+            prefix = BLOOM_PREFIX if key.startswith(BLOOM_PREFIX) else _FIELDS
+            rest = key[len(prefix) + len(",".join(columns)) :]
+            key = f"{prefix}{','.join(new_name if c == column else c for c in columns)}{rest}"
         out[key] = _renamed(value, column, new_name) if listed else value
     return out
 
@@ -175,7 +178,12 @@ def _is_column_list(key: str) -> bool:
 
 
 def _columns_in_key(key: str, column: str) -> list[str]:
-    """The columns in a key such as ``fields.a.aggregate-function`` or ``fields.a,b.sequence-group``."""
+    """The columns in a key such as ``fields.a.aggregate-function`` or ``fields.a,b.sequence-group``.
+
+    Or in one such as ``file-index.bloom-filter.a.items``.
+    """
+    if key.startswith(BLOOM_PREFIX):
+        return [column] if key.removeprefix(BLOOM_PREFIX).startswith(f"{column}.") else []
     if not key.startswith(_FIELDS):
         return []
     inner = key.removeprefix(_FIELDS)

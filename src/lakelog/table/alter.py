@@ -10,6 +10,7 @@ from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import InvalidOption, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.evolved_rows import can_read_as
+from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_TYPE
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, check_writable
@@ -37,6 +38,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
         check_producer(after)
+        FileIndexWriter.of(after)
         arrow_schema(after.fields)
         _check_log_options(before, after)
         former = [*former_schemas(replace(location, schema=before)), before]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.changes import check_producer
+from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.filestore.reader import engine_of
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
@@ -38,6 +39,7 @@ def create_table(
     if schema.is_keyed:
         engine_of(schema).check_options()
     check_producer(schema)
+    FileIndexWriter.of(schema)
     with contextlib.suppress(NotFound):
         location = catalog.load_table(identifier)
         if if_not_exists:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelog import connect
 from lakelog.errors import InvalidSchema, UnsupportedFeature
 from lakelog.filestore.expire import Retention
 from lakelog.filestore.filter import And, Compare, In
@@ -122,3 +123,14 @@ def test_columns_that_cannot_have_an_index_are_refused_before_anything_is_writte
     table.store.schema.options[f"{KEY}columns"] = "flag"
     with pytest.raises(UnsupportedFeature, match="cannot have a Bloom filter"):
         table.store.bucket_writer(*PLACE)
+
+
+def test_an_index_that_cannot_be_written_is_refused_before_the_first_write(tmp_path) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql("create database db; create table db.t (id int, v decimal(9, 2))")
+        for column, error in (("nope", InvalidSchema), ("v", UnsupportedFeature)):
+            given = f"tblproperties ('{KEY}columns' = '{column}')"
+            with pytest.raises(error, match=r"unknown column|type DECIMAL"):
+                lake.sql(f"create table db.other (id int, v decimal(9, 2)) {given}")
+            with pytest.raises(error, match=r"unknown column|type DECIMAL"):
+                lake.sql(f"alter table db.t set {given}")

@@ -150,3 +150,12 @@ def test_a_nested_field_named_like_a_column_in_an_option_is_dropped() -> None:
     point = RowType((DataField(-1, "a", INT), DataField(-1, "z", INT)))
     schema = new_schema([("id", INT, None), ("a", INT, None), ("p", point, None)], options={"sequence.field": "a"})
     assert changed(schema, DropColumn(("p", "a"))) == {"sequence.field": "a"}
+
+
+def test_the_options_of_an_index_follow_their_column() -> None:
+    key = "file-index.bloom-filter."
+    schema = table({f"{key}columns": "a, b", f"{key}a.items": "500", f"{key}b.fpp": "0.01"})
+    renamed = changed(schema, RenameColumn(("a",), "z"))
+    assert renamed == {"bucket": "2", f"{key}columns": "z,b", f"{key}z.items": "500", f"{key}b.fpp": "0.01"}
+    with pytest.raises(InvalidSchema, match=r"'a' cannot be dropped: option 'file-index\.bloom-filter\.columns'"):
+        changed(schema, DropColumn(("a",)))
