@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.filestore.data_file_reader import row_schema
-from lakelog.filestore.levels import Key, KeyRange
+from lakelog.filestore.levels import Key, KeyRange, key_value
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.reader import engine_of, inline_rows
 from lakelog.filestore.scan import Place, Split, skips_level_zero
@@ -76,7 +76,7 @@ def _key(columns: Sequence[pa.ChunkedArray], row: int) -> Key:
 def _value(scalar: pa.Scalar) -> Any:
     if pa.types.is_timestamp(scalar.type) and scalar.type.unit == "ns":
         return np.datetime64(scalar.value, "ns")
-    return scalar.as_py()
+    return key_value(scalar.as_py())
 
 
 def _to_ipc(rows: pa.Table) -> bytes:

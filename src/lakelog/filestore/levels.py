@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,38 @@ from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS
 from lakelog.spec.binary_row import decode_row
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import DataType
+from lakelog.spec.types import AtomicType, DataType
 
 Key = tuple[Any, ...]
+
+
+class _NaN(float):
+    """NaN in a key: equal to itself and above all numbers, as rows are sorted in files."""
+
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: float) -> bool:
+        return False
+
+    def __le__(self, other: float) -> bool:
+        return self == other
+
+    def __gt__(self, other: float) -> bool:
+        return self != other
+
+    def __ge__(self, other: float) -> bool:
+        return True
+
+
+def key_value(value: Any) -> Any:
+    """A value of a key column in a form that compares as rows are sorted in files."""
+    return _NaN(value) if isinstance(value, float) and math.isnan(value) else value
 
 
 @dataclass(frozen=True)
@@ -30,11 +60,19 @@ class KeyRange:
 
     def low(self, file: DataFileMeta) -> Key:
         """The smallest key; keys compare as the format sorts them (text by code point, which is byte order)."""
-        return decode_row(file.min_key, self.types)
+        return self._key(file.min_key)
 
     def high(self, file: DataFileMeta) -> Key:
         """The largest key."""
-        return decode_row(file.max_key, self.types)
+        return self._key(file.max_key)
+
+    def _key(self, row: bytes) -> Key:
+        values = decode_row(row, self.types)
+        return tuple(map(key_value, values)) if self._has_floats else values
+
+    @cached_property
+    def _has_floats(self) -> bool:
+        return any(isinstance(t, AtomicType) and t.root in ("FLOAT", "DOUBLE") for t in self.types)
 
 
 @dataclass(frozen=True)

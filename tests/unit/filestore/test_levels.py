@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakelog.filestore.levels import KeyRange, has_deletes, sections, sorted_runs
 from lakelog.spec.binary_row import encode_row
 from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.types import INT
+from lakelog.spec.types import INT, AtomicType
 
 TYPES = (INT,)
 KEYS = KeyRange(TYPES)
@@ -46,3 +46,15 @@ def test_an_unknown_number_of_deletes_counts_as_some() -> None:
     assert has_deletes(DataFileMeta("f", 1, 1))
     assert has_deletes(DataFileMeta("f", 1, 1, delete_row_count=1))
     assert not has_deletes(DataFileMeta("f", 1, 1, delete_row_count=0))
+
+
+def test_nan_is_the_highest_key() -> None:
+    types = (AtomicType("DOUBLE"),)
+    keys = KeyRange(types)
+    bounds = {"a": (-1.0, 3.0), "b": (2.0, float("nan")), "c": (5.0, 6.0), "d": (float("nan"), float("nan"))}
+    files = [
+        DataFileMeta(name, 1, 1, *(encode_row((bound,), types) for bound in both)) for name, both in bounds.items()
+    ]
+    assert [[f.file_name for f in s.files] for s in sections(files, keys)] == [["a", "b", "c", "d"]]
+    assert [[f.file_name for f in s.files] for s in sections(files[::3], keys)] == [["a"], ["d"]]
+    assert keys.high(files[1]) == keys.low(files[3]) > (float("inf"),) > keys.high(files[0])
