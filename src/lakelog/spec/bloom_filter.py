@@ -50,10 +50,9 @@ class BloomFilter:
 
     def add(self, hashes: Hashes) -> None:
         """Takes the hashes of values (``hash_values``)."""
-        is_set = np.zeros(len(self.bits) * 8, dtype=np.bool_)
         for position in self._positions(hashes):
-            is_set[position] = True
-        self.bits |= np.packbits(is_set, bitorder="little")
+            # only the bytes that are hit: a filter is larger than the rows of one call
+            np.bitwise_or.at(self.bits, position >> 3, np.left_shift(np.uint8(1), (position & 7).astype(np.uint8)))
 
     def may_have_any(self, hashes: Hashes) -> bool:
         """False only if none of the values was added."""
