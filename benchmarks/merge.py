@@ -4,9 +4,9 @@ usage: merge.py [--rows 5000000] [--only base,upserts,...] [--repeat 3] [--direc
 
 Workload W: a base of ``--rows`` rows (id bigint key, grp int, amount double, name and payload text, ts timestamp) in 8
 buckets, then 10 upsert batches of 4 % of it: 70 % existing keys, 25 % new ones, 5 % deletes. Each step runs in a
-process of its own; ``decode`` is the floor of the reads: the same files by pyarrow, nothing merged. ``narrow`` is 2/5
-of the rows in 5 batches over half as many keys, ``narrow_read`` its merged read. ``large`` is one bucket of 4 times
-the rows, in runs of what the write buffer holds.
+process of its own, which opens the table before the clock starts; ``decode`` is the floor of the reads: the same files
+by pyarrow, nothing merged. ``narrow`` is 2/5 of the rows in 5 batches over half as many keys, ``narrow_read`` its
+merged read. ``large`` is one bucket of 4 times the rows, in runs of what the write buffer holds.
 """
 
 from __future__ import annotations
@@ -88,14 +88,16 @@ def base(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """The base load; input is made before the clock starts."""
     order = np.random.default_rng(0).permutation(rows)
     parts = [rows_of(order[start : start + _CHUNK], 0) for start in range(0, rows, _CHUNK)]
-    yield lambda: _write(_table(directory, "w"), parts)
+    table = _table(directory, "w")
+    yield lambda: _write(table, parts)
 
 
 def upserts(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """Each upsert batch, its commit included."""
+    table = _table(directory, "w")
     for number in range(_BATCHES):
         batch = batch_of(number, rows)
-        yield lambda batch=batch: _write(_table(directory, "w"), [batch])
+        yield lambda batch=batch: _write(table, [batch])
 
 
 def _write(table: Any, parts: list[pa.Table]) -> None:
@@ -118,8 +120,9 @@ def decode(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
 
 def _read(columns: tuple[str, ...] | None) -> Callable[[str, int], Iterator[Callable[[], Any]]]:
     def step(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
+        table = _table(directory, "w")
         while True:
-            yield lambda: sum(b.num_rows for b in _table(directory, "w").scan(columns=columns).to_batches())
+            yield lambda: sum(b.num_rows for b in table.scan(columns=columns).to_batches())
 
     return step
 
@@ -135,7 +138,8 @@ def point(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
 
 def compact(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """A full compaction."""
-    yield lambda: _table(directory, "w").compact()
+    table = _table(directory, "w")
+    yield lambda: table.compact()
 
 
 def narrow(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
@@ -144,8 +148,9 @@ def narrow(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     chance = np.random.default_rng(9)
     parts = [rows_of(chance.permutation(keys)[: rows * 2 // 25], number) for number in range(5)]
 
+    table = _table(directory, "narrow")
+
     def write() -> None:
-        table = _table(directory, "narrow")
         for part in parts:
             _write(table, [part])
 
@@ -154,17 +159,20 @@ def narrow(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
 
 def narrow_read(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """The merged read of what ``narrow`` wrote."""
+    table = _table(directory, "narrow")
     while True:
-        yield lambda: _table(directory, "narrow").scan().to_arrow().num_rows
+        yield lambda: table.scan().to_arrow().num_rows
 
 
 def large(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """The load of one large bucket, every tenth key twice; the input is made as it is written."""
     total = 4 * rows
 
+    table = _table(directory, "large", 1)
+
     def write() -> None:
         chance = np.random.default_rng(3)
-        with _table(directory, "large", 1).writer() as writer:
+        with table.writer() as writer:
             for start in range(0, total, _CHUNK):
                 ids = np.arange(start, start + _CHUNK) * 7_368_787 % (total * 9 // 10)
                 writer.write(rows_of(chance.permutation(ids), start))
@@ -174,12 +182,14 @@ def large(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
 
 def large_read(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """All rows of the large bucket, merged, batch by batch."""
-    yield lambda: sum(b.num_rows for b in _table(directory, "large", 1).scan().to_batches())
+    table = _table(directory, "large", 1)
+    yield lambda: sum(b.num_rows for b in table.scan().to_batches())
 
 
 def large_compact(directory: str, rows: int) -> Iterator[Callable[[], Any]]:
     """A full compaction of the large bucket."""
-    yield lambda: _table(directory, "large", 1).compact()
+    table = _table(directory, "large", 1)
+    yield lambda: table.compact()
 
 
 _STEPS: dict[str, Callable[[str, int], Iterator[Callable[[], Any]]]] = {
