@@ -95,7 +95,7 @@ def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], lates
         assigner = BucketAssigner.of(known, table.options)
         files += _write(table, partition, _split(table, assigner, _all_rows(table, partition, held)))
         made += index.write(partition, known, assigner.added)
-    seen = {partition: _names(found) for partition, found in entries.items()} if latest is not None else {}
+    seen = {partition: _names(found) for partition, found in entries.items()}
     return AssignedFiles(tuple(files), IndexChange(tuple(made)), seen)
 
 

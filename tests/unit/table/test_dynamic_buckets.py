@@ -123,6 +123,23 @@ def test_the_loser_of_a_race_gives_its_keys_the_buckets_of_the_winner(lake, monk
     assert named <= {s.path.rsplit("/", 1)[-1] for s in store.io.list(f"{store.paths.root}/index")}
 
 
+def test_two_first_writes_at_once_give_a_key_one_bucket(lake, monkeypatch) -> None:
+    table = make(lake, **{"dynamic-bucket.target-row-num": 3})
+    real, raced = type(table._table.store).commit, []
+
+    def races(store, request):
+        if not raced:
+            raced.append(True)
+            write(table, rows("a", range(5, 15), "winner"))
+        return real(store, request)
+
+    monkeypatch.setattr("lakelog.filestore.store.FileStore.commit", races)
+    write(table, rows("a", range(10), "loser"))
+    monkeypatch.undo()
+    assert content(table) == {("a", i): "loser" if i < 10 else "winner" for i in range(15)}
+    assert sum(next(iter(index_of(table).values())).values()) == 15
+
+
 def test_an_overwrite_begins_with_new_buckets(lake) -> None:
     table = make(lake)
     write(table, rows("a", range(30), "old"), rows("b", range(3), "old"))
