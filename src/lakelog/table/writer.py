@@ -39,8 +39,7 @@ class TableWriter:
         A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an
         error the writer takes no more rows.
         """
-        if self._failed:
-            raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
+        self._check_failed()
         try:
             if self._task is None:
                 if self._committer is not None:
@@ -61,9 +60,11 @@ class TableWriter:
         """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown.
 
         After an error that left the rows decided (they are readable already), ``close`` tries the snapshot again.
+        Rows of a failed commit are not committed again: InvalidRequest.
         """
         if self._task is None:
             return
+        self._check_failed()
         try:
             if self._committer is None:
                 commit_append(self._table, self._writer, [self._task.finish()], self._epoch)
@@ -102,6 +103,10 @@ class TableWriter:
             seal(self._committer)
         if not self._table.staged.epochs(self._writer):
             self._table.staged.forget_writer(self._writer)
+
+    def _check_failed(self) -> None:
+        if self._failed:
+            raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
 
     def __enter__(self) -> Self:
         return self

@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitConflict, InvalidSchema, Unavailable
+from lakelog.errors import CommitConflict, InvalidRequest, InvalidSchema, Unavailable
 from lakelog.filestore.store import FileStore
 from lakelog.table.append import commit_append
 from lakelog.table.attempt import AttemptResult
+from lakelog.table.committer import Committer
 from lakelog.table.log_state import state_of
 from lakelog.table.task_writer import TaskWriter
 
@@ -134,6 +135,26 @@ def test_a_commit_that_fails_keeps_files_that_a_snapshot_may_name(lake, tmp_path
         monkeypatch.setattr(FileStore, "commit", away)
         writer.commit()
     assert data_files(tmp_path)
+
+
+@pytest.mark.parametrize("log", ["", ", 'log-store.enabled' = 'true'"], ids=["files", "log"])
+def test_a_commit_that_failed_is_not_done_again_without_its_rows(lake, monkeypatch, log) -> None:
+    table = make(lake, log)
+    writer = table.writer()
+    writer.write(rows(range(3), "a"))
+
+    def away(*_: object) -> None:
+        raise Unavailable("away")
+
+    monkeypatch.setattr(FileStore, "commit", away)
+    monkeypatch.setattr(Committer, "commit", away)
+    with pytest.raises(Unavailable):
+        writer.commit()
+    monkeypatch.undo()
+    with pytest.raises(InvalidRequest, match="has failed"):
+        writer.commit()
+    writer.close()
+    assert names(table) == {} and table._table.staged.writers() == []
 
 
 def test_a_log_beside_the_files_keeps_its_state(lake) -> None:
