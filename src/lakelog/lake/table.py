@@ -331,7 +331,7 @@ class Table:
         """
         used = self.scan(filter=filter).filter
         needed = sorted(set() if used is None else used.columns)
-        scan = self.scan(None if columns is None else [*columns, *(n for n in needed if n not in columns)], filter)
+        scan = self.scan(None if columns is None else [*columns, *(n for n in needed if n not in columns)])
         # in Spark NaN is larger than every number; such conditions are Spark's alone
         floats = any(pa.types.is_floating(self.schema.field(name).type) for name in needed)
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
