@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,6 +23,8 @@ _SAME_EVERYWHERE: Final = frozenset(
     + ("DATE", "DECIMAL", "TIMESTAMP", "TIMESTAMP_LTZ")
 )
 """Types that every Parquet reader gives the same values for; TIME is a number of milliseconds in Spark."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*\.parquet")
+"""Names that mean the same to every reader: Spark skips files that begin with _ or ., and tells others escaped."""
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file."""
@@ -71,9 +74,10 @@ def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schema
 
     Called on the driver before a query of an engine with a Parquet reader of its own. Where the merge only chooses rows
     (``hidden_rows.can_hide``) files that overlap are taken, too, all of a split or none, as long as the driver can read
-    the keys of all of them: 16 million rows a split, 64 million a plan. Files of another format, with
-    columns of another type than the table has now, of a partition whose columns they may lack, or that hold only some
-    columns of their rows stay in the splits. Reads schema files (cached), nothing else.
+    the keys of all of them: 16 million rows a split, 64 million a plan. Files of another format, with names that not
+    every reader takes (``data-file.prefix``), with columns of another type than the table has now, of a partition whose
+    columns they may lack, or that hold only some columns of their rows stay in the splits. Reads schema files
+    (cached), nothing else.
     """
     layouts = Layouts(columns, schemas, paths)
     splits = list(splits)
@@ -116,7 +120,7 @@ class Layouts:
 
     def sources(self, file: DataFileMeta) -> Sources | None:
         """The names of the columns in a file; None for a file that has to be read by lakelog."""
-        if not self._are_native or not file.file_name.endswith(".parquet") or file.write_cols is not None:
+        if not self._are_native or not _PLAIN_NAME.fullmatch(file.file_name) or file.write_cols is not None:
             return None
         if self._partitioned and not self._table.is_keyed and _is_taken_over(file):
             return None

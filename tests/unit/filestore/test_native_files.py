@@ -88,6 +88,14 @@ def test_files_of_another_format_or_with_some_columns_stay(make_table) -> None:
     assert layout(table.store, write_cols=("id",)) is None
 
 
+@pytest.mark.parametrize(("prefix", "native"), [("x1-", True), ("_x-", False), (".x-", False), ("a b", False)])
+def test_files_whose_names_a_reader_skips_or_escapes_stay(make_table, prefix, native) -> None:
+    table = make_table(**{"data-file.prefix": prefix})
+    table.insert((I, 1, "a", 1.0))
+    assert files_of(table.store)[0].file_name.startswith(prefix)
+    assert picked(table.store).file_count == (1 if native else 0)
+
+
 def test_a_file_that_may_lack_the_partition_columns_stays(make_table) -> None:
     table = make_table(primary_keys=(), partition_keys=("name",))
     table.insert((I, 1, "a", 1.0), (I, 2, "a", 2.0))
