@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -43,6 +44,8 @@ _FEW_KEYS: Final = 64
 _LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _LISTED_HERE: Final = 10_000
 """Files that the driver looks at one by one; for more a Spark job is better."""
+_LISTING: Final = threading.Lock()
+"""Held while the session has another setting: two at once would put back each other's."""
 _READ_OPTIONS: Final = {
     # the format's days and times are those of today's calendar in all centuries
     "datetimeRebaseMode": "CORRECTED",
@@ -172,15 +175,16 @@ def _looking_here(spark: SparkSession) -> Iterator[None]:
     if is_remote():  # the server looks when the frame runs
         yield
         return
-    before = spark.conf.get(_LISTING_THRESHOLD, None)
-    spark.conf.set(_LISTING_THRESHOLD, str(_LISTED_HERE))
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(_LISTING_THRESHOLD)
-        else:
-            spark.conf.set(_LISTING_THRESHOLD, before)
+    with _LISTING:
+        before = spark.conf.get(_LISTING_THRESHOLD, None)
+        spark.conf.set(_LISTING_THRESHOLD, str(_LISTED_HERE))
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.conf.unset(_LISTING_THRESHOLD)
+            else:
+                spark.conf.set(_LISTING_THRESHOLD, before)
 
 
 def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:

@@ -1,0 +1,40 @@
+"""What a native scan changes of the session is put back, whoever else makes one at the same time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+from types import SimpleNamespace
+
+import pytest
+
+from lakelog.spark.native_scan import _looking_here
+
+
+class Settings(dict[str, str]):
+    """The settings of a session; another thread may go on whenever one of them is set."""
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+        sleep(0)
+
+    def unset(self, key: str) -> None:
+        self.pop(key, None)
+
+
+@pytest.mark.parametrize("given", [{}, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "32"}], ids=str)
+def test_scans_made_at_once_leave_the_settings_as_they_were(given) -> None:
+    spark, start = SimpleNamespace(conf=Settings(given)), Barrier(4)
+
+    def scan(_: int) -> list[str]:
+        start.wait(10)
+        found = []
+        for _ in range(500):
+            with _looking_here(spark):
+                found.extend(spark.conf.values())
+        return found
+
+    with ThreadPoolExecutor(4) as threads:
+        assert {value for found in threads.map(scan, range(4)) for value in found} == {"10000"}
+    assert spark.conf == given
