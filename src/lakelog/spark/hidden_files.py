@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ class HiddenRows:
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._held: OrderedDict[object, dict[str, Words]] = OrderedDict()
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, HiddenFile]:
@@ -55,10 +57,10 @@ class HiddenRows:
             masks = {file.meta.file_name: _deleted(reader, file)}
         words = {name: bits_of(mask) for name, mask in masks.items()}
         with self._lock:
+            self._bytes += _size(words) - _size(self._held.pop(identity, {}))
             self._held[identity] = words
-            size = sum(_size(held) for held in self._held.values())
-            while size > self._most_bytes:
-                size -= _size(self._held.popitem(last=False)[1])
+            while self._bytes > self._most_bytes:
+                self._bytes -= _size(self._held.popitem(last=False)[1])
         return words
 
 
@@ -69,7 +71,9 @@ def _identity(reader: DataFileReader, file: NativeFile) -> object:
     split, options = file.merged, reader.paths.schema.options
     names = tuple(f.file_name for f in split.files)
     ignores = Options(options).need(IGNORE_DELETE)
-    return (reader.paths.root, split.partition, split.bucket, names, split.vectors, split.inline_runs, ignores)
+    # the rows themselves would stay as long as what they hide
+    runs = tuple(hashlib.sha256(run).digest() for run in split.inline_runs)
+    return (reader.paths.root, split.partition, split.bucket, names, split.vectors, runs, ignores)
 
 
 def _deleted(reader: DataFileReader, file: NativeFile) -> Mask:

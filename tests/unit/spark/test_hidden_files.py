@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +49,14 @@ def test_rows_in_no_file_and_ignored_deletes_are_told_apart(make_table) -> None:
     assert words(hidden, table.store, extra_runs=run) == [[0b110], [0b01]]
     schema = replace(table.store.schema, options={**table.store.schema.options, "ignore-delete": "true"})
     assert words(hidden, replace(table.store, schema=schema)) == [[0b01]]
+
+
+def test_rows_in_no_file_are_not_kept(make_table) -> None:
+    table, hidden = make_table(), HiddenRows()
+    table.insert((I, 1, "a", 1.0))
+    run = ipc(table, *((U, at, random.randbytes(50).hex(), 1.0) for at in range(1, 500)))
+    assert words(hidden, table.store, extra_runs={PLACE: [run]}) == [[0b1]]
+    assert len(run) > 20_000 > sum(len(pickle.dumps(held)) for held in hidden._held.items())
 
 
 def test_a_vector_names_rows_of_its_file_and_files_without_are_whole(make_table) -> None:
