@@ -38,6 +38,8 @@ from lakelog.table.table_scan import TableScan
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")
 """Where Spark finds files without settings of its own."""
+_PATTERN_SIGNS: Final = frozenset("{}[]*?\\")
+"""Spark reads a path with one of them once for each such path of a scan, also when it is told that it is a name."""
 _FEW_ROWS: Final = 4096
 _FEW_FILES: Final = 16
 _FEW_KEYS: Final = 64
@@ -128,7 +130,7 @@ def native_frame(
         return None
     store = table.store
     plan = pick_native(splits, scan.schema.names, store.schemas, store.paths)
-    if not plan.files or any(scheme_of(f.path) not in _SCHEMES for files in plan.files.values() for f in files):
+    if not plan.files or not all(is_found(f.path) for files in plan.files.values() for f in files):
         return None
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
@@ -137,6 +139,11 @@ def native_frame(
     if plan.rest:
         parts.append(workers_frame(spark, scan, condition, plan.rest))
     return reduce(DataFrame.unionAll, parts)
+
+
+def is_found(path: str) -> bool:
+    """Whether Spark's Parquet scan reads the file of this path, and once."""
+    return scheme_of(path) in _SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
 
 
 def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: HiddenRows) -> list[DataFrame]:

@@ -1,4 +1,4 @@
-"""What a native scan changes of the session is put back, whoever else makes one at the same time."""
+"""Which paths Spark reads; what a native scan changes of the session is put back, whoever else makes one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelog.spark.native_scan import _looking_here
+from lakelog.spark.native_scan import _looking_here, is_found
 
 
 class Settings(dict[str, str]):
@@ -38,3 +38,16 @@ def test_scans_made_at_once_leave_the_settings_as_they_were(given) -> None:
     with ThreadPoolExecutor(4) as threads:
         assert {value for found in threads.map(scan, range(4)) for value in found} == {"10000"}
     assert spark.conf == given
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/w/db.db/t/p=a b%3A#ä/bucket-0/data-1.parquet", True),
+        ("hdfs://name/w/t/bucket-0/data-1.parquet", True),
+        ("s3://w/t/bucket-0/data-1.parquet", False),
+        *((f"/w/t/p=a{sign}/bucket-0/data-1.parquet", False) for sign in "{}[]*?\\"),
+    ],
+)
+def test_paths_that_spark_takes_for_patterns_are_not_given_to_it(path, found) -> None:
+    assert is_found(path) is found
