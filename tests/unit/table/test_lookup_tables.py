@@ -78,3 +78,15 @@ def test_vectors_are_switched_on_and_off_after_a_full_compaction(lake) -> None:
     table.compact(full=True)
     assert read(table) == expected | {5: "i"}
     assert not table.compact(full=True)
+
+
+def test_a_write_is_done_though_the_compaction_after_it_fails(lake, monkeypatch, caplog) -> None:
+    table = create(lake, "'changelog-producer' = 'lookup'")
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a fault in the compaction")
+
+    monkeypatch.setattr("lakelog.table.maintenance.run_tasks", fail)
+    write(table, (1, "a"))
+    assert read(table) == {1: "a"}
+    assert "a fault in the compaction" in caplog.text
