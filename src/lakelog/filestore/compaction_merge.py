@@ -89,7 +89,7 @@ class CompactionMerge:
                 return True
         if file.level != 0 or self.task.to_top or not needs_lookup(options):
             return False
-        return not keeps_newest(engine_of(self.schema), options)
+        return not engine_of(self.schema).number_decides
 
 
 def _lookup_engine(
@@ -105,7 +105,7 @@ def _lookup_engine(
     marks = options.need(DELETION_VECTORS)
     # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
     # need them
-    needs_rows = tell is not None or not marks or not keeps_newest(inner, options)
+    needs_rows = tell is not None or not marks or not inner.number_decides
     return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
 
 
@@ -114,8 +114,3 @@ def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:
     schema = writer.paths.schema
     tells = schema.is_keyed and producer_of(schema) in (LOOKUP, FULL_COMPACTION)
     return CompactionChanges(writer) if tells else None
-
-
-def keeps_newest(engine: MergeEngine, options: Options) -> bool:
-    """Whether the newest row by number is the value of its key, whatever was there before."""
-    return options.need(MERGE_ENGINE) == "deduplicate" and not engine.sequence_fields
