@@ -13,7 +13,7 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import now_ms
 from lakelog.spec.snapshot import APPEND, Snapshot
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
+from lakelog.table.dynamic_buckets import AssignedFiles, IndexReplaced, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import state_at
@@ -41,7 +41,7 @@ def commit_append(
         # 2
         try:
             snapshot = _commit(ready.table, writer, number, ready.made)
-        except _IndexReplaced:
+        except IndexReplaced:
             ready.made.delete(ready.table)
             continue
         except CommitConflict:
@@ -53,14 +53,9 @@ def commit_append(
     raise CommitConflict(f"table {table.name}: other writers keep giving new keys their buckets; try again")
 
 
-class _IndexReplaced(Exception):
-    """Another writer gave new keys their dynamic buckets first."""
-
-
 def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles) -> Snapshot:
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
-        if not made.fits(table, latest):
-            raise _IndexReplaced
+        made.check_index(table, latest)
         # written even when it is empty, so that the next one need not look for it
         return state_at(table.store, latest).without_old(table.staged).to_properties()
 

@@ -57,6 +57,10 @@ def check_bucket_mode(table: DynamicTable) -> None:
         )
 
 
+class IndexReplaced(Exception):
+    """Another writer gave new keys their dynamic buckets first: the files are made again for its index."""
+
+
 @dataclass
 class AssignedFiles:
     """Level-0 files and index files that nobody names yet, and the index that they were made with."""
@@ -65,12 +69,13 @@ class AssignedFiles:
     index: IndexChange = IndexChange()
     seen: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
-    def fits(self, table: DynamicTable, latest: Snapshot | None) -> bool:
-        """Whether the index of the touched partitions is still the one that was seen."""
+    def check_index(self, table: DynamicTable, latest: Snapshot | None) -> None:
+        """Raises IndexReplaced when the index of the touched partitions is no longer the one that was seen."""
         if not self.seen:
-            return True
+            return
         now = HashIndex(table.store.manifests).entries(latest, self.seen.keys())
-        return all(_names(now[partition]) == names for partition, names in self.seen.items())
+        if any(_names(now[partition]) != names for partition, names in self.seen.items()):
+            raise IndexReplaced
 
     def delete(self, table: DynamicTable) -> None:
         """Deletes the files: they were made for an index that is gone."""

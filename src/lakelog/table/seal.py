@@ -19,7 +19,13 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.committer import Committer
 from lakelog.table.compaction_worker import CompactionWorker, stop_workers, worker_for
-from lakelog.table.dynamic_buckets import AssignedFiles, assign_files, forget_unassigned, has_dynamic_buckets
+from lakelog.table.dynamic_buckets import (
+    AssignedFiles,
+    IndexReplaced,
+    assign_files,
+    forget_unassigned,
+    has_dynamic_buckets,
+)
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema, knowing_all
@@ -59,7 +65,7 @@ def seal(committer: Committer) -> Snapshot | None:
             snapshot = _commit(committer, ready.made, base, sealed)
         except _SealedElsewhere:
             continue
-        except _IndexReplaced:
+        except IndexReplaced:
             ready.made.delete(table)
             continue
         forget_unassigned(table, ready.runs)
@@ -97,10 +103,6 @@ class _SealedElsewhere(Exception):
     """Another process sealed epochs of this writer first."""
 
 
-class _IndexReplaced(Exception):
-    """Another writer gave new keys their dynamic buckets first."""
-
-
 def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: WriterState) -> Snapshot:
     table, writer = committer.table, committer.writer
 
@@ -108,8 +110,7 @@ def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: Writer
         state = state_at(table.store, latest)
         if state.sealed_epoch(writer) != base:
             raise _SealedElsewhere
-        if not made.fits(table, latest):
-            raise _IndexReplaced
+        made.check_index(table, latest)
         return state.with_writer(writer, sealed).without_old(table.staged).to_properties()
 
     request = CommitRequest(
