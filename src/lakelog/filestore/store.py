@@ -246,14 +246,23 @@ class FileStore:
 
     def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[Place]:
         """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
+        return list(self.files_to_compact(full, partitions))
+
+    def files_to_compact(
+        self, full: bool = False, partitions: Iterable[bytes] | None = None
+    ) -> dict[Place, list[DataFileMeta]]:
+        """All live files of those buckets in which a compaction would do something now, of all or some partitions."""
         by_place: dict[Place, list[ManifestEntry]] = {}
         latest = self.latest_snapshot()
         for entry in self.live_entries(latest, partitions):
             if entry.bucket != POSTPONE_BUCKET:
                 by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = self._vector_files(latest)
-        tasks = (pick_compaction(held, self.schema, full, vectors.get(p, ())) for p, held in sorted(by_place.items()))
-        return [(task.partition, task.bucket) for task in tasks if task is not None]
+        return {
+            place: [entry.file for entry in held]
+            for place, held in sorted(by_place.items())
+            if pick_compaction(held, self.schema, full, vectors.get(place, ())) is not None
+        }
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
         """Compacts one bucket without committing; None when there is nothing to do."""

@@ -73,18 +73,11 @@ class LocalExecutor:
 
 def plan_tasks(table: DynamicTable, full: bool, partitions: Iterable[bytes] | None = None) -> list[BucketTask]:
     """The buckets, of all or some partitions, in which a compaction would do something; most runs first."""
-    store = table.store
-    places = store.buckets_to_compact(full, None if partitions is None else set(partitions))
-    if not places:
-        return []
-    levels: dict[Place, list[int]] = {place: [] for place in places}
-    sizes = dict.fromkeys(places, 0)
-    for entry in store.live_entries(store.latest_snapshot(), {p for p, _ in places}, {b for _, b in places}):
-        place = (entry.partition, entry.bucket)
-        if place in levels:
-            levels[place].append(entry.file.level)
-            sizes[place] += entry.file.file_size
-    tasks = [BucketTask(*place, full, runs_of(levels[place]), sizes[place]) for place in places]
+    found = table.store.files_to_compact(full, None if partitions is None else set(partitions))
+    tasks = [
+        BucketTask(*place, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
+        for place, files in found.items()
+    ]
     return sorted(tasks, key=lambda task: -task.runs)
 
 
