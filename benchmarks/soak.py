@@ -4,15 +4,17 @@ a compaction cost the log's latency?
 usage: soak.py [--minutes 10] [--rate 20000] [--keys 2000000] [--buckets 4] [--engine spark|python]
                [--option KEY=VALUE …] [--json FILE]
 
-One process writes (by Spark or without, into the embedded log), another tails the log, this one looks at the files
-every few seconds.
+One process writes (by Spark or without, into the embedded log), another tails the log, a third one of low priority looks
+at the files every few seconds. The latency is that of every row, in whole milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,7 +39,8 @@ from lakelog.table.seal import sealer_for
 from lakelog.table.task_writer import TaskWriter
 
 WARM_UP_S = 30.0
-LOOK_S = 5.0
+LOOK_S = 10.0
+LOOK_NICENESS = 15
 NAMES = 100_000
 VARIANTS = {"compacting": "false", "write-only": "true"}
 
@@ -104,11 +107,23 @@ WRITERS = {"spark": write_with_spark, "python": write_without_spark}
 
 
 def tail(warehouse: str) -> None:
-    """The reader's process: prints, for each batch of the log, when it was seen and the latencies of its rows."""
+    """The reader's process: for each batch of the log when it was seen, the latencies of its rows and how many each."""
     for batch in connect(warehouse=warehouse).table("bench.t").tail(columns=["sent_at"]):
         now = time.time_ns() / 1e6
         late = now - pc.cast(batch.column(0), pa.int64()).to_numpy() / 1000
-        print(json.dumps([round(now), *np.percentile(late, [0, 25, 50, 75, 100]).round(1).tolist()]), flush=True)
+        values, counts = np.unique(late.round().astype(np.int64), return_counts=True)
+        print(json.dumps([round(now), values.tolist(), counts.tolist()]), flush=True)
+
+
+def watch(warehouse: str, start_ms: int) -> None:
+    """The looking process: a sample of the files now and then, until it is ended."""
+    os.nice(LOOK_NICENESS)
+    table = connect(warehouse=warehouse).table("bench.t")
+    while True:
+        time.sleep(LOOK_S)
+        with contextlib.suppress(NotFound):  # expiry was faster than this slow reader
+            sample = {"at_s": round(time.time() - start_ms / 1000, 1), **look(table)}
+            print(json.dumps(sample), flush=True)
 
 
 def look(table: Any) -> dict[str, float]:
@@ -152,33 +167,36 @@ def soak(given: argparse.Namespace, path: str, write_only: str) -> dict[str, Any
         f"create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp, primary key (id)) "
         f"using lakelog tblproperties ({text})"
     )
-    table = lake.table("bench.t")
-    seen = Path(warehouse) / "latency.jsonl"
-    with seen.open("w") as output:
-        command = [sys.executable, __file__, "--role", given.engine, "--rate", str(given.rate), warehouse, path]
-        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    seen, looks = Path(warehouse) / "latency.jsonl", Path(warehouse) / "looks.jsonl"
+    me = [sys.executable, __file__, "--role"]
+    with seen.open("w") as latencies, looks.open("w") as samples_file:
+        writer = subprocess.Popen(
+            [*me, given.engine, "--rate", str(given.rate), warehouse, path], stdout=subprocess.PIPE, text=True
+        )
         assert writer.stdout is not None
         start_ms = int(writer.stdout.readline())
-        reader = subprocess.Popen([sys.executable, __file__, "--role", "tail", warehouse], stdout=output)
-        samples: list[dict[str, float]] = []
+        others = [
+            subprocess.Popen([*me, "tail", warehouse], stdout=latencies),
+            subprocess.Popen([*me, "watch", warehouse, str(start_ms)], stdout=samples_file),
+        ]
         end = start_ms / 1000 + given.minutes * 60
-        while time.time() < end and writer.poll() is None:
-            time.sleep(LOOK_S)
-            try:
-                samples.append({"at_s": round(time.time() - start_ms / 1000, 1), **look(table)})
-            except NotFound:  # expiry was faster than this slow reader
-                continue
-            print(json.dumps(samples[-1]), flush=True)
-        writer.send_signal(signal.SIGTERM)
-        if writer.wait(120) != 0 and time.time() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            writer.wait(max(end - time.time(), 0))
             raise SystemExit("the writer has failed")
-        reader.terminate()
-        reader.wait()
-    lines = [json.loads(line) for line in seen.read_text().splitlines() if line.endswith("]")]
+        writer.send_signal(signal.SIGTERM)
+        writer.wait(120)
+        for other in others:
+            other.terminate()
+            other.wait()
+    samples = [json.loads(line) for line in looks.read_text().splitlines() if line.endswith("}")]
+    for sample in samples:
+        print(json.dumps(sample), flush=True)
+    lines = [json.loads(line) for line in seen.read_text().splitlines() if line.endswith("]]")]
     steady = [line for line in lines if line[0] > start_ms + WARM_UP_S * 1000]
-    # five points of each batch stand for its rows
-    late = np.array([value for line in steady for value in line[1:]])
-    return {"latency_ms": percentiles(late), "first_third": _middle(samples[: len(samples) // 3]),
+    # every row of the batches
+    late = np.concatenate([np.repeat(values, counts) for _, values, counts in steady])
+    shutil.rmtree(warehouse)
+    return {"latency_ms": percentiles(late), "rows_seen": len(late), "first_third": _middle(samples[: len(samples) // 3]),
             "last_third": _middle(samples[-len(samples) // 3 :]), "samples": samples}  # fmt: skip
 
 
@@ -196,7 +214,7 @@ def main() -> None:
     parser.add_argument("--only", choices=list(VARIANTS))
     parser.add_argument("--json")
     parser.add_argument("--engine", choices=list(WRITERS), default="spark")
-    parser.add_argument("--role", choices=[*WRITERS, "tail"], help=argparse.SUPPRESS)
+    parser.add_argument("--role", choices=[*WRITERS, "tail", "watch"], help=argparse.SUPPRESS)
     parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role in WRITERS:
@@ -206,6 +224,9 @@ def main() -> None:
         return
     if given.role == "tail":
         tail(given.arguments[0])
+        return
+    if given.role == "watch":
+        watch(given.arguments[0], int(given.arguments[1]))
         return
     path = os.path.join(tempfile.mkdtemp(prefix="lakelog-soak-"), "rows.arrow")
     make_upserts(round(given.rate * (given.minutes * 60 + 60)), given.keys, path)
