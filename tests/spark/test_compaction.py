@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lakelog.spark import engine
 from lakelog.spark.compaction import SparkExecutor
 from lakelog.table.compaction_task import leases_of
 
@@ -39,6 +40,7 @@ def test_buckets_are_compacted_by_executors_and_committed_by_the_driver(lake, ta
         return outcomes
 
     monkeypatch.setattr(SparkExecutor, "run", counted)
+    monkeypatch.setattr(engine, "_FEW_CORES", 0)
     told: list[tuple[int, int]] = []
     done = table.compact(partitions=[{"p": "a"}], progress=lambda *counts: told.append(counts))
     assert (sum(ran), done.buckets, done.files_before, done.files_after) == (3, 3, 9, 3)
@@ -60,3 +62,13 @@ def test_a_bucket_that_another_compactor_has_is_left_to_it(lake, table) -> None:
     assert (minor.busy, minor.buckets) == (1, 5)
     leases.release(lease)
     assert table.compact().buckets == 1
+
+
+def test_a_local_session_of_few_cores_leaves_compactions_to_this_process(lake, table, monkeypatch) -> None:
+    ran: list[int] = []
+    run = SparkExecutor.run
+    monkeypatch.setattr(SparkExecutor, "run", lambda *given: ran.append(1) or run(*given))
+    assert table.compact(partitions=[{"p": "a"}]).buckets == 3
+    assert ran == []
+    assert table.compact(partitions=[{"p": "b"}], on_spark=True).buckets == 3
+    assert ran != []

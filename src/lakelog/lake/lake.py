@@ -175,10 +175,10 @@ class LazyEngine:
         return result
 
     def executor(self, start: bool = False) -> Executor | None:
-        """Spark's executors, for compactions; None without a session, unless ``start`` asks for one."""
+        """Spark's executors, for compactions; None without a session or where it is no gain, unless ``start``."""
         if self._engine is None and self._owned and not start:
             return None
-        found: Executor = self.started.executor()
+        found: Executor | None = self.started.executor(wanted=start)
         return found
 
     def close(self) -> None:

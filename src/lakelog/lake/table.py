@@ -217,8 +217,8 @@ class Table:
         """Merges the files of every bucket; with ``full`` false only of those with too many sorted runs.
 
         ``partitions`` (values of partition columns) and ``where`` (a condition on them) limit it. It runs on Spark's
-        executors when this lake has a session, or with ``on_spark`` starts one; else, or with ``on_spark`` false, in
-        this process. ``progress`` is called with the buckets that are done and all of them. Raises InvalidRequest,
+        executors when this lake has a session on a cluster or of more than four cores, or with ``on_spark`` starts one;
+        else, or with ``on_spark`` false, in threads of this process. ``progress`` is called with the buckets that are done and all of them. Raises InvalidRequest,
         NotFound for a partition that is not there, and what reading and writing files raises; what was done until then
         is committed. A bucket at which another compactor is at work is waited for when ``full``, else left to it.
         """

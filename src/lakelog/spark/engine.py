@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -19,6 +19,7 @@ from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.table import OVERWRITE_PARTITION
+from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.session import is_spread, local_session, register
@@ -35,6 +36,9 @@ from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
 from lakelog.table.views import scan_of
+
+_FEW_CORES: Final = 4
+"""Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
 
 
 class OpensTables(Protocol):
@@ -122,7 +126,11 @@ class SparkEngine:
         if frame.isStreaming:
             raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
         self._check(table)
-        shuffled(frame, table).write.format("lakelog").options(**table.hints).mode("append").save(table.path)
+        rows = shuffled(frame, table)
+        if not is_remote():
+            write_frame(rows, table)
+        else:  # the server reaches the files, this process need not
+            rows.write.format("lakelog").options(**table.hints).mode("append").save(table.address)
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
         if frame.isStreaming:
@@ -130,7 +138,10 @@ class SparkEngine:
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
         rows = shuffled(frame, table)
-        rows.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.path)
+        if not is_remote():
+            write_frame(rows, table.with_hints(chosen), overwrite=True)
+        else:
+            rows.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.address)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""
@@ -160,8 +171,15 @@ class SparkEngine:
         reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
         return reader.load(table.address)
 
-    def executor(self) -> SparkExecutor:
-        """The session's executors, for compactions."""
+    def executor(self, wanted: bool = False) -> SparkExecutor | None:
+        """The session's executors, for compactions.
+
+        None for a local session of few cores, unless it is wanted: threads of this process do as much there, without
+        Python workers that would have to start.
+        """
+        if not wanted and not is_remote() and not is_spread(self.spark):
+            if self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
+                return None
         return spark_executor(self.spark)
 
     def stop(self) -> None:

@@ -30,7 +30,7 @@ from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
 from lakelog.spark.hidden_files import HiddenRows
 from lakelog.spark.live_rows import lay_out, only_live
-from lakelog.spark.types import arrow_for_spark, fit, spark_schema
+from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.scan import Scan
 from lakelog.table.table_scan import TableScan
@@ -207,11 +207,7 @@ def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:
             continue
         # one text is one call of the JVM; a float is guarded, so that no filter on it reaches the file: statistics of
         # a Parquet file leave NaN out
-        value = _quoted(source)
+        value = quoted(source)
         value = f"nanvl({value}, cast('NaN' as {kind.dataType.simpleString()}))" if is_float(named) else value
-        columns.append(sf.expr(f"{value} as {_quoted(kind.name)}"))
+        columns.append(sf.expr(f"{value} as {quoted(kind.name)}"))
     return raw.select(*columns)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -47,3 +47,8 @@ def _readable(field: pa.Field) -> pa.Field:
     if pa.types.is_union(kind):
         raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
     return pa.field(field.name, kind, field.nullable)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's expressions take any name."""
+    return "`" + name.replace("`", "``") + "`"

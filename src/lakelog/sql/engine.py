@@ -47,7 +47,7 @@ class Engine(Protocol):
         """Hands a statement that is not lakelog's to Spark as it is."""
 
     def executor(self) -> Executor | None:
-        """Spark's executors, for compactions; None when there is no session."""
+        """Spark's executors, for compactions; None where this process is to do them."""
 
 
 class Tables(Protocol):
