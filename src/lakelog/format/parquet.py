@@ -24,9 +24,6 @@ _OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 8 << 20
 """A row group is what a reader may skip, and what it must decode for one row."""
-_STEP_ROWS = 1 << 13
-_RARE = 100
-"""Where fewer than one row in so many matches, a group is decoded in small steps, and no further than needed."""
 _ROW = "_row_of_group"
 _SAMPLE_ROWS = 1 << 12
 _MOST_DISTINCT = 0.5
@@ -135,9 +132,9 @@ def _filtered(
         found = np.flatnonzero(mask)
         if not len(found):
             continue
-        is_rare = len(found) * _RARE < len(mask)
         start = 0
-        for batch in _scan(file, columns, min(batch_rows, _STEP_ROWS) if is_rare else batch_rows, [group]):
+        # the last batch ends with the last row that matches
+        for batch in _scan(file, columns, min(batch_rows, int(found[-1]) + 1), [group]):
             kept = np.flatnonzero(mask[start : start + batch.num_rows])
             start += batch.num_rows
             if len(kept) == batch.num_rows:

@@ -218,9 +218,10 @@ class Table:
 
         ``partitions`` (values of partition columns) and ``where`` (a condition on them) limit it. It runs on Spark's
         executors when this lake has a session on a cluster or of more than four cores, or with ``on_spark`` starts one;
-        else, or with ``on_spark`` false, in threads of this process. ``progress`` is called with the buckets that are done and all of them. Raises InvalidRequest,
-        NotFound for a partition that is not there, and what reading and writing files raises; what was done until then
-        is committed. A bucket at which another compactor is at work is waited for when ``full``, else left to it.
+        else, or with ``on_spark`` false, in threads of this process. ``progress`` is called with the buckets that are
+        done and all of them. Raises InvalidRequest, NotFound for a partition that is not there, and what reading and
+        writing files raises; what was done until then is committed. A bucket at which another compactor is at work is
+        waited for when ``full``, else left to it.
         """
         self._table.check_writable()
         condition = None if where is None else parse_filter(where, self._table.schema)

@@ -177,9 +177,9 @@ class SparkEngine:
         None for a local session of few cores, unless it is wanted: threads of this process do as much there, without
         Python workers that would have to start.
         """
-        if not wanted and not is_remote() and not is_spread(self.spark):
-            if self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
-                return None
+        is_here = not is_remote() and not is_spread(self.spark)
+        if not wanted and is_here and self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
+            return None
         return spark_executor(self.spark)
 
     def stop(self) -> None:

@@ -39,7 +39,7 @@ class HiddenRows:
         Called on the driver when a frame is made. Raises NotFound, Corrupt.
         """
         metas = {file.meta.file_name: file.meta for file in files}
-        jobs = {_identity(reader, file): file for file in files if not file.is_whole}
+        jobs = {identity_of(reader, file): file for file in files if not file.is_whole}
         largest = max((f.merged.row_count for f in jobs.values() if f.merged is not None), default=1)
         with ThreadPoolExecutor(min(_THREADS, max(ROWS_AT_ONCE // max(largest, 1), 1))) as pool:
             made = pool.map(lambda job: self._bits(reader, *job), jobs.items())
@@ -64,7 +64,7 @@ class HiddenRows:
         return words
 
 
-def _identity(reader: DataFileReader, file: NativeFile) -> object:
+def identity_of(reader: DataFileReader, file: NativeFile) -> object:
     """What decides which rows are hidden: the file and its vector, or all that is merged."""
     if file.merged is None:
         return (file.path, file.vector)

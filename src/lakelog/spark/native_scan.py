@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -28,7 +29,7 @@ from lakelog.io import scheme_of
 from lakelog.io.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
-from lakelog.spark.hidden_files import HiddenRows
+from lakelog.spark.hidden_files import HiddenRows, identity_of
 from lakelog.spark.live_rows import lay_out, only_live
 from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
 from lakelog.sql.filter_text import parse_filter
@@ -44,6 +45,8 @@ _FEW_ROWS: Final = 4096
 _FEW_FILES: Final = 16
 _FEW_KEYS: Final = 64
 _LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_MOST_FRAMES: Final = 8
+"""Each may hold 8 MiB of row bits in the JVM."""
 _LISTED_HERE: Final = 10_000
 """Files that the driver looks at one by one; for more a Spark job is better."""
 _LISTING: Final = threading.Lock()
@@ -75,12 +78,38 @@ def workers_frame(
     return spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema)).load(scan.table.address)
 
 
+class RecentFrames:
+    """The last native frames of a session, by their columns and files: making one is a hundred calls of the JVM.
+
+    A notebook asks the same snapshot again and again. For all threads.
+    """
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[object, DataFrame] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, identity: object) -> DataFrame | None:
+        """The frame of these columns and files, None when it is not held (any more)."""
+        with self._lock:
+            if identity in self._held:
+                self._held.move_to_end(identity)
+            return self._held.get(identity)
+
+    def keep(self, identity: object, frame: DataFrame) -> None:
+        """Holds one more frame, and lets the one go that was used the longest ago."""
+        with self._lock:
+            self._held[identity] = frame
+            while len(self._held) > _MOST_FRAMES:
+                self._held.popitem(last=False)
+
+
 @dataclass(frozen=True)
 class PlannedScans:
     """Makes the frames of batch queries in a session; keeps what it learns of files that never change."""
 
     spark: SparkSession
     hidden: HiddenRows = field(default_factory=HiddenRows)
+    frames: RecentFrames = field(default_factory=RecentFrames)
 
     def frame(self, scan: Scan, condition: str | None = None) -> DataFrame:
         """A DataFrame of a scan's columns, read in the way that is the fastest for its plan.
@@ -95,7 +124,7 @@ class PlannedScans:
         if is_small(splits, scan):
             _LOG.debug("table %s: %d splits are read by the driver", scan.table.name, len(splits))
             return driver_frame(self.spark, scan, splits)
-        native = native_frame(self.spark, scan, splits, self.hidden, condition)
+        native = native_frame(self.spark, scan, splits, self.hidden, condition, self.frames)
         return workers_frame(self.spark, scan, condition) if native is None else native
 
 
@@ -118,7 +147,12 @@ def driver_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> Da
 
 
 def native_frame(
-    spark: SparkSession, scan: Scan, splits: Sequence[Split], hidden: HiddenRows, condition: str | None = None
+    spark: SparkSession,
+    scan: Scan,
+    splits: Sequence[Split],
+    hidden: HiddenRows,
+    condition: str | None = None,
+    frames: RecentFrames | None = None,
 ) -> DataFrame | None:
     """A DataFrame of splits whose files Spark reads itself where it can; None when there are none such.
 
@@ -135,10 +169,14 @@ def native_frame(
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
     )
-    parts = _native_parts(spark, scan, plan, hidden)
-    if plan.rest:
-        parts.append(workers_frame(spark, scan, condition, plan.rest))
-    return reduce(DataFrame.unionAll, parts)
+    named = ((s, f.path, identity_of(store.files, f)) for s, files in plan.files.items() for f in files)
+    identity = (scan.schema, tuple(named))
+    native = None if frames is None else frames.get(identity)
+    if native is None:
+        native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
+        if frames is not None:
+            frames.keep(identity, native)
+    return native.unionAll(workers_frame(spark, scan, condition, plan.rest)) if plan.rest else native
 
 
 def is_found(path: str) -> bool:
