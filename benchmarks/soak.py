@@ -4,8 +4,8 @@ a compaction cost the log's latency?
 usage: soak.py [--minutes 10] [--rate 20000] [--keys 2000000] [--buckets 4] [--engine spark|python]
                [--option KEY=VALUE …] [--json FILE]
 
-One process writes (by Spark or without, into the embedded log), another tails the log, a third one of low priority looks
-at the files every few seconds. The latency is that of every row, in whole milliseconds.
+One process writes (by Spark or without, into the embedded log), another tails the log, a third one of low priority
+looks at the files every few seconds. The latency is that of every row, in whole milliseconds.
 """
 
 from __future__ import annotations
@@ -196,8 +196,13 @@ def soak(given: argparse.Namespace, path: str, write_only: str) -> dict[str, Any
     # every row of the batches
     late = np.concatenate([np.repeat(values, counts) for _, values, counts in steady])
     shutil.rmtree(warehouse)
-    return {"latency_ms": percentiles(late), "rows_seen": len(late), "first_third": _middle(samples[: len(samples) // 3]),
-            "last_third": _middle(samples[-len(samples) // 3 :]), "samples": samples}  # fmt: skip
+    return {
+        "latency_ms": percentiles(late),
+        "rows_seen": len(late),
+        "first_third": _middle(samples[: len(samples) // 3]),
+        "last_third": _middle(samples[-len(samples) // 3 :]),
+        "samples": samples,
+    }
 
 
 def _middle(samples: list[dict[str, float]]) -> dict[str, float]:
