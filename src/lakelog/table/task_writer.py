@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -33,6 +34,10 @@ from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_i
 
 _INLINE_BYTES = 1024 * 1024
 """Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
+_INLINE_TOTAL = 64 * _INLINE_BYTES
+"""Divided by a task's number it is what the task gives the driver inline: half a gigabyte for ten thousand tasks."""
+_FULL_SHARES = 8
+"""So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
 _LANE_BITS = 26
@@ -80,6 +85,7 @@ class TaskWriter:
             self._log = appender_for(table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
+        self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
         self._numbering = Numbering(table)
         self._lock = threading.Lock()
         self._rows: dict[int, _BucketRows] = {}
@@ -115,7 +121,7 @@ class TaskWriter:
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns what the driver needs to accept this attempt."""
         self.flush_log()
-        self._stage_all(inline_bytes=_INLINE_BYTES)
+        self._stage_all(inline_share=self._inline_share)
         appends = tuple(
             BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._records[bucket])
             for bucket in sorted(self._firsts)
@@ -195,14 +201,15 @@ class TaskWriter:
 
     def _spill(self) -> None:
         self.flush_log()
-        self._stage_all(inline_bytes=0)
+        self._stage_all(inline_share=0)
 
-    def _stage_all(self, inline_bytes: int) -> None:
+    def _stage_all(self, inline_share: int) -> None:
         buckets, before = sorted(self._rows), len(self._runs)
+        inline = _smallest({bucket: held.bytes for bucket, held in self._rows.items()}, inline_share)
 
         def stage(bucket: int) -> None:
             held = self._rows.pop(bucket)
-            self._stage(bucket, held, held.bytes <= inline_bytes, buckets)
+            self._stage(bucket, held, bucket in inline, buckets)
 
         with ThreadPoolExecutor(min(_THREADS, len(buckets)) or 1, "staging") as threads:
             for _ in threads.map(stage, buckets):
@@ -259,3 +266,14 @@ def _taken(records: Records, indices: np.ndarray) -> Records:
     chosen = pa.array(indices)
     headers = records.headers if isinstance(records.headers, bytes) else [records.headers[i] for i in indices]
     return Records(records.keys.take(chosen), records.values.take(chosen), headers)
+
+
+def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:
+    """The buckets whose rows travel inline: the smallest ones, while all of them together are within the share."""
+    chosen: set[int] = set()
+    for bucket, size in sorted(sizes.items(), key=lambda item: item[1]):
+        share -= size
+        if size > _INLINE_BYTES or share < 0:
+            break
+        chosen.add(bucket)
+    return frozenset(chosen)

@@ -166,3 +166,25 @@ def test_a_log_beside_the_files_keeps_its_state(lake) -> None:
         writer.write(rows(range(1), "files"))
     assert state.writers and state_of(table.latest_snapshot()) == state
     assert names(table) == {0: "files", 1: "both", 2: "both"}
+
+
+def test_what_travels_to_the_driver_is_bounded_over_all_tasks_not_for_each_bucket(lake) -> None:
+    lake.sql("create table db.wide (id int, name string, primary key (id)) using lakelog tblproperties ('bucket'='64')")
+    table, batch = lake.table("db.wide"), rows(range(3000), "x")
+
+    def inline(lane: int) -> tuple[int, int]:
+        runs = attempt(table, lane, batch).runs
+        return sum(bool(run.inline) for run in runs), sum(len(run.inline) for run in runs)
+
+    assert inline(0)[0] == inline(7)[0] == 64
+    count, size = inline(1_000)
+    assert 0 < count < 64
+    assert size < 128 << 10
+    assert inline(1 << 30) == (0, 0)
+
+
+def test_rows_that_do_not_travel_inline_are_in_the_same_snapshot(lake) -> None:
+    table = make(lake)
+    commit_append(table._table, "w", [attempt(table, lane, rows(range(lane % 7, 2000, 7), "n")) for lane in (3, 2_000)])
+    assert set(names(table).values()) == {"n"}
+    assert len(names(table)) == len({*range(3, 2000, 7), *range(2000 % 7, 2000, 7)})
