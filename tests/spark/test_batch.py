@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 
 import pyarrow as pa
+import pytest
+from pyspark.errors.exceptions.base import PySparkException
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true')"""
@@ -99,3 +101,37 @@ def test_a_write_without_spark_is_read_by_spark(lake) -> None:
     with lake.table("db.t").writer() as writer:
         writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["x", None]}))
     assert rows(lake.sql("select * from db.t")) == [(1, "x"), (2, None)]
+
+
+@pytest.mark.parametrize("log", ["false", "true"])
+def test_a_write_of_which_one_task_fails_counts_for_nothing(lake, spark, log) -> None:
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (id bigint, name string, primary key (id)) using lakelog "
+        f"tblproperties ('bucket' = '2', 'log-store.enabled' = '{log}')"
+    )
+    frame = spark.range(0, 1000, 1, 4).selectExpr("id", "if(id = 777, raise_error('bad row'), 'n') as name")
+    with pytest.raises(PySparkException, match="bad row"):
+        lake.write(frame, "db.t")
+    assert lake.table("db.t").scan().to_arrow().num_rows == 0
+    lake.write(frame.where("id < 500"), "db.t")
+    assert lake.sql("select count(*), sum(id) from db.t").collect()[0][:] == (500, sum(range(500)))
+    if log == "true":
+        seen = {}
+        for batch in lake.table("db.t").tail(start="earliest", stop="latest"):
+            for row in batch.to_pylist():
+                if row["_row_kind"] in ("+I", "+U"):
+                    seen[row["id"]] = row["name"]
+                else:
+                    seen.pop(row["id"], None)
+        assert set(seen) == set(range(500))
+
+
+def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, `a.b c` string, primary key (id)) using lakelog")
+    frame = spark.range(3).selectExpr("id", "'x' as `a.b c`")
+    lake.write(frame.where("id > 5"), "db.t")
+    assert lake.sql("select * from db.t").collect() == []
+    lake.write(frame, "db.t")
+    assert rows(lake.sql("select * from db.t")) == [(0, "x"), (1, "x"), (2, "x")]
