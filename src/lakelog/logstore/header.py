@@ -20,6 +20,8 @@ CORRECTION: Final = "x"
 BEGIN: Final = "b"
 COMMIT: Final = "c"
 ABORT: Final = "a"
+LOG_ONLY: Final = "log-"
+"""How the attempts begin whose rows go to no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
 
 

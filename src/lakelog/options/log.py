@@ -119,18 +119,27 @@ READ_MODE: Final = Option(
     "read.mode",
     str,
     "file",
-    "Store that a read uses: file (batch) or log (a stream).",
+    "Store that a read uses: file (batch), log (a stream), or union (batch: the files and what only the log has yet).",
     scope=("table", "read"),
-    choices=("file", "log"),
+    choices=("file", "log", "union"),
     aliases=("arctic.read.mode", "mixed-format.read.mode", "streaming-read-mode"),
 )
 STARTUP_MODE: Final = Option(
     "scan.startup.mode",
     str,
     "latest",
-    "Where a new reader of the log begins.",
+    "Where a new reader of the log begins; latest-full reads the newest snapshot whole, then the log from its offsets.",
     scope=("table", "read"),
-    choices=("latest", "earliest", "timestamp", "specific-offsets"),
+    choices=("latest-full", "latest", "earliest", "timestamp", "specific-offsets"),
+)
+EXPIRED_OFFSETS: Final = Option(
+    "scan.expired-offsets",
+    str,
+    "error",
+    "What a read does whose records the log no longer holds: fail (error), go on with what it holds, without the rows "
+    "between (earliest), or begin anew with the newest snapshot whole (latest-full).",
+    scope=("table", "read"),
+    choices=("error", "earliest", "latest-full"),
 )
 STARTUP_TIMESTAMP: Final = Option(
     "scan.startup.timestamp-millis",
@@ -185,6 +194,7 @@ LOG_OPTIONS: Final = Declared(
         STARTUP_MODE,
         STARTUP_TIMESTAMP,
         STARTUP_OFFSETS,
+        EXPIRED_OFFSETS,
         MAX_ROWS_PER_TRIGGER,
         SCAN_FILTER,
         COMMIT_INTERVAL,

@@ -36,11 +36,6 @@ class _Position:
     extra: dict[int, int] = field(default_factory=dict)
 
 
-def origin_path(table: DynamicTable, writer: str) -> str:
-    """The file that remembers where the log ended when the writer first touched it."""
-    return f"{table.path}/lakelog/staged/{writer}/origin"
-
-
 def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
     """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
@@ -48,7 +43,7 @@ def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
     """
     if table.log is None:
         return {}
-    path = origin_path(table, writer)
+    path = table.staged.origin_path(writer)
     ends = reader_for(table.log).end_offsets()
     if table.io.create(path, orjson.dumps({str(b): o for b, o in ends.items()})):
         return ends

@@ -146,3 +146,8 @@ class DynamicTable:
     def reads_log(self) -> bool:
         """Whether this use reads the log (``read.mode``)."""
         return self.options.need(READ_MODE) == "log"
+
+    @property
+    def reads_union(self) -> bool:
+        """Whether a batch read reads both stores (``read.mode``)."""
+        return self.options.need(READ_MODE) == "union"

@@ -119,12 +119,15 @@ class LogScan:
         chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
         if chosen.num_rows == 0:
             return self.schema.empty_table()
-        values = chosen.column("value").combine_chunks()
-        form = log_format(self.table.options.need(DATA_FORMAT))
-        rows = form.decode(values, self.data_schema).select(self.schema.names)
+        rows = self.rows(chosen.column("value").combine_chunks())
         if self.table.options.need(CHANGELOG_MODES) == "append-only":
             rows = rows.filter(pc.equal(rows.column(ROW_KIND_COLUMN), "+I"))
-        return self._checked(rows)
+        return rows
+
+    def rows(self, values: pa.LargeBinaryArray) -> pa.Table:
+        """Rows (``schema``) of log values, none of them null, in their order."""
+        form = log_format(self.table.options.need(DATA_FORMAT))
+        return self._checked(form.decode(values, self.data_schema).select(self.schema.names))
 
     def _checked(self, rows: pa.Table) -> pa.Table:
         """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -20,10 +20,11 @@ from lakelog.table.staged import StagedEpochs
 _ATTEMPTS = 20
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
-_KEEP_MS = 30 * 24 * 3_600_000
+_LOG_ONLY = "lakelog.log-only"
+KEEP_MS = 30 * 24 * 3_600_000
 """A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
-"""The same for a batch writer, which never comes back; but not before its epoch record is gone."""
+"""The same for a batch writer that has closed: it never comes back."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,24 @@ class WriterState:
 
 @dataclass(frozen=True)
 class LogState:
-    """Writers by id, and the log offset per bucket that the snapshot's rows correspond to."""
+    """Writers by id, and the log offset per bucket that the snapshot's rows correspond to.
+
+    ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone.
+    """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
     offsets: Mapping[int, int] = field(default_factory=dict)
+    log_only: Mapping[int, int] = field(default_factory=dict)
 
-    def with_writer(self, writer: str, state: WriterState) -> LogState:
-        """The state after a seal by this writer; offsets never go back."""
+    def with_writer(self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None) -> LogState:
+        """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
+
+        Offsets never go back.
+        """
         offsets = dict(self.offsets)
         for bucket, offset in state.verified.items():
             offsets[bucket] = max(offsets.get(bucket, 0), offset)
-        return LogState({**self.writers, writer: state}, offsets)
+        return LogState({**self.writers, writer: state}, offsets, {**(log_only or {}), **self.log_only})
 
     def without_old(self, staged: StagedEpochs) -> LogState:
         """The state without writers that will never come back; looks at storage for the few old batch writers."""
@@ -59,11 +67,11 @@ class LogState:
 
         def kept(writer: str, state: WriterState) -> bool:
             age = newest - state.time_ms
-            if state.once and age > _KEEP_ONCE_MS:
-                return bool(staged.epochs(writer))
-            return age < _KEEP_MS
+            if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
+                return staged.is_registered(writer)
+            return age < KEEP_MS
 
-        return LogState({w: s for w, s in self.writers.items() if kept(w, s)}, self.offsets)
+        return replace(self, writers={w: s for w, s in self.writers.items() if kept(w, s)})
 
     def sealed_epoch(self, writer: str) -> int:
         """The last epoch of the writer that is in a snapshot, -1 when there is none."""
@@ -76,7 +84,8 @@ class LogState:
             w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
             for w, s in self.writers.items()
         }
-        return {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
+        out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
+        return out | ({_LOG_ONLY: orjson.dumps(_text_keys(self.log_only)).decode()} if self.log_only else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
@@ -88,7 +97,8 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         w: WriterState(s["epoch"], _int_keys(s["verified"]), s["time"], s["once"])
         for w, s in orjson.loads(properties[_WRITERS]).items()
     }
-    return LogState(writers, _int_keys(orjson.loads(properties.get(_OFFSETS, "{}"))))
+    offsets, log_only = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in (_OFFSETS, _LOG_ONLY))
+    return LogState(writers, offsets, log_only)
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.dynamic_buckets import assign_runs, has_dynamic_buckets
+from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema
 from lakelog.table.log_state import state_at
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
@@ -55,7 +56,11 @@ class Scan(TableScan):
         if not records:
             return [] if snapshot is None else list(store.plan(snapshot_id=snapshot.id, filter=self.filter))
         state = state_at(store, snapshot)
-        records = [r for r in records if r.epoch > state.sealed_epoch(r.writer)]
+        return self._with_epochs([r for r in records if r.epoch > state.sealed_epoch(r.writer)], snapshot)
+
+    def _with_epochs(self, records: Sequence[EpochRecord], snapshot: Snapshot | None) -> list[Split]:
+        """The splits of a snapshot with the rows of epochs on top, in their order."""
+        store = self.table.store
         totals = bucket_totals(self.table, records, snapshot)
         records = in_schema(in_buckets(records, self.table, totals), store)
         highest = store.max_sequence_numbers(snapshot, places_of(records))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from lakelog.errors import CommitConflict, Fenced, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s
+from lakelog.logstore.header import LOG_ONLY
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import Snapshot
@@ -62,7 +63,7 @@ def seal(committer: Committer) -> Snapshot | None:
         table = ready.table
         # 3
         try:
-            snapshot = _commit(committer, ready.made, base, sealed)
+            snapshot = _commit(committer, ready.made, base, sealed, log_only_from(records))
         except _SealedElsewhere:
             continue
         except IndexReplaced:
@@ -103,7 +104,18 @@ class _SealedElsewhere(Exception):
     """Another process sealed epochs of this writer first."""
 
 
-def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: WriterState) -> Snapshot:
+def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
+    """Bucket → where the log begins to have rows of these epochs that are in no file."""
+    out: dict[int, int] = {}
+    for attempt in (a for r in records for a in r.attempts if a.attempt.startswith(LOG_ONLY)):
+        for part in attempt.appends:
+            out[part.bucket] = min(part.first_offset, out.get(part.bucket, part.first_offset))
+    return out
+
+
+def _commit(
+    committer: Committer, made: AssignedFiles, base: int, sealed: WriterState, log_only: Mapping[int, int]
+) -> Snapshot:
     table, writer = committer.table, committer.writer
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
@@ -111,7 +123,7 @@ def _commit(committer: Committer, made: AssignedFiles, base: int, sealed: Writer
         if state.sealed_epoch(writer) != base:
             raise _SealedElsewhere
         made.check_index(table, latest)
-        return state.with_writer(writer, sealed).without_old(table.staged).to_properties()
+        return state.with_writer(writer, sealed, log_only).without_old(table.staged).to_properties()
 
     request = CommitRequest(
         writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True

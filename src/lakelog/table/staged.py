@@ -9,6 +9,15 @@ from lakelog.io.file_io import FileIO
 from lakelog.table.epoch_record import EpochRecord
 
 _PREFIX = "epoch-"
+_ORIGIN = "origin"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A writer of the log: when it came (ms since 1970), and its newest decided epoch that is staged, -1 for none."""
+
+    time_ms: int
+    newest_epoch: int
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,35 @@ class StagedEpochs:
                 timed.append((newest, writer, record.epoch, record))
         return [record for *_, record in sorted(timed, key=lambda t: t[:3])]
 
+    def origin_path(self, writer: str) -> str:
+        """The file that remembers where the log ended before the writer's first record; it goes first."""
+        return f"{self._root}/{writer}/{_ORIGIN}"
+
+    def registered(self) -> dict[str, Registration]:
+        """The writers that may append to the log now, or did and never said goodbye."""
+        out = {}
+        for writer in self.writers():
+            found = {s.path.rsplit("/", 1)[-1]: s.mtime_ms for s in self.io.list(f"{self._root}/{writer}")}
+            if _ORIGIN in found:
+                epochs = [
+                    int(n[len(_PREFIX) :]) for n in found if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit()
+                ]
+                out[writer] = Registration(found[_ORIGIN], max(epochs, default=-1))
+        return out
+
+    def is_registered(self, writer: str) -> bool:
+        """Whether the writer has come to the log, or staged an epoch, and has not been forgotten."""
+        return self.io.exists(self.origin_path(writer)) or bool(self.epochs(writer))
+
     def forget(self, writer: str, epochs: list[int]) -> None:
         """Deletes records of sealed epochs; a missing one is fine."""
         for epoch in epochs:
             self.io.delete(self.path(writer, epoch))
 
     def forget_writer(self, writer: str) -> None:
-        """Deletes all that a writer left; only when all its epochs are sealed or taken back."""
+        """Deletes all that a writer left; only when all its epochs are sealed or taken back.
+
+        The origin first: a reader that does not find it knows that no epoch of this writer is open.
+        """
+        self.io.delete(self.origin_path(writer))
         self.io.delete_dir(f"{self._root}/{writer}")

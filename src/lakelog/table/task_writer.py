@@ -19,7 +19,7 @@ from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.header import DATA, encode_header
+from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
@@ -78,7 +78,7 @@ class TaskWriter:
     def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
         self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
         check_bucket_mode(table)
-        self._attempt = new_attempt()
+        self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:

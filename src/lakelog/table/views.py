@@ -17,6 +17,7 @@ from lakelog.table.scan import Scan
 from lakelog.table.system import SYSTEM_TABLES
 from lakelog.table.table_scan import TableScan
 from lakelog.table.travel import as_of, millis_of, travel_to
+from lakelog.table.union_scan import union_scan
 
 
 def scan_of(table: DynamicTable) -> TableScan:
@@ -30,6 +31,8 @@ def scan_of(table: DynamicTable) -> TableScan:
     if changes is not None:
         return changes
     snapshot = travel_to(table.store, table.options)
+    if snapshot is None and table.reads_union:
+        return union_scan(table)
     return Scan(table) if snapshot is None else Scan(as_of(table, snapshot), snapshot=snapshot)
 
 

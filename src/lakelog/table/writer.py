@@ -84,10 +84,9 @@ class TableWriter:
         if self._task is None:
             return
         self._task.close()
-        record = None if self._committer is None else self._committer.commit(self._epoch, [])
+        if self._committer is not None:
+            self._committer.commit(self._epoch, [])  # stays until the next seal, or close: so readers know of it
         self._task = None
-        if record is not None and not record.attempts:
-            self._table.staged.forget(self._writer, [self._epoch])
         self._epoch += 1
 
     def close(self) -> None:
@@ -99,10 +98,14 @@ class TableWriter:
         self._failed = True
         if self._committer is None:
             return
-        if self._table.staged.epochs(self._writer):
+        if self._has_rows():
             seal(self._committer)
-        if not self._table.staged.epochs(self._writer):
+        if not self._has_rows():
             self._table.staged.forget_writer(self._writer)
+
+    def _has_rows(self) -> bool:
+        """Whether a decided epoch waits for its snapshot; one that was taken back does not."""
+        return any(record.attempts for record in self._table.staged.records(self._writer))
 
     def _check_failed(self) -> None:
         if self._failed:

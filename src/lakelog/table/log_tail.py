@@ -1,0 +1,200 @@
+"""What the log has beside a snapshot and the decided epochs: which of its records count, and one look at all three."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from lakelog.errors import OffsetExpired
+from lakelog.io.clock import now_ms
+from lakelog.logstore.base import LogReader
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY, parse_kinds
+from lakelog.options.log import EXPIRED_OFFSETS
+from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.attempt import KIND_COLUMN
+from lakelog.table.committer import register_writer
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_state import KEEP_MS, LogState, state_at
+
+_ATTEMPTS = 5
+_HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """The part of a log that is to be read beside the files, and the rule which of its records count; picklable.
+
+    ``starts`` and ``ends`` are offsets by bucket. ``decided`` has every writer that may be at work, with its newest
+    decided epoch (-1: none): the rows of later epochs are *open*, and nowhere but here. ``log_only`` are the buckets
+    that hold rows of decided epochs which no file will ever have. With a key (whose newest row wins in every table
+    with a log) all records of such a bucket count: the order of the log is the only one that they share with others.
+    """
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    decided: Mapping[str, int] = field(default_factory=dict)
+    log_only: frozenset[int] = frozenset()
+    keyed: bool = True
+
+    @property
+    def buckets(self) -> list[int]:
+        """The buckets that have records to look at."""
+        return [b for b, end in sorted(self.ends.items()) if self.starts.get(b, end) < end]
+
+    @property
+    def record_count(self) -> int:
+        """About how many records there are to look at."""
+        return sum(self.ends[b] - self.starts[b] for b in self.buckets)
+
+    def counting(self, bucket: int, records: pa.Table, taken_back: frozenset[int] = frozenset()) -> Mask:
+        """Which records (RECORDS_SCHEMA, of one bucket) stand for a row that counts.
+
+        ``taken_back`` are the offsets of records that corrections have taken back (``taken_back``). Raises Corrupt for
+        a record without a header that lakelog knows.
+        """
+        heads = headers_of(records)
+        is_data, is_correction = heads["kind"] == DATA, heads["kind"] == CORRECTION
+        if self.keyed and bucket in self.log_only:
+            return (is_data | is_correction).to_numpy()
+        newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
+        is_open = is_data & (heads["epoch"] > newest).fill_null(False)
+        only = heads["attempt"].str.starts_with(LOG_ONLY)
+        # a correction is a row like another, newer one of its key; without a key the two of them leave
+        stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
+        return (is_open | (only & stays)).to_numpy()
+
+    def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
+        """The offsets of records whose corrections add up to less than nothing, for tables without a key."""
+        counts: Counter[int] = Counter()
+        for part in records:
+            heads = headers_of(part).filter(pl.col("kind") == CORRECTION)
+            for ref, sign in heads.group_by("ref").agg(pl.col("sign").sum()).iter_rows():
+                counts[ref] += sign
+        return frozenset(ref for ref, sign in counts.items() if sign < 0)
+
+
+def headers_of(records: pa.Table) -> pl.DataFrame:
+    """The parts of the headers, and ``offset``. Raises Corrupt for a missing one and for an unknown version."""
+    parse_kinds(records.column("header"))
+    texts = pl.from_arrow(records.column("header"))
+    assert isinstance(texts, pl.Series)
+    parts = texts.cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
+    numbers = pl.col("epoch", "ref", "sign").cast(pl.Int64, strict=False)
+    offsets = pl.Series("offset", records.column("offset").to_numpy())
+    return parts.struct.unnest().with_columns(numbers, offsets)
+
+
+def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
+    """The rows of the records of a bucket that count, in order: table columns and ``_kind`` (int8), chunk by chunk.
+
+    Called by the reader of the rows, on executors too. Of an update only the new row is given, as the files get it.
+    """
+    if table.log is None:
+        return
+    scan, reader = LogScan(table), reader_for(table.log)
+    start, end = tail.starts[bucket], tail.ends[bucket]
+    needs = not tail.keyed and bucket in tail.log_only
+    gone = tail.taken_back(bucket, _records(reader, bucket, start, end)) if needs else frozenset()
+    for records in _records(reader, bucket, start, end):
+        counts = tail.counting(bucket, records, gone)
+        if counts.any():
+            values = records.column("value").filter(pa.array(counts)).combine_chunks()
+            yield _numbered(scan.rows(values))
+
+
+def _records(reader: LogReader, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
+    position = start
+    while position < end:
+        found = reader.read(bucket, position, end)
+        if found.num_rows == 0:
+            return
+        position = found.column("offset")[found.num_rows - 1].as_py() + 1
+        yield found
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
+    numbers = np.select([kinds == name for name in NAMES], range(len(NAMES))).astype(np.int8)
+    rows = rows.drop_columns([ROW_KIND_COLUMN]).append_column(
+        pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(numbers)
+    )
+    return rows.filter(pa.array(numbers != UPDATE_BEFORE))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What one look has found: the snapshot with its state, the decided epochs that it has not, the tail of the log."""
+
+    snapshot: Snapshot | None
+    state: LogState
+    epochs: tuple[EpochRecord, ...]
+    tail: LogTail
+
+
+def look(table: DynamicTable) -> Moment:
+    """Looks at the log, then at the writers and their decisions, then at the snapshot, in this order.
+
+    A record that the log has now is thus of a writer that is seen at work, or of one that has finished: its rows are
+    then in the snapshot, or taken back. Raises OffsetExpired when the log has lost records that no file has and
+    ``scan.expired-offsets`` is ``error``, NotFound when expiry was faster.
+    """
+    assert table.log is not None
+    reader = reader_for(table.log)
+    ends, firsts = reader.end_offsets(), reader.first_offsets()
+    registered = table.staged.registered()
+    records = table.staged.all_records()
+    snapshot = table.store.latest_snapshot()
+    state = state_at(table.store, snapshot)
+    decided, starts = dict[str, int](), dict(state.log_only)
+    for writer, found in registered.items():
+        own = [r for r in records if r.writer == writer]
+        known = state.writers.get(writer)
+        newest = max(state.sealed_epoch(writer), found.newest_epoch, *(r.epoch for r in own), -1)
+        if newest < 0 and found.time_ms < now_ms() - KEEP_MS:
+            continue  # forgotten by the snapshots, too
+        decided[writer] = newest
+        for bucket, offset in _since(table, writer, known.verified if known else {}, own).items():
+            starts[bucket] = min(offset, starts.get(bucket, offset))
+    waiting = tuple(r for r in records if r.epoch > state.sealed_epoch(r.writer))
+    _check_held(table, starts, firsts, state)
+    tail = LogTail(
+        {b: min(max(o, firsts.get(b, 0)), ends.get(b, 0)) for b, o in starts.items()},
+        ends,
+        decided,
+        frozenset(state.log_only),
+        table.schema.is_keyed,
+    )
+    return Moment(snapshot, state, waiting, tail)
+
+
+def _since(table: DynamicTable, writer: str, verified: Mapping[int, int], own: list[EpochRecord]) -> Mapping[int, int]:
+    """Below these offsets (by bucket) every record of a writer is of an epoch that is decided."""
+    since = own[-1].since if own else {}
+    known = {b: max(verified.get(b, 0), since.get(b, 0)) for b in {*verified, *since}}
+    return known or register_writer(table, writer)
+
+
+def _check_held(table: DynamicTable, starts: Mapping[int, int], firsts: Mapping[int, int], state: LogState) -> None:
+    """Raises OffsetExpired when the log lost records after those that the newest snapshot has seen."""
+    if table.options.need(EXPIRED_OFFSETS) != "error":
+        return
+    for bucket, offset in starts.items():
+        first, seen = firsts.get(bucket, 0), state.offsets.get(bucket, 0)
+        if offset < first and seen < first and bucket not in state.log_only:
+            raise OffsetExpired(
+                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
+                f"knows it up to {seen} only: the rows between have expired. Keep the log longer "
+                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+            )

@@ -1,0 +1,63 @@
+"""Batch read of both stores (``read.mode`` = union): the newest snapshot, and on top what only the log has yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.scan import Split
+from lakelog.options.table import MERGE_ON_READ
+from lakelog.table.attempt import ORDER_COLUMN, AttemptResult, StagedRun
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_tail import LogTail, counting_rows, look
+from lakelog.table.scan import Scan
+from lakelog.table.staging import by_partition, run_to_ipc
+
+
+@dataclass(frozen=True)
+class UnionScan(Scan):
+    """The table as the log tells it: the files, and on top of them the rows of epochs that are still open.
+
+    Exactly what a tail from the snapshot's offsets to the end of the log would fold to: no row twice, none missing.
+    Rows of decided epochs are taken from where the seal will take them, those of open ones from the log; what was
+    refused or taken back is left out. Rows of an open epoch may be taken back later, as for every reader of the log.
+    """
+
+    def _plan(self) -> list[Split]:
+        moment = look(self.table)
+        runs = tuple(_runs(self.table, moment.tail))
+        newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
+        return self._with_epochs([*moment.epochs, *([newest] if newest else [])], moment.snapshot)
+
+
+def union_scan(table: DynamicTable) -> UnionScan:
+    """The union read of a table. Raises InvalidRequest for a table without a log."""
+    if table.log is None:
+        raise InvalidRequest(
+            f"'read.mode'='union' of table {table.name} needs its log, and it has none: read its files "
+            f"('read.mode'='file')"
+        )
+    schema = table.schema
+    # where new files wait for a compaction before they are seen, rows of the log would wait with them
+    return UnionScan(table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"})))
+
+
+def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
+    """The rows of the log that count, as runs of their (partition, bucket)."""
+    for bucket in tail.buckets:
+        chunks = list(counting_rows(table, tail, bucket))
+        if not chunks:
+            continue
+        rows = pa.concat_tables(chunks)
+        order = pa.field(ORDER_COLUMN, pa.int64(), nullable=False)
+        rows = rows.append_column(order, pa.array(np.arange(rows.num_rows)))
+        for partition, part in by_partition(rows, table):
+            yield StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=table.schema.id)
+
+
+__all__ = ["UnionScan", "union_scan"]

@@ -1,0 +1,249 @@
+"""Union reads: a batch read that is as fresh as the log, whatever state its epochs are in."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import InvalidRequest, OffsetExpired
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.header import LOG_ONLY
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.log_state import newest_state
+from lakelog.table.seal import seal
+from lakelog.table.task_writer import TaskWriter
+
+UNION = {"read.mode": "union"}
+
+
+def make(tmp_path, more: str = "", key: str = ", primary key (id)"):
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        f"create table db.t (id int, name string{key}) using lakelog "
+        f"tblproperties ('log-store.enabled' = 'true', 'bucket' = '2'{more}{'' if key else bucket_key()})"
+    )
+    return lake.table("db.t")
+
+
+def bucket_key() -> str:
+    return ", 'bucket-key' = 'id'"
+
+
+def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
+    table = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
+    return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
+
+
+def union(table, **hints: str) -> list[tuple[int, str]]:
+    found = table.scan(options={**UNION, **hints}).to_arrow().to_pylist()
+    return sorted((r["id"], r["name"]) for r in found)
+
+
+def files(table) -> list[tuple[int, str]]:
+    return sorted((r["id"], r["name"]) for r in table.scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_rows_of_an_open_epoch_count_and_are_merged_by_key(tmp_path, mode) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+    with table.writer() as writer:
+        writer.write(rows(2, 3, 4, name="new", kinds=["-D", "+U", "+I"]))
+        writer.flush()
+        assert union(table) == [(1, "a"), (3, "new"), (4, "new")]
+        assert files(table) == [(1, "a"), (2, "a"), (3, "a")]
+    assert union(table) == files(table) == [(1, "a"), (3, "new"), (4, "new")]
+
+
+def test_rows_of_a_table_without_a_key_are_there_once(tmp_path) -> None:
+    table = make(tmp_path, key="")
+    with table.writer() as writer:
+        writer.write(rows(1, 1))
+        writer.commit()
+        writer.write(rows(1, 2))
+        writer.flush()
+        assert union(table) == [(1, "a")] * 3 + [(2, "a")]
+    assert union(table) == [(1, "a")] * 3 + [(2, "a")]
+
+
+def test_rows_that_were_taken_back_do_not_count_while_their_writer_lives_on(tmp_path) -> None:
+    table = make(tmp_path)
+    writer = table.writer()
+    writer.write(rows(1))
+    writer.flush()
+    writer.abort()
+    assert union(table) == []
+    with table.writer() as other:
+        other.write(rows(1, name="other"))
+    assert union(table) == [(1, "other")], "neither the row nor what took it back hides a newer one"
+    writer.write(rows(2))
+    writer.commit()
+    assert union(table) == [(1, "other"), (2, "a")]
+    writer.close()
+    assert union(table) == files(table) == [(1, "other"), (2, "a")]
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_decided_epoch_counts_once_sealed_or_not(tmp_path, key) -> None:
+    table = make(tmp_path, key=key)
+    handle = table._table
+    register_writer(handle, "w")
+    refused, accepted = (TaskWriter(handle, "w", 0, lane=0) for _ in range(2))
+    refused.write(rows(1, 7, name="refused").to_batches()[0])
+    accepted.write(rows(1, 2).to_batches()[0])
+    results = [t.finish() for t in (refused, accepted)]
+    assert (1, "a") in union(table) and (2, "a") in union(table), "an open epoch: what a tail has seen"
+    committer = Committer(handle, "w")
+    committer.commit(0, results[1:])
+    assert union(table) == [(1, "a"), (2, "a")]
+    zombie = TaskWriter(handle, "w", 0, lane=1)
+    zombie.write(rows(1, 9, name="zombie").to_batches()[0])
+    zombie.finish()
+    assert union(table) == [(1, "a"), (2, "a")], "a late record of a decided epoch"
+    seal(committer)
+    assert union(table) == [(1, "a"), (2, "a")]
+
+
+def test_a_second_writer_does_not_hide_the_open_rows_of_the_first(tmp_path) -> None:
+    table = make(tmp_path)
+    first = table.writer()
+    first.write(rows(1, 3))
+    first.flush()
+    with table.writer() as second:
+        second.write(rows(2, 4))
+    assert union(table) == [(1, "a"), (2, "a"), (3, "a"), (4, "a")]
+    first.close()
+    assert union(table) == [(2, "a"), (4, "a")]
+
+
+def test_rows_that_are_only_in_the_log_count(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    with table.writer(options={"emit.mode": "log"}) as writer:
+        writer.write(rows(2, 3, name="log", kinds=["-D", "+I"]))
+    assert files(table) == [(1, "a"), (2, "a")]
+    assert union(table) == [(1, "a"), (3, "log")]
+    with table.writer() as writer:
+        writer.write(rows(3, name="files"))
+    assert union(table) == [(1, "a"), (3, "files")], "the newer row of a key by the order of the log"
+
+
+def test_rows_only_in_the_log_of_a_table_without_a_key(tmp_path) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'", key="")
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        writer.write(rows(5))
+        writer.flush()
+        writer.abort()
+        writer.write(rows(1, 2))
+    with table.writer(options={"emit.mode": "file,log"}) as writer:
+        writer.write(rows(8))
+    assert files(table) == [(8, "a")]
+    assert union(table) == [(1, "a"), (1, "a"), (2, "a"), (8, "a")]
+
+
+def test_writes_that_pass_the_log_by_count(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer(options={"emit.mode": "file"}) as writer:
+        writer.write(rows(1))
+    assert union(table) == [(1, "a")]
+
+
+def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+    stream = table._table
+    register_writer(stream, "idle")
+    long_lived = table.writer()
+    long_lived.write(rows(1))
+    long_lived.commit()
+    monkeypatch.setattr("lakelog.table.log_state._KEEP_ONCE_MS", -1)
+    for number in range(3):
+        with table.writer() as writer:
+            writer.write(rows(10 + number))
+    with table.writer(options={"emit.mode": "file"}) as writer:
+        writer.write(rows(1, name="newer"))
+    known = newest_state(stream.store)[1].writers
+    assert len(known) <= 2, "closed writers are forgotten"
+    assert union(table) == [(1, "newer"), (10, "a"), (11, "a"), (12, "a")]
+    long_lived.close()
+
+
+def test_partitions_filters_and_columns(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (p string, id int, v int, primary key (p, id)) using lakelog partitioned by (p) "
+        "tblproperties ('log-store.enabled' = 'true', 'read.mode' = 'union')"
+    )
+    table = lake.table("db.t")
+    some = pa.table({"p": ["x", "y", "x"], "id": pa.array([1, 1, 2], pa.int32()), "v": pa.array([1, 2, 3], pa.int32())})
+    newer = some.set_column(2, "v", pa.array([9, 8, 8], pa.int32())).slice(1)
+    with table.writer() as writer:
+        writer.write(some)
+        writer.commit()
+        writer.write(newer)
+        writer.flush()
+        found = table.scan(columns=["v"], filter="p = 'x'").to_arrow()["v"].to_pylist()
+        assert sorted(found) == [1, 8], "the table property asks for it"
+
+
+def test_a_table_whose_reads_skip_new_files_shows_the_rows_of_its_log(tmp_path) -> None:
+    table = make(tmp_path, ", 'deletion-vectors.enabled' = 'true'")
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        writer.write(rows(2))
+        writer.flush()
+        assert union(table) == [(1, "a"), (2, "a")]
+
+
+def test_expired_records_that_no_snapshot_knows_are_an_error_unless_allowed(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    idle = table.writer()
+    idle.write(rows(2, 3, 4))
+    idle.flush()
+    ends = trim(table)
+    with pytest.raises(OffsetExpired, match=r"begins at offset \d+, but .* 'scan.expired-offsets'='earliest'"):
+        union(table)
+    assert union(table, **{"scan.expired-offsets": "earliest"}) == [(1, "a")]
+    assert max(ends.values()) > 0
+
+
+def trim(table) -> dict[int, int]:
+    """Lets all records of an embedded log expire."""
+    appender = appender_for(table._table.log)
+    database = appender._database
+    ends = dict(database.execute("select bucket, next from ends").fetchall())
+    database.execute("delete from records")
+    database.execute("update ends set trimmed = next")
+    return ends
+
+
+def test_a_table_without_a_log_cannot_be_read_so(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("create table db.plain (id int) using lakelog")
+    with pytest.raises(InvalidRequest, match="needs its log"):
+        lake.table("db.plain").scan(options=UNION)
+
+
+def test_the_past_is_read_from_the_files(tmp_path) -> None:
+    table = make(tmp_path)
+    for number in range(2):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    assert table.scan(snapshot_id=1, options=UNION).to_arrow().num_rows == 1
+
+
+def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'")
+    with table.writer() as writer:
+        writer.write(rows(1))
+    heads = itertools.chain.from_iterable(part["header"].to_pylist() for part in table.log_records())
+    assert {h.split(b"|")[4][:4].decode() for h in heads if h.split(b"|")[1] == b"d"} == {LOG_ONLY}
