@@ -12,7 +12,11 @@ from lakelog.lake import connect
 @click.command()
 @click.argument("table")
 @click.option(
-    "--start", type=click.Choice(["latest", "earliest"]), default="latest", show_default=True, help="Where to begin."
+    "--start",
+    type=click.Choice(["latest", "earliest", "latest-full"]),
+    default="latest",
+    show_default=True,
+    help="Where to begin; latest-full prints the newest snapshot first.",
 )
 @click.option("--stop", type=click.Choice(["latest"]), help="Stop at the end that the log has now.")
 @limit_option

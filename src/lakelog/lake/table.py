@@ -27,6 +27,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
+from lakelog.table.log_switch import follow
 from lakelog.table.open import open_branch
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
@@ -141,12 +142,14 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         """Follows the log: Arrow batches with a column ``_row_kind``, each as soon as it is there.
 
-        ``start`` is ``latest``, ``earliest`` or a map bucket → offset; ``stop="latest"`` ends at what is there now. The
-        position is taken when the call is made, not at the first ``next``.
+        ``start`` is ``latest``, ``earliest``, a map bucket → offset, or ``latest-full``: the newest snapshot as rows of
+        kind +I, then the log from just behind it. ``stop="latest"`` ends at what is there now. The position is taken
+        when the call is made, not at the first ``next``. Raises OffsetExpired, unless ``scan.expired-offsets`` among
+        the ``options`` says how to go on.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
-        return scan.tail(scan.start_offsets(start), stop)
+        return follow(scan, start, stop)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
         """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""

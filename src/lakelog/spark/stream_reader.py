@@ -9,7 +9,8 @@ a test holds it).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -17,13 +18,19 @@ from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lakelog.errors import InvalidRequest
-from lakelog.options.log import MAX_ROWS_PER_TRIGGER
+from lakelog.errors import NotFound, OffsetExpired
+from lakelog.filestore.scan import Split
+from lakelog.io.clock import monotonic_s
+from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
+from lakelog.options.scan import CONSUMER_ID
 from lakelog.spark.types import arrow_for_spark, fit
 from lakelog.spark.worker import settle
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_position import LogPosition, Switch
+from lakelog.table.log_readers import NamedReaders
 from lakelog.table.log_scan import LogScan
+from lakelog.table.log_switch import FullPart, latest_full
 
 _PREFETCH_RECORDS = 20_000
 """Up to this many new records are read while planning; more are read by tasks."""
@@ -34,33 +41,53 @@ _PARTITION_RECORDS = 200_000
 _POLL_S = 0.02
 """How long planning waits for the next record before it tells Spark that there is nothing new."""
 
+_TELL_EVERY_S = 1.0
+"""A named reader tells its position so often at most."""
+
 Offsets = dict[int, int]
 
 
 class LogRange(InputPartition):
     """Records of one bucket, start ≤ offset < end."""
 
-    def __init__(self, bucket: int, start: int, end: int) -> None:
+    def __init__(self, bucket: int, start: int, end: int, switch: Switch | None = None) -> None:
         super().__init__(bucket)
-        self.bucket, self.start, self.end = bucket, start, end
+        self.bucket, self.start, self.end, self.switch = bucket, start, end, switch
+
+
+class FullRange(InputPartition):
+    """A part of the snapshot that a reader begins with."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(0)
+        self.split = split
 
 
 class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
-    """The source of a streaming query on a table's log. Its offsets are ``{"log": id, "offsets": {bucket:
-    offset}}``."""
+    """The source of a streaming query on a table's log.
+
+    Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. One that began with a snapshot (``latest-full``) has
+    ``"switch"``, too, and ``"full": [snapshot, part]`` until it has read all its parts: a micro-batch takes some of
+    them, or records of the log. With ``consumer-id`` the position is told to ``$log`` as batches are committed.
+    """
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
         super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
         names = [n for n in schema.fieldNames() if n != ROW_KIND_COLUMN]
         self._scan = LogScan(table, tuple(names))
+        self._part = FullPart(table, tuple(names))
+        self._splits: tuple[int, Sequence[Split]] = (0, ())
         self._target = arrow_for_spark(schema)
         self._limit = table.options.need(MAX_ROWS_PER_TRIGGER)
         self._stop_at: Offsets | None = None
         self._idle: tuple[Offsets, Offsets] | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
+        self._told = float("-inf")
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-        return self._to_json(self._scan.start_offsets())
+        scan = self._scan
+        is_full = scan.start_mode() == "latest-full"
+        return self._to_json(latest_full(scan.table) if is_full else LogPosition(scan.start_offsets()))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
@@ -70,45 +97,94 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
         settle()
-        begin = self._from_json(start)
+        position = self._from_json(start)
+        try:
+            return self._next_part(position) if position.full is not None else self._next_records(start, position)
+        except NotFound:  # the snapshot, or records of the log
+            if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
+                raise
+            return self._to_json(latest_full(self._scan.table))
+
+    def _next_part(self, position: LogPosition) -> dict[str, object]:
+        """So many parts of the snapshot as have the rows of one micro-batch."""
+        assert position.full is not None
+        snapshot, part = position.full
+        splits = self._parts_of(snapshot)
+        rows = 0
+        while part < len(splits) and rows < self._limit:
+            rows += splits[part].row_count
+            part += 1
+        return self._to_json(replace(position, full=(snapshot, part) if part < len(splits) else None))
+
+    def _next_records(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
+        begin = dict(position.offsets)
         end = self._end(begin)
         if all(end[b] <= begin[b] for b in begin):
             return start
         if sum(end[b] - begin[b] for b in begin) <= _PREFETCH_RECORDS:
-            seen = self._seen(begin)  # what was found to be control records need not be read again
-            batches = [
-                fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, seen[bucket], end[bucket])
-            ]
-            batches = [b for b in batches if b.num_rows]
+            try:
+                batches = self._fetch(position, self._seen(begin), end)  # control records need not be read again
+            except OffsetExpired:
+                batches = self._fetch(position, self._scan.held_offsets(begin), end)
             if not batches and self._stop_at is None:
                 self._idle = (begin, end)  # control records only: not worth a micro-batch
                 return start
             self._fetched = {self._key(begin, end): batches}
-        return self._to_json(end)
+        return self._to_json(position.at(end))
+
+    def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch]:
+        scan = replace(self._scan, switch=position.switch)
+        batches = (fit(b, self._target) for bucket in begin for b in scan.read(bucket, begin[bucket], end[bucket]))
+        return [b for b in batches if b.num_rows]
+
+    def _parts_of(self, snapshot: int) -> Sequence[Split]:
+        if self._splits[0] != snapshot:
+            self._splits = (snapshot, self._part.splits(snapshot))
+        return self._splits[1]
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
         begin, stop = self._from_json(start), self._from_json(end)
-        if self._key(begin, stop) in self._fetched:
-            return [LogRange(0, 0, 0)]
+        nothing = [LogRange(0, 0, 0)]
+        if begin.full is not None and (stop.full is None or stop.full[0] == begin.full[0]):
+            last = None if stop.full is None else stop.full[1]
+            return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
+        if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
+            return nothing
         return [
-            LogRange(bucket, first, min(first + _PARTITION_RECORDS, stop[bucket]))
-            for bucket in begin
-            for first in range(begin[bucket], stop[bucket], _PARTITION_RECORDS)
-        ] or [LogRange(0, 0, 0)]
+            LogRange(bucket, first, min(first + _PARTITION_RECORDS, stop.offsets[bucket]), begin.switch)
+            for bucket, at in self._scan.held_offsets(begin.offsets).items()
+            for first in range(at, stop.offsets[bucket], _PARTITION_RECORDS)
+        ] or nothing
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
-        found = self._fetched.get(self._key(self._from_json(start), self._from_json(end)))
+        begin, stop = self._from_json(start), self._from_json(end)
+        if begin.full is not None or stop.full is not None:
+            return None
+        found = self._fetched.get(self._key(begin.offsets, stop.offsets))
         return None if found is None else iter(found)
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         settle()
         if isinstance(input_partition, LogRange):
             part = input_partition
-            for batch in self._scan.read(part.bucket, part.start, part.end):
+            for batch in replace(self._scan, switch=part.switch).read(part.bucket, part.start, part.end):
+                yield fit(batch, self._target)
+        elif isinstance(input_partition, FullRange):
+            for batch in self._part.read(input_partition.split):
                 yield fit(batch, self._target)
 
     def commit(self, end: dict[str, object]) -> None:
-        """Nothing to do: prefetched rows are dropped with the next batch, and readers leave no trace in the log."""
+        table, position = self._scan.table, self._from_json(end)
+        name = table.options.get_typed(CONSUMER_ID)
+        if name is None or monotonic_s() < self._told + _TELL_EVERY_S:
+            return
+        self._told = monotonic_s()
+        NamedReaders(table.io, table.path).record(name, position.offsets)
+        consumers = table.store.consumers
+        if position.full is not None and position.full[0]:
+            consumers.record(name, position.full[0])  # expiry leaves the snapshot
+        elif consumers.position(name) is not None:
+            consumers.delete(name)
 
     def stop(self) -> None:
         """Clients stay open in the worker for the next query."""
@@ -137,21 +213,12 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         """Up to where this process knows that there are no rows after ``begin``."""
         return self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
 
-    def _to_json(self, offsets: Offsets) -> dict[str, object]:
-        return {"log": self._scan.location.log_id, "offsets": {str(b): o for b, o in sorted(offsets.items())}}
+    def _to_json(self, position: LogPosition) -> dict[str, object]:
+        return position.to_json(self._scan.location.log_id)
 
-    def _from_json(self, value: dict[str, object]) -> Offsets:
-        if value.get("log") != self._scan.location.log_id:
-            raise InvalidRequest(
-                f"the checkpoint belongs to another log ({value.get('log')}) than that of table "
-                f"{self._scan.table.name} "
-                f"({self._scan.location.log_id}): the table was made anew, or it is the checkpoint of another table. "
-                f"Use a new checkpointLocation."
-            )
-        offsets = value["offsets"]
-        assert isinstance(offsets, dict)
-        return {int(b): int(o) for b, o in offsets.items()}
+    def _from_json(self, value: Mapping[str, object]) -> LogPosition:
+        return LogPosition.from_json(value, self._scan.location.log_id, self._scan.table.name)
 
     @staticmethod
-    def _key(begin: Offsets, end: Offsets) -> str:
+    def _key(begin: Mapping[int, int], end: Mapping[int, int]) -> str:
         return f"{sorted(begin.items())}-{sorted(end.items())}"

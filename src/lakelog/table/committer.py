@@ -47,7 +47,7 @@ def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
     ends = reader_for(table.log).end_offsets()
     if table.io.create(path, orjson.dumps({str(b): o for b, o in ends.items()})):
         return ends
-    return {int(b): o for b, o in orjson.loads(table.io.read(path)).items()}
+    return table.staged.origin(writer)
 
 
 class Committer:

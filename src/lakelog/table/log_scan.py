@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.formats import log_format
@@ -19,6 +19,7 @@ from lakelog.options.log import (
     CHANGELOG_MODES,
     CONSISTENCY_GUARANTEE,
     DATA_FORMAT,
+    EXPIRED_OFFSETS,
     STARTUP_MODE,
     STARTUP_OFFSETS,
     STARTUP_TIMESTAMP,
@@ -27,6 +28,7 @@ from lakelog.options.log import (
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_position import Switch
 
 _TAIL_WAIT_S = 0.5
 """How long a tail sleeps at most between two looks; a record wakes it at once."""
@@ -37,14 +39,16 @@ class LogScan:
     """A read of a table's log, of some columns; picklable, so that executors read with it too.
 
     With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back;
-    without it they are left out. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts.
+    without it they are left out. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts. ``switch``
+    leaves out what a snapshot has said already.
     """
 
     table: DynamicTable
     columns: tuple[str, ...] | None = None
+    switch: Switch | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"table": self.table, "columns": self.columns}
+        return {"table": self.table, "columns": self.columns, "switch": self.switch}
 
     @cached_property
     def location(self) -> LogLocation:
@@ -73,12 +77,18 @@ class LogScan:
         """The columns and ``_row_kind``."""
         return self.data_schema.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
 
+    def start_mode(self, start: str | Mapping[int, int] | None = None) -> str:
+        """The name of a start: as it is given, or as the options say (None)."""
+        if isinstance(start, Mapping):
+            return "specific-offsets"
+        return start or self.table.options.need(STARTUP_MODE)
+
     def start_offsets(self, start: str | Mapping[int, int] | None = None) -> dict[int, int]:
         """Where a new reader begins: ``latest``, ``earliest``, a map bucket → offset, or as the options say (None)."""
         reader, options = self.reader, self.table.options
         if isinstance(start, Mapping):
             return {**reader.end_offsets(), **start}
-        mode = start or options.need(STARTUP_MODE)
+        mode = self.start_mode(start)
         if mode == "latest":
             return reader.end_offsets()
         if mode == "earliest":
@@ -87,7 +97,9 @@ class LogScan:
             return reader.offsets_at(options.need(STARTUP_TIMESTAMP))
         if mode == "specific-offsets":
             return {**reader.end_offsets(), **parse_specific_offsets(options.need(STARTUP_OFFSETS))}
-        raise InvalidOption(f"start '{mode}' is not known; use latest, earliest or a map of bucket → offset")
+        raise InvalidOption(
+            f"start '{mode}' is not known; use latest-full, latest, earliest or a map of bucket → offset"
+        )
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The changes of the records with start ≤ offset < end, which must exist. Raises OffsetExpired, Unavailable."""
@@ -97,7 +109,25 @@ class LogScan:
             if records.num_rows == 0:
                 return
             position = records.column("offset")[records.num_rows - 1].as_py() + 1
-            yield from self.decode(records).to_batches()
+            yield from self.decode(self._new(bucket, records)).to_batches()
+
+    def _new(self, bucket: int, records: pa.Table) -> pa.Table:
+        return records if self.switch is None else self.switch.kept(bucket, records)
+
+    def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+        """The positions, those that have expired moved to the first record that the log still holds.
+
+        Raises OffsetExpired unless ``scan.expired-offsets`` is ``earliest``.
+        """
+        firsts = self.reader.first_offsets(list(positions))
+        for bucket, offset in positions.items():
+            if offset < firsts[bucket] and self.table.options.need(EXPIRED_OFFSETS) != "earliest":
+                raise OffsetExpired(
+                    f"offset {offset} of bucket {bucket} of the log of table {self.table.name} has expired, the first "
+                    f"one is {firsts[bucket]}: begin anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'="
+                    f"'latest-full'), or go on without the rows between ('{EXPIRED_OFFSETS.key}'='earliest')"
+                )
+        return {b: max(o, firsts[b]) for b, o in positions.items()}
 
     def records(self, start: str | Mapping[int, int] | None = None) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""
@@ -149,18 +179,26 @@ class LogScan:
         """
         if stop not in (None, "latest"):
             raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
-        positions = self.start_offsets(start)
+        positions = self.held_offsets(self.start_offsets(start))
         ends = self.reader.end_offsets() if stop else None
         while ends is None or any(positions[b] < ends[b] for b in positions):
             moved = False
             for bucket, position in positions.items():
                 if ends is not None and position >= ends[bucket]:
                     continue
-                records = self.reader.read(bucket, position, None if ends is None else ends[bucket])
+                records = self._read_on(positions, bucket, None if ends is None else ends[bucket])
                 if records.num_rows == 0:
                     continue
                 moved = True
                 positions[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
-                yield from (b for b in self.decode(records).to_batches() if b.num_rows)
+                yield from (b for b in self.decode(self._new(bucket, records)).to_batches() if b.num_rows)
             if not moved:
                 self.reader.wait(positions, _TAIL_WAIT_S)
+
+    def _read_on(self, positions: dict[int, int], bucket: int, end: int | None) -> pa.Table:
+        """What is there at a position now; a position that expired while nobody read is moved, or OffsetExpired."""
+        try:
+            return self.reader.read(bucket, positions[bucket], end)
+        except OffsetExpired:
+            positions.update(self.held_offsets({bucket: positions[bucket]}))
+            return self.reader.read(bucket, positions[bucket], end)

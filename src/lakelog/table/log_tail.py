@@ -1,4 +1,4 @@
-"""What the log has beside a snapshot and the decided epochs: which of its records count, and one look at all three."""
+"""What the log has beside a snapshot and the decided epochs: which of its records count, and their rows."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import OffsetExpired
-from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY, parse_kinds
+from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
-from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN
-from lakelog.table.committer import register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_moment import LogMoment
+from lakelog.table.log_position import headers_of
 from lakelog.table.log_scan import LogScan
-from lakelog.table.log_state import KEEP_MS, LogState, state_at
-
-_ATTEMPTS = 5
-_HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 
 Mask = npt.NDArray[np.bool_]
 
@@ -85,17 +79,6 @@ class LogTail:
         return frozenset(ref for ref, sign in counts.items() if sign < 0)
 
 
-def headers_of(records: pa.Table) -> pl.DataFrame:
-    """The parts of the headers, and ``offset``. Raises Corrupt for a missing one and for an unknown version."""
-    parse_kinds(records.column("header"))
-    texts = pl.from_arrow(records.column("header"))
-    assert isinstance(texts, pl.Series)
-    parts = texts.cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
-    numbers = pl.col("epoch", "ref", "sign").cast(pl.Int64, strict=False)
-    offsets = pl.Series("offset", records.column("offset").to_numpy())
-    return parts.struct.unnest().with_columns(numbers, offsets)
-
-
 def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
     """The rows of the records of a bucket that count, in order: table columns and ``_kind`` (int8), chunk by chunk.
 
@@ -133,68 +116,26 @@ def _numbered(rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array(numbers != UPDATE_BEFORE))
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What one look has found: the snapshot with its state, the decided epochs that it has not, the tail of the log."""
+def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
+    """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    snapshot: Snapshot | None
-    state: LogState
-    epochs: tuple[EpochRecord, ...]
-    tail: LogTail
-
-
-def look(table: DynamicTable) -> Moment:
-    """Looks at the log, then at the writers and their decisions, then at the snapshot, in this order.
-
-    A record that the log has now is thus of a writer that is seen at work, or of one that has finished: its rows are
-    then in the snapshot, or taken back. Raises OffsetExpired when the log has lost records that no file has and
-    ``scan.expired-offsets`` is ``error``, NotFound when expiry was faster.
+    Raises OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is
+    ``error``.
     """
-    assert table.log is not None
-    reader = reader_for(table.log)
-    ends, firsts = reader.end_offsets(), reader.first_offsets()
-    registered = table.staged.registered()
-    records = table.staged.all_records()
-    snapshot = table.store.latest_snapshot()
-    state = state_at(table.store, snapshot)
-    decided, starts = dict[str, int](), dict(state.log_only)
-    for writer, found in registered.items():
-        own = [r for r in records if r.writer == writer]
-        known = state.writers.get(writer)
-        newest = max(state.sealed_epoch(writer), found.newest_epoch, *(r.epoch for r in own), -1)
-        if newest < 0 and found.time_ms < now_ms() - KEEP_MS:
-            continue  # forgotten by the snapshots, too
-        decided[writer] = newest
-        for bucket, offset in _since(table, writer, known.verified if known else {}, own).items():
-            starts[bucket] = min(offset, starts.get(bucket, offset))
-    waiting = tuple(r for r in records if r.epoch > state.sealed_epoch(r.writer))
-    _check_held(table, starts, firsts, state)
-    tail = LogTail(
-        {b: min(max(o, firsts.get(b, 0)), ends.get(b, 0)) for b, o in starts.items()},
-        ends,
-        decided,
-        frozenset(state.log_only),
-        table.schema.is_keyed,
-    )
-    return Moment(snapshot, state, waiting, tail)
+    starts = moment.starts(w.settled for w in moment.writers.values())
+    if table.options.need(EXPIRED_OFFSETS) == "error":
+        _check_held(table, moment)
+    decided = {name: w.decided for name, w in moment.writers.items()}
+    return LogTail(starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed)
 
 
-def _since(table: DynamicTable, writer: str, verified: Mapping[int, int], own: list[EpochRecord]) -> Mapping[int, int]:
-    """Below these offsets (by bucket) every record of a writer is of an epoch that is decided."""
-    since = own[-1].since if own else {}
-    known = {b: max(verified.get(b, 0), since.get(b, 0)) for b in {*verified, *since}}
-    return known or register_writer(table, writer)
-
-
-def _check_held(table: DynamicTable, starts: Mapping[int, int], firsts: Mapping[int, int], state: LogState) -> None:
-    """Raises OffsetExpired when the log lost records after those that the newest snapshot has seen."""
-    if table.options.need(EXPIRED_OFFSETS) != "error":
-        return
-    for bucket, offset in starts.items():
-        first, seen = firsts.get(bucket, 0), state.offsets.get(bucket, 0)
-        if offset < first and seen < first and bucket not in state.log_only:
-            raise OffsetExpired(
-                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
-                f"knows it up to {seen} only: the rows between have expired. Keep the log longer "
-                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
-            )
+def _check_held(table: DynamicTable, moment: LogMoment) -> None:
+    for writer in moment.writers.values():
+        for bucket, offset in writer.settled.items():
+            first, seen = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
+            if max(offset, seen) < first:
+                raise OffsetExpired(
+                    f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest "
+                    f"snapshot knows it up to {seen} only: what lay between has expired. Keep the log longer "
+                    f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+                )

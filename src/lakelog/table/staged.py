@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import orjson
+
 from lakelog.errors import NotFound
 from lakelog.io.file_io import FileIO
 from lakelog.table.epoch_record import EpochRecord
@@ -80,6 +82,10 @@ class StagedEpochs:
     def origin_path(self, writer: str) -> str:
         """The file that remembers where the log ended before the writer's first record; it goes first."""
         return f"{self._root}/{writer}/{_ORIGIN}"
+
+    def origin(self, writer: str) -> dict[int, int]:
+        """Bucket → the end of the log before the writer's first record. Raises NotFound for one that has gone."""
+        return {int(b): o for b, o in orjson.loads(self.io.read(self.origin_path(writer))).items()}
 
     def registered(self) -> dict[str, Registration]:
         """The writers that may append to the log now, or did and never said goodbye."""

@@ -14,7 +14,8 @@ from lakelog.options.table import MERGE_ON_READ
 from lakelog.table.attempt import ORDER_COLUMN, AttemptResult, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_tail import LogTail, counting_rows, look
+from lakelog.table.log_moment import look
+from lakelog.table.log_tail import LogTail, counting_rows, tail_of
 from lakelog.table.scan import Scan
 from lakelog.table.staging import by_partition, run_to_ipc
 
@@ -30,7 +31,7 @@ class UnionScan(Scan):
 
     def _plan(self) -> list[Split]:
         moment = look(self.table)
-        runs = tuple(_runs(self.table, moment.tail))
+        runs = tuple(_runs(self.table, tail_of(self.table, moment)))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
         return self._with_epochs([*moment.epochs, *([newest] if newest else [])], moment.snapshot)
 
@@ -42,9 +43,16 @@ def union_scan(table: DynamicTable) -> UnionScan:
             f"'read.mode'='union' of table {table.name} needs its log, and it has none: read its files "
             f"('read.mode'='file')"
         )
+    return UnionScan(merged_on_read(table))
+
+
+def merged_on_read(table: DynamicTable) -> DynamicTable:
+    """The table, its newest files seen at once: of some tables a read leaves them out until they are compacted.
+
+    Called where the log goes on behind a snapshot: rows that wait for a compaction would be in neither.
+    """
     schema = table.schema
-    # where new files wait for a compaction before they are seen, rows of the log would wait with them
-    return UnionScan(table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"})))
+    return table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"}))
 
 
 def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
@@ -58,6 +66,3 @@ def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
         rows = rows.append_column(order, pa.array(np.arange(rows.num_rows)))
         for partition, part in by_partition(rows, table):
             yield StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=table.schema.id)
-
-
-__all__ = ["UnionScan", "union_scan"]

@@ -9,41 +9,18 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidRequest, OffsetExpired
-from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import LOG_ONLY
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.log_state import newest_state
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
+from log_tables import files, make, rows, trim
 
 UNION = {"read.mode": "union"}
 
 
-def make(tmp_path, more: str = "", key: str = ", primary key (id)"):
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql(
-        f"create table db.t (id int, name string{key}) using lakelog "
-        f"tblproperties ('log-store.enabled' = 'true', 'bucket' = '2'{more}{'' if key else bucket_key()})"
-    )
-    return lake.table("db.t")
-
-
-def bucket_key() -> str:
-    return ", 'bucket-key' = 'id'"
-
-
-def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
-    table = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
-    return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
-
-
 def union(table, **hints: str) -> list[tuple[int, str]]:
-    found = table.scan(options={**UNION, **hints}).to_arrow().to_pylist()
-    return sorted((r["id"], r["name"]) for r in found)
-
-
-def files(table) -> list[tuple[int, str]]:
-    return sorted((r["id"], r["name"]) for r in table.scan().to_arrow().to_pylist())
+    return files(table, **UNION, **hints)
 
 
 @pytest.mark.parametrize("mode", ["upsert", "all"])
@@ -209,21 +186,10 @@ def test_expired_records_that_no_snapshot_knows_are_an_error_unless_allowed(tmp_
     idle = table.writer()
     idle.write(rows(2, 3, 4))
     idle.flush()
-    ends = trim(table)
+    trim(table)
     with pytest.raises(OffsetExpired, match=r"begins at offset \d+, but .* 'scan.expired-offsets'='earliest'"):
         union(table)
     assert union(table, **{"scan.expired-offsets": "earliest"}) == [(1, "a")]
-    assert max(ends.values()) > 0
-
-
-def trim(table) -> dict[int, int]:
-    """Lets all records of an embedded log expire."""
-    appender = appender_for(table._table.log)
-    database = appender._database
-    ends = dict(database.execute("select bucket, next from ends").fetchall())
-    database.execute("delete from records")
-    database.execute("update ends set trimmed = next")
-    return ends
 
 
 def test_a_table_without_a_log_cannot_be_read_so(tmp_path) -> None:

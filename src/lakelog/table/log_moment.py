@@ -1,0 +1,94 @@
+"""One look at the log, its writers and the newest snapshot: what is where, for reads that join the two stores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.logstore.clients import reader_for
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import KEEP_MS, LogState, state_at
+from lakelog.table.staged import Registration
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class WriterView:
+    """A writer that may be at work: its newest decided and its newest sealed epoch, -1 for none.
+
+    ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below are of epochs up to the decided, or up
+    to the sealed one. ``since_ms`` is when its newest decided epoch was decided, or when the writer came.
+    """
+
+    decided: int
+    sealed: int
+    settled: Mapping[int, int]
+    sealed_up_to: Mapping[int, int]
+    since_ms: int
+
+
+@dataclass(frozen=True)
+class LogMoment:
+    """What one look has found. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
+
+    snapshot: Snapshot | None
+    state: LogState
+    epochs: tuple[EpochRecord, ...]
+    writers: Mapping[str, WriterView]
+    firsts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    def starts(self, offsets: Iterable[Mapping[int, int]]) -> dict[int, int]:
+        """The smallest offset of each bucket, and of rows that are only in the log; not before what the log holds."""
+        out = dict(self.state.log_only)
+        for one in offsets:
+            for bucket, offset in one.items():
+                out[bucket] = min(offset, out.get(bucket, offset))
+        return {b: min(max(o, self.firsts.get(b, 0)), self.ends.get(b, 0)) for b, o in out.items()}
+
+
+def look(table: DynamicTable) -> LogMoment:
+    """Looks at the ends of the log, then at writers and their decisions, then at the snapshot, in this order.
+
+    Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
+    or taken back. Raises InvalidRequest for a table without a log, Unavailable, NotFound when expiry was always faster.
+    """
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(NotFound):
+            return _look(table)
+    return _look(table)
+
+
+def _look(table: DynamicTable) -> LogMoment:
+    if table.log is None:
+        raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
+    reader = reader_for(table.log)
+    ends, firsts = reader.end_offsets(), reader.first_offsets()
+    registered = table.staged.registered()
+    records = table.staged.all_records()
+    snapshot = table.store.latest_snapshot()
+    state = state_at(table.store, snapshot)
+    writers: dict[str, WriterView] = {}
+    for writer, found in registered.items():
+        own = [r for r in records if r.writer == writer]
+        if writer in state.writers or own or found.newest_epoch >= 0 or found.time_ms > now_ms() - KEEP_MS:
+            writers[writer] = _view(table, writer, found, own, state)
+    waiting = tuple(r for r in records if r.epoch > state.sealed_epoch(r.writer))
+    return LogMoment(snapshot, state, waiting, writers, firsts, ends)
+
+
+def _view(table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState) -> WriterView:
+    known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
+    up_to: Mapping[int, int] = known.verified if known is not None else {}
+    up_to = up_to or table.staged.origin(writer)
+    since = own[-1].since if own else {}
+    settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
+    decided = max(sealed, found.newest_epoch, *(r.epoch for r in own)) if own else max(sealed, found.newest_epoch)
+    times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
+    return WriterView(decided, sealed, settled, up_to, max(times))

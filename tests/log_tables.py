@@ -1,0 +1,44 @@
+"""Small tables with an embedded log, and what tests of the two stores do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakelog import connect
+from lakelog.lake.table import Table
+from lakelog.logstore.clients import appender_for
+
+
+def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
+    """A table ``db.t`` (id, name) of two buckets, with a log; ``key`` is empty for one without a primary key."""
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    buckets = "'bucket' = '2'" if key else "'bucket' = '2', 'bucket-key' = 'id'"
+    lake.sql(
+        f"create table db.t (id int, name string{key}) using lakelog "
+        f"tblproperties ('log-store.enabled' = 'true', {buckets}{more})"
+    )
+    return lake.table("db.t")
+
+
+def rows(*ids: int, name: str = "a", kinds: list[str] | None = None) -> pa.Table:
+    """Rows of it, as changes when there are kinds."""
+    table = pa.table({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
+    return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
+
+
+def files(table: Table, **options: str) -> list[tuple[int, str]]:
+    """The rows that a batch read finds, sorted."""
+    found = table.scan(options=options).to_arrow().to_pylist()
+    return sorted((r["id"], r["name"]) for r in found)
+
+
+def trim(table: Table) -> dict[int, int]:
+    """Lets all records of the log expire; where it begins now."""
+    log = table._table.log
+    assert log is not None
+    database = appender_for(log)._database  # type: ignore[attr-defined]
+    database.execute("delete from records")
+    database.execute("update ends set trimmed = next")
+    return dict(database.execute("select bucket, trimmed from ends").fetchall())

@@ -1,0 +1,171 @@
+"""``latest-full``: the newest snapshot, then the log from just behind it, with nothing twice and nothing missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import NotFound, OffsetExpired
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.log_position import LogPosition
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_switch import follow, latest_full
+from lakelog.table.seal import seal
+from lakelog.table.task_writer import TaskWriter
+from log_tables import files, make, rows, trim
+
+
+def changes(table, start="latest-full", **options: str) -> list[tuple[str, int, str]]:
+    found = [b.to_pylist() for b in table.tail(start, stop="latest", options=options)]
+    return [(r["_row_kind"], r["id"], r["name"]) for r in sum(found, [])]
+
+
+def net(found: list[tuple[str, int, str]]) -> list[tuple[int, str]]:
+    count: Counter[tuple[int, str]] = Counter()
+    for kind, *row in found:
+        count[tuple(row)] += 1 if kind in ("+I", "+U") else -1
+    assert min(count.values(), default=0) >= 0
+    return sorted(count.elements())
+
+
+def by_key(found: list[tuple[str, int, str]]) -> list[tuple[int, str]]:
+    state: dict[int, str] = {}
+    for kind, number, name in found:
+        state.pop(number, None)
+        if kind in ("+I", "+U"):
+            state[number] = name
+    return sorted(state.items())
+
+
+def test_a_snapshot_and_the_changes_behind_it(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+        writer.commit()
+        writer.write(rows(2, 3, name="new"))
+        writer.flush()
+        found = changes(table)
+    assert sorted(found) == [("+I", 1, "a"), ("+I", 2, "a"), ("+I", 2, "new"), ("+I", 3, "new")]
+    assert sorted(changes(table)) == [("+I", 1, "a"), ("+I", 2, "new"), ("+I", 3, "new")]
+
+
+def test_an_empty_table_begins_with_its_log(tmp_path) -> None:
+    table = make(tmp_path)
+    assert changes(table) == []
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.flush()
+        assert changes(table) == [("+I", 1, "a")]
+
+
+def test_what_a_second_writer_sealed_behind_open_rows_is_not_told_twice(tmp_path) -> None:
+    table = make(tmp_path, key="")
+    first = table.writer()
+    first.write(rows(1, 2, name="open"))
+    first.flush()
+    with table.writer() as second:
+        second.write(rows(1, 2, name="sealed"))
+    want = [(1, "open"), (1, "sealed"), (2, "open"), (2, "sealed")]
+    assert net(changes(table)) == want
+    tail = table.tail("latest-full", stop="latest")
+    first.commit()
+    first.close()
+    assert net(changes(table)) == want == files(table)
+    kinds = [(r["_row_kind"], r["id"], r["name"]) for batch in tail for r in batch.to_pylist()]
+    assert net(kinds) == want, "the position was taken when the tail was asked for"
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_late_record_of_a_sealed_epoch_and_its_correction_are_left_out(tmp_path, key) -> None:
+    table = make(tmp_path, key=key)
+    handle = table._table
+    register_writer(handle, "w")
+    task = TaskWriter(handle, "w", 0, lane=0)
+    task.write(rows(1, 2).to_batches()[0])
+    committer = Committer(handle, "w")
+    committer.commit(0, [task.finish()])
+    seal(committer)
+    position = latest_full(handle)
+    zombie = TaskWriter(handle, "w", 0, lane=1)
+    zombie.write(rows(1, 9, name="zombie").to_batches()[0])
+    zombie.finish()
+    refused, task = (TaskWriter(handle, "w", 1, lane=0) for _ in range(2))
+    refused.write(rows(2, 5, name="refused").to_batches()[0])
+    refused.finish()
+    zombie = TaskWriter(handle, "w", 0, lane=1)
+    zombie.write(rows(2, name="zombie").to_batches()[0])
+    zombie.finish()
+    task.write(rows(3).to_batches()[0])
+    Committer(handle, "w").commit(1, [task.finish()])
+    fold = by_key if key else net
+    assert fold(changes(table)) == [(1, "a"), (2, "a"), (3, "a")], "from a snapshot of before"
+    seal(Committer(handle, "w"))
+    table.seal()
+    assert fold(changes(table)) == files(table) == [(1, "a"), (2, "a"), (3, "a")]
+    assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
+
+
+def test_rows_only_in_the_log_come_behind_the_snapshot(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    with table.writer(options={"emit.mode": "log"}) as writer:
+        writer.write(rows(2))
+    assert by_key(changes(table)) == [(1, "a"), (2, "a")]
+
+
+def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    tail = table.tail("latest-full", stop="latest")
+    for number in range(2, 4):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    table.compact()
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
+    with pytest.raises(NotFound):
+        list(tail)
+
+
+def test_expired_offsets_fall_back_as_the_option_says(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    trim(table)
+    with table.writer() as writer:
+        writer.write(rows(3))
+    start = {0: 0, 1: 0}
+    with pytest.raises(OffsetExpired, match=r"offset 0 of bucket \d of .* db.t has expired.*'latest-full'"):
+        changes(table, start)
+    assert changes(table, start, **{"scan.expired-offsets": "earliest"}) == [("+I", 3, "a")]
+    again = changes(table, start, **{"scan.expired-offsets": "latest-full"})
+    assert sorted(again) == [("+I", n, "a") for n in (1, 2, 3)]
+
+
+def test_records_that_expire_under_a_slow_reader(tmp_path) -> None:
+    table = make(tmp_path)
+    handle = table._table.with_hints({"scan.expired-offsets": "earliest"})
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    tail = follow(LogScan(handle), "latest", None)
+    with table.writer() as writer:
+        writer.write(rows(3, 4, 5, 6))
+    assert next(tail).num_rows
+    trim(table)
+    with table.writer() as writer:
+        writer.write(rows(30, 40, 50, 60))
+    seen: list[int] = []
+    while len(seen) < 4:
+        seen += next(tail)["id"].to_pylist()
+    assert sorted(seen) == [30, 40, 50, 60]
+
+
+def test_columns_and_kinds_of_the_snapshot_part(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    (batch,) = table.tail("latest-full", stop="latest", columns=["name"])
+    assert batch.schema == pa.schema([("name", pa.string()), pa.field("_row_kind", pa.string(), nullable=False)])
