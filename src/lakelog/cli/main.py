@@ -20,6 +20,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
     {
         "sql": "lakelog.cli.sql:sql",
         "tail": "lakelog.cli.tail:tail",
+        "log": "lakelog.cli.log:log",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
         "compact": "lakelog.cli.compact:compact",
@@ -32,6 +33,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
 _SUMMARIES: Final = {
     "sql": "Run SQL statements and print their rows.",
     "tail": "Print the changes of a table as its log receives them.",
+    "log": "Show how far the log of a table, its writers and its readers are.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
     "compact": "Merge the files of a table.",

@@ -89,15 +89,16 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     scan, reader = LogScan(table), reader_for(table.log)
     start, end = tail.starts[bucket], tail.ends[bucket]
     needs = not tail.keyed and bucket in tail.log_only
-    gone = tail.taken_back(bucket, _records(reader, bucket, start, end)) if needs else frozenset()
-    for records in _records(reader, bucket, start, end):
+    gone = tail.taken_back(bucket, records_between(reader, bucket, start, end)) if needs else frozenset()
+    for records in records_between(reader, bucket, start, end):
         counts = tail.counting(bucket, records, gone)
         if counts.any():
             values = records.column("value").filter(pa.array(counts)).combine_chunks()
             yield _numbered(scan.rows(values))
 
 
-def _records(reader: LogReader, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
+def records_between(reader: LogReader, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
+    """The records (RECORDS_SCHEMA) with start ≤ offset < end that are there, chunk by chunk."""
     position = start
     while position < end:
         found = reader.read(bucket, position, end)

@@ -18,6 +18,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "consumers": "lakelog.table.system.consumers:Consumers",
         "file_key_ranges": "lakelog.table.system.file_key_ranges:FileKeyRanges",
         "files": "lakelog.table.system.files:Files",
+        "log": "lakelog.table.system.log:Log",
         "manifests": "lakelog.table.system.manifests:ManifestFiles",
         "options": "lakelog.table.system.options:TableOptions",
         "partitions": "lakelog.table.system.partitions:Partitions",

@@ -1,0 +1,93 @@
+"""``$log``: the buckets of the log, its writers and its named readers, and how far each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.io.clock import now_ms
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.header import BEGIN, DATA
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_moment import LogMoment, look
+from lakelog.table.log_position import headers_of
+from lakelog.table.log_readers import NamedReaders
+from lakelog.table.log_tail import records_between
+from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
+
+BUCKET, WRITER, READER = "bucket", "writer", "reader"
+
+
+class Log(MetadataTable):
+    """One row per bucket, per writer that may be at work, and per bucket of a reader with a ``consumer-id``.
+
+    A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
+    reads; ``lag`` is the records behind it. A writer has its newest decided and sealed epochs, and the age of its
+    oldest epoch that is not sealed, NULL when all are.
+    """
+
+    COLUMNS: ClassVar[Columns] = (
+        ("kind", needed(TEXT)),
+        ("name", TEXT),
+        ("bucket", INT),
+        ("first_offset", LONG),
+        ("end_offset", LONG),
+        ("position", LONG),
+        ("lag", LONG),
+        ("decided_epoch", LONG),
+        ("sealed_epoch", LONG),
+        ("open_age_ms", LONG),
+        ("last_active", TIME),
+    )
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, none for a table without a log. Raises Unavailable."""
+        if self.plain.log is None:
+            return
+        moment, now = look(self.plain), now_ms()
+        rest = (None,) * 4
+        for bucket, end in sorted(moment.ends.items()):
+            first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
+            yield BUCKET, None, bucket, first, end, position, end - position, *rest
+        opened = self._opened(moment)
+        for name, writer in sorted(moment.writers.items()):
+            age = now - opened[name] if name in opened else None
+            nothing = (None,) * 5
+            yield WRITER, name, *nothing, writer.decided, writer.sealed, age, local_time(writer.since_ms)
+        for reader in NamedReaders(self.table.io, self.table.path).list():
+            for bucket, position in sorted(reader.offsets.items()):
+                end, first = moment.ends.get(bucket, 0), moment.firsts.get(bucket, 0)
+                moved = local_time(reader.moved_ms)
+                yield READER, reader.name, bucket, first, end, position, end - position, None, None, None, moved
+
+    @property
+    def plain(self) -> DynamicTable:
+        """The table that is told of."""
+        return replace(self.table, view=None)
+
+    def _opened(self, moment: LogMoment) -> Mapping[str, int]:
+        """Writer → when its oldest epoch began that is in no snapshot: its first record, or else its decision."""
+        out: dict[str, int] = {}
+        for record in moment.epochs:
+            out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))
+        sealed = {name: w.sealed for name, w in moment.writers.items()}
+        log = self.plain.log
+        assert log is not None
+        starts = moment.starts([w.sealed_up_to for w in moment.writers.values()])
+        for bucket, start in starts.items():
+            for records in records_between(reader_for(log), bucket, start, moment.ends[bucket]):
+                for writer, time_ms in _first_times(records, sealed):
+                    out[writer] = min(time_ms, out.get(writer, time_ms))
+        return out
+
+
+def _first_times(records: pa.Table, sealed: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Writer → time of its first record of an epoch that is not sealed."""
+    times = pl.Series("time", records.column("timestamp_ms").to_numpy())
+    newest = pl.col("writer").replace_strict(dict(sealed), default=None, return_dtype=pl.Int64)
+    heads = headers_of(records).with_columns(times).filter(pl.col("kind").is_in([DATA, BEGIN]))
+    return heads.filter(pl.col("epoch") > newest).group_by("writer").agg(pl.col("time").min()).iter_rows()
