@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
+from lakelog.options.log import EMIT_MODE
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import KEEP_MS, LogState, state_at
+from lakelog.table.log_state import FOLLOWER, KEEP_MS, LogState, state_at
 from lakelog.table.staged import Registration
 
 _ATTEMPTS = 3
@@ -43,11 +44,13 @@ class LogMoment:
     writers: Mapping[str, WriterView]
     firsts: Mapping[int, int]
     ends: Mapping[int, int]
+    nobodys: Mapping[int, int]
+    """From here on rows of nobody (*log first*) are in no file: no follower has come to them."""
 
     def starts(self, offsets: Iterable[Mapping[int, int]]) -> dict[int, int]:
         """The smallest offset of each bucket, and of rows that are only in the log; not before what the log holds."""
-        out = dict(self.state.log_only)
-        for one in offsets:
+        out: dict[int, int] = {}
+        for one in (self.state.log_only, self.nobodys, *offsets):
             for bucket, offset in one.items():
                 out[bucket] = min(offset, out.get(bucket, offset))
         return {b: min(max(o, self.firsts.get(b, 0)), self.ends.get(b, 0)) for b, o in out.items()}
@@ -80,7 +83,18 @@ def _look(table: DynamicTable) -> LogMoment:
         if writer in state.writers or own or found.newest_epoch >= 0 or found.time_ms > now_ms() - KEEP_MS:
             writers[writer] = _view(table, writer, found, own, state)
     waiting = tuple(r for r in records if r.epoch > state.sealed_epoch(r.writer))
-    return LogMoment(snapshot, state, waiting, writers, firsts, ends)
+    return LogMoment(snapshot, state, waiting, writers, firsts, ends, _nobodys(table, state, writers, firsts))
+
+
+def _nobodys(
+    table: DynamicTable, state: LogState, writers: Mapping[str, WriterView], firsts: Mapping[int, int]
+) -> Mapping[int, int]:
+    """Where rows of nobody begin that no file has; empty for a table without a follower that is not log first."""
+    if FOLLOWER in state.writers:
+        return state.writers[FOLLOWER].verified
+    if FOLLOWER in writers:
+        return writers[FOLLOWER].settled
+    return firsts if table.options.need(EMIT_MODE) == "log" else {}
 
 
 def _view(table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState) -> WriterView:

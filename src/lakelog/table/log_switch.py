@@ -25,7 +25,7 @@ def latest_full(table: DynamicTable) -> LogPosition:
     writers = moment.writers
     starts = moment.starts(w.sealed_up_to for w in writers.values())
     offsets = {**moment.ends, **starts}
-    switch = Switch(moment.ends, {name: w.sealed for name, w in writers.items()})
+    switch = Switch(moment.ends, {name: w.sealed for name, w in writers.items()}, moment.nobodys)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
 
 

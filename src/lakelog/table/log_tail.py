@@ -34,6 +34,7 @@ class LogTail:
     decided epoch (-1: none): the rows of later epochs are *open*, and nowhere but here. ``log_only`` are the buckets
     that hold rows of decided epochs which no file will ever have. With a key (whose newest row wins in every table
     with a log) all records of such a bucket count: the order of the log is the only one that they share with others.
+    ``nobodys`` are the offsets from which rows of nobody count, which a follower has not put into files yet.
     """
 
     starts: Mapping[int, int]
@@ -41,6 +42,7 @@ class LogTail:
     decided: Mapping[str, int] = field(default_factory=dict)
     log_only: frozenset[int] = frozenset()
     keyed: bool = True
+    nobodys: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def buckets(self) -> list[int]:
@@ -60,6 +62,8 @@ class LogTail:
         """
         heads = headers_of(records)
         is_data, is_correction = heads["kind"] == DATA, heads["kind"] == CORRECTION
+        has_value = pl.Series(records.column("value").is_valid().to_numpy())
+        is_data &= has_value  # not the tombstone of another producer
         if self.keyed and bucket in self.log_only:
             return (is_data | is_correction).to_numpy()
         newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
@@ -67,6 +71,9 @@ class LogTail:
         only = heads["attempt"].str.starts_with(LOG_ONLY)
         # a correction is a row like another, newer one of its key; without a key the two of them leave
         stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
+        nobodys = heads["writer"] == ""
+        if bucket in self.nobodys:
+            is_open |= is_data & nobodys & (heads["offset"] >= self.nobodys[bucket])
         return (is_open | (only & stays)).to_numpy()
 
     def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
@@ -127,7 +134,9 @@ def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     if table.options.need(EXPIRED_OFFSETS) == "error":
         _check_held(table, moment)
     decided = {name: w.decided for name, w in moment.writers.items()}
-    return LogTail(starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed)
+    return LogTail(
+        starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed, moment.nobodys
+    )
 
 
 def _check_held(table: DynamicTable, moment: LogMoment) -> None:

@@ -9,10 +9,14 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidRequest, OffsetExpired
-from lakelog.logstore.header import LOG_ONLY
+from lakelog.filestore.commit_request import CommitRequest
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
 from lakelog.table.committer import Committer, register_writer
-from lakelog.table.log_state import newest_state
-from lakelog.table.seal import seal
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
+from lakelog.table.seal import level0_files_of, seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim
 
@@ -213,3 +217,31 @@ def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
         writer.write(rows(1))
     heads = itertools.chain.from_iterable(part["header"].to_pylist() for part in table.log_records())
     assert {h.split(b"|")[4][:4].decode() for h in heads if h.split(b"|")[1] == b"d"} == {LOG_ONLY}
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, key) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'", key=key)
+    handle = table._table
+    foreign(handle, 0, 1, None)
+    foreign(handle, 0, 2, encode_header(DATA, "", 0, ""))
+    assert union(table) == [(1, "foreign"), (2, "foreign")]
+    task = TaskWriter(handle.with_hints({"emit.mode": "file"}), FOLLOWER, 0, lane=0)
+    task.write(rows(1, name="foreign").to_batches()[0])
+    ready = level0_files_of(handle, [EpochRecord(FOLLOWER, 0, 0, (task.finish(),))], None)
+    state = LogState().with_writer(FOLLOWER, WriterState(0, {0: 1, 1: 0}, 0))
+    handle.store.commit(CommitRequest(FOLLOWER, 0, "APPEND", ready.made.files, state.to_properties()))
+    assert files(table) == [(1, "foreign")]
+    assert union(table) == [(1, "foreign"), (2, "foreign")]
+    tail = sum((b["id"].to_pylist() for b in table.tail("latest-full", stop="latest")), [])
+    assert tail == [1, 2]
+
+
+def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
+    """A row as any producer of debezium-json writes it, with no header or one of nobody."""
+    value = f'{{"before":null,"after":{{"id":{number},"name":"foreign"}},"op":"c"}}'.encode()
+    key = f'{{"id":{number}}}'.encode()
+    appender = appender_for(handle.log)
+    columns = (pa.array([part], pa.large_binary()) for part in (key, value))
+    appender.append(bucket, Records(*columns, [header]))
+    appender.flush()
