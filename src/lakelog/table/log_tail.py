@@ -16,7 +16,7 @@ from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.options.log import EXPIRED_OFFSETS
-from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_BEFORE
+from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.attempt import KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_moment import LogMoment
@@ -121,7 +121,9 @@ def _numbered(rows: pa.Table) -> pa.Table:
     rows = rows.drop_columns([ROW_KIND_COLUMN]).append_column(
         pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(numbers)
     )
-    return rows.filter(pa.array(numbers != UPDATE_BEFORE))
+    replaced = np.zeros(len(numbers), dtype=np.bool_)
+    replaced[:-1] = (numbers[:-1] == UPDATE_BEFORE) & (numbers[1:] == UPDATE_AFTER)
+    return rows.filter(pa.array(~replaced)) if replaced.any() else rows
 
 
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
