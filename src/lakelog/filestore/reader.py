@@ -66,12 +66,17 @@ class SplitReader:
     keeps_kinds: bool = False
 
     def read(
-        self, split: Split, columns: Sequence[str] | None = None, filter: Predicate | None = None
+        self,
+        split: Split,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,
+        newest: Iterable[pa.RecordBatch] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match ``filter``, with the table columns ``columns`` (None: all), in batches.
 
         Called on executors. Keyed tables give the newest row of each key, deleted keys none; the kinds +I and +U are
-        both just rows. Raises NotFound when expiry has removed a file, Corrupt, UnsupportedFeature.
+        both just rows. ``newest`` is a sorted run of a keyed table that is newer than all of the split, with all table
+        columns and the system columns. Raises NotFound when expiry has removed a file, Corrupt, UnsupportedFeature.
         """
         schema = self.files.paths.schema
         wanted = list(schema.field_names if columns is None else columns)
@@ -80,7 +85,8 @@ class SplitReader:
         needed = [*wanted, *sorted((filter.columns if filter else frozenset()) - set(wanted))]
         if unknown:
             schema.select(wanted)
-        batches = self._merged(split, needed, filter) if split.needs_merge else self._plain(split, needed, filter)
+        merges = split.needs_merge or newest is not None
+        batches = self._merged(split, needed, filter, newest) if merges else self._plain(split, needed, filter)
         expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
         for batch in batches:
             rows = batch if expression is None else _matching(batch, expression)
@@ -97,7 +103,13 @@ class SplitReader:
         rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
         yield from self._kept(rows.to_batches())
 
-    def _merged(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
+    def _merged(
+        self,
+        split: Split,
+        columns: Sequence[str],
+        filter: Predicate | None,
+        newest: Iterable[pa.RecordBatch] | None,
+    ) -> Iterator[pa.RecordBatch]:
         schema = self.files.paths.schema
         keys = schema.trimmed_primary_keys
         engine = files_engine_of(schema)
@@ -119,6 +131,9 @@ class SplitReader:
             folded = fold_rows(rows, keys, engine_of(schema))
             folded = folded if with_numbers else folded.drop_columns([SEQUENCE_COLUMN])
             runs.append(leveled(folded.to_batches(), 0, engine))
+        if newest is not None:
+            names = [*needed, *(SYSTEM_COLUMNS if with_numbers else (KIND_COLUMN,))]
+            runs.append(leveled((batch.select(names) for batch in newest), 0, engine))
         given = (*columns, KIND_COLUMN) if self.keeps_kinds else tuple(columns)
         output = Output(given, with_deletes=self.keeps_kinds)
         yield from merge_runs(_started(runs), keys, engine, output)

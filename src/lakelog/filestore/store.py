@@ -154,12 +154,14 @@ class FileStore:
         columns: Sequence[str] | None = None,
         filter: Predicate | None = None,
         keeps_kinds: bool = False,
+        newest: Iterable[pa.RecordBatch] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match, in batches of the table columns ``columns`` (None: all), in their order.
 
-        With ``keeps_kinds`` also the deleted keys, and behind the columns ``_VALUE_KIND``.
+        With ``keeps_kinds`` also the deleted keys, and behind the columns ``_VALUE_KIND``. ``newest`` is merged with a
+        split of a keyed table: a sorted run that is newer than all of it (``SplitReader.read``).
         """
-        return SplitReader(self.files, keeps_kinds).read(split, columns, filter)
+        return SplitReader(self.files, keeps_kinds).read(split, columns, filter, newest)
 
     def read_table(
         self, splits: Iterable[Split], columns: Sequence[str] | None = None, filter: Predicate | None = None

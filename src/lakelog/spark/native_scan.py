@@ -35,6 +35,7 @@ from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.scan import Scan
 from lakelog.table.table_scan import TableScan
+from lakelog.table.union_split import TailSplit
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")
@@ -121,6 +122,8 @@ class PlannedScans:
         if condition is not None:
             scan = scan.where(parse_filter(condition, scan.row_schema))
         splits = scan.plan()
+        if any(isinstance(split, TailSplit) for split in splits):
+            return workers_frame(self.spark, scan, condition)
         if is_small(splits, scan):
             _LOG.debug("table %s: %d splits are read by the driver", scan.table.name, len(splits))
             return driver_frame(self.spark, scan, splits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,10 @@ from lakelog.table.log_moment import look
 from lakelog.table.log_tail import LogTail, counting_rows, tail_of
 from lakelog.table.scan import Scan
 from lakelog.table.staging import by_partition, run_to_ipc
+from lakelog.table.union_split import TailSplit, read_tail_split, tail_splits
+
+_FEW_RECORDS: Final = 20_000
+"""Up to so many records are read while planning, and their rows travel with the plan; more are read by its tasks."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,19 @@ class UnionScan(Scan):
 
     def _plan(self) -> list[Split]:
         moment = look(self.table)
-        runs = tuple(_runs(self.table, tail_of(self.table, moment)))
+        tail = tail_of(self.table, moment)
+        if tail.record_count > _FEW_RECORDS:
+            return tail_splits(self._with_epochs(moment.epochs, moment.snapshot), tail, self.table.schema.is_keyed)
+        runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
         return self._with_epochs([*moment.epochs, *([newest] if newest else [])], moment.snapshot)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of one split; called on executors too."""
+        if not isinstance(split, TailSplit):
+            yield from super().read(split)
+            return
+        yield from read_tail_split(self.table, split, self.schema.names, self.filter)
 
 
 def union_scan(table: DynamicTable) -> UnionScan:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+import tempfile
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -245,3 +248,41 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
     columns = (pa.array([part], pa.large_binary()) for part in (key, value))
     appender.append(bucket, Records(*columns, [header]))
     appender.flush()
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
+def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch) -> None:
+    monkeypatch.setattr("lakelog.table.union_scan._FEW_RECORDS", 100)
+    monkeypatch.setattr("lakelog.table.union_split._LEAST_BUFFER", 1000)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    options = "'log-store.enabled' = 'true', 'bucket' = '2', 'write-buffer-size' = '10 kb'"
+    more = "" if key else ", 'bucket-key' = 'id'"
+    lake.sql(
+        f"create table db.t (p int, id bigint, v string{key}) using lakelog partitioned by (p) "
+        f"tblproperties ({options}{more})"
+    )
+    table = lake.table("db.t")
+
+    def some(first: int, count: int, value: str) -> pl.DataFrame:
+        return pl.DataFrame({"id": range(first, first + count)}).select(
+            pl.col("id").mod(3).cast(pl.Int32).alias("p"), "id", pl.lit(value).alias("v")
+        )
+
+    with table.writer() as writer:
+        writer.write(some(0, 3000, "old"))
+    with table.writer() as writer:
+        writer.write(some(2000, 3000, "new"))
+        writer.flush()
+        scan = table.scan(options=UNION, columns=["v", "id"])
+        splits = scan.plan()
+        found = pl.DataFrame(scan.to_arrow())
+        some_rows = table.scan(options=UNION, filter="p = 1 and id >= 4000").to_arrow().num_rows
+        read = pickle.loads(pickle.dumps((scan, splits)))
+        again = sum(b.num_rows for s in read[1] for b in read[0].read(s))
+    assert len(splits) == 2 and not any(split.inline_runs for split in splits), "the plan holds no rows"
+    old, new = (found.filter(pl.col("v") == v)["id"].sort().to_list() for v in ("old", "new"))
+    assert new == list(range(2000, 5000))
+    assert old == list(range(2000 if key else 3000))
+    assert again == len(found) and some_rows == len([i for i in range(4000, 5000) if i % 3 == 1])
+    assert not list(tmp_path.glob("lakelog-spill-*")), "what was spilled is gone"
