@@ -156,6 +156,14 @@ STARTUP_OFFSETS: Final = Option(
     "'partition:0,offset:42;partition:1,offset:300'.",
     scope=("table", "read"),
 )
+WRITER_TIMEOUT: Final = Option(
+    "log.writer-timeout",
+    timedelta,
+    timedelta(hours=1),
+    "A writer of the log that has decided nothing for so long is taken for gone by union reads: the rows of its open "
+    "micro-batch count again once they are decided.",
+    scope=("table", "read"),
+)
 MAX_ROWS_PER_TRIGGER: Final = Option(
     "read.max-rows-per-trigger", int, 1_000_000, "Most log records of one micro-batch.", scope=("table", "read")
 )
@@ -195,6 +203,7 @@ LOG_OPTIONS: Final = Declared(
         STARTUP_TIMESTAMP,
         STARTUP_OFFSETS,
         EXPIRED_OFFSETS,
+        WRITER_TIMEOUT,
         MAX_ROWS_PER_TRIGGER,
         SCAN_FILTER,
         COMMIT_INTERVAL,

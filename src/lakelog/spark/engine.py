@@ -35,6 +35,7 @@ from lakelog.table.overwrite import check_overwritable
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
+from lakelog.table.union_scan import UnionScan
 from lakelog.table.views import scan_of
 
 _FEW_CORES: Final = 4
@@ -75,7 +76,16 @@ class SparkEngine:
         if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
             # each batch of a stream meets the tables as they are then
             frame = self._run_query(plan, lives=True)
-        return frame
+        return self._with_stores(plan, frame) if plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN" else frame
+
+    def _with_stores(self, plan: QueryPlan, plans: DataFrame) -> DataFrame:
+        """What EXPLAIN has found, below the stores that answer a union read."""
+        scans = (scan_of(self._tables.open(source.table, source.options)) for source in plan.sources)
+        stores = [scan.explain() for scan in scans if isinstance(scan, UnionScan)]
+        if not stores:
+            return plans
+        found = "\n".join(str(row[0]) for row in plans.collect())
+        return self.spark.createDataFrame([("\n".join(["== Stores ==", *stores, "", found]),)], plans.schema)
 
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
         return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,14 +12,15 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.errors import OffsetExpired
+from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
-from lakelog.options.log import EXPIRED_OFFSETS
+from lakelog.options.log import EXPIRED_OFFSETS, WRITER_TIMEOUT
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.attempt import KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_moment import LogMoment
+from lakelog.table.log_moment import LogMoment, WriterView
 from lakelog.table.log_position import headers_of
 from lakelog.table.log_scan import LogScan
 
@@ -129,20 +130,22 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    Raises OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is
+    Writers that have decided nothing for ``log.writer-timeout`` have no open rows. Raises OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is
     ``error``.
     """
-    starts = moment.starts(w.settled for w in moment.writers.values())
+    since = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
+    writers = {name: w for name, w in moment.writers.items() if w.since_ms > since}
+    starts = moment.starts(w.settled for w in writers.values())
     if table.options.need(EXPIRED_OFFSETS) == "error":
-        _check_held(table, moment)
-    decided = {name: w.decided for name, w in moment.writers.items()}
+        _check_held(table, moment, writers.values())
+    decided = {name: w.decided for name, w in writers.items()}
     return LogTail(
         starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed, moment.nobodys
     )
 
 
-def _check_held(table: DynamicTable, moment: LogMoment) -> None:
-    for writer in moment.writers.values():
+def _check_held(table: DynamicTable, moment: LogMoment, writers: Iterable[WriterView]) -> None:
+    for writer in writers:
         for bucket, offset in writer.settled.items():
             first, seen = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
             if max(offset, seen) < first:

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.scan import Split
+from lakelog.io.clock import now_ms
+from lakelog.logstore.clients import reader_for
 from lakelog.options.table import MERGE_ON_READ
 from lakelog.table.attempt import ORDER_COLUMN, AttemptResult, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
@@ -49,6 +51,31 @@ class UnionScan(Scan):
             yield from super().read(split)
             return
         yield from read_tail_split(self.table, split, self.schema.names, self.filter)
+
+    def explain(self) -> str:
+        """Which store answers now, and how old what it has is; what EXPLAIN of a query shows above Spark's plan."""
+        moment, now = look(self.table), now_ms()
+        tail = tail_of(self.table, moment)
+        snapshot, epochs = moment.snapshot, moment.epochs
+        files = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.id}, {_age(now, snapshot.time_millis)}"
+        if epochs:
+            newest = max(r.time_ms for r in epochs)
+            files += f"; {len(epochs)} decided epochs that wait for a snapshot, the newest {_age(now, newest)}"
+        log = f"{tail.record_count} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
+        times = [time for b in tail.buckets if (time := _last_time(self.table, b, tail.ends[b])) is not None]
+        log += f", the newest {_age(now, max(times))}" if times else ""
+        return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log behind them: {log}"
+
+
+def _age(now: int, then: int) -> str:
+    return f"{(now - then) / 1000:.1f} s old"
+
+
+def _last_time(table: DynamicTable, bucket: int, end: int) -> int | None:
+    """When the last record before an offset was appended; None when it is not there."""
+    assert table.log is not None
+    records = reader_for(table.log).read(bucket, end - 1, end)
+    return records.column("timestamp_ms")[0].as_py() if records.num_rows else None
 
 
 def union_scan(table: DynamicTable) -> UnionScan:

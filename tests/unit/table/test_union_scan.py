@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import tempfile
 
 import polars as pl
@@ -158,6 +159,18 @@ def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_
     long_lived.close()
 
 
+def test_a_writer_that_has_been_silent_for_long_has_no_open_rows(tmp_path) -> None:
+    table = make(tmp_path)
+    writer = table.writer()
+    writer.write(rows(1))
+    writer.flush()
+    silent = {"log.writer-timeout": "0 s"}
+    assert union(table) == [(1, "a")] and union(table, **silent) == []
+    writer.commit()
+    assert union(table, **silent) == [(1, "a")]
+    writer.close()
+
+
 def test_partitions_filters_and_columns(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
@@ -286,3 +299,22 @@ def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, mon
     assert old == list(range(2000 if key else 3000))
     assert again == len(found) and some_rows == len([i for i in range(4000, 5000) if i % 3 == 1])
     assert not list(tmp_path.glob("lakelog-spill-*")), "what was spilled is gone"
+
+
+def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+    scan = table.scan(options=UNION)
+    assert "files: no snapshot yet" in scan.explain() and "0 records in 0 of 2 buckets" in scan.explain()
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        monkeypatch.setattr("lakelog.table.writer.seal", lambda committer: None)
+        writer.write(rows(2))
+        writer.commit()
+        writer.write(rows(3, 4))
+        writer.flush()
+        said = scan.explain()
+    assert re.search(
+        r"files: snapshot 1, \d+\.\d s old; 1 decided epochs that wait for a snapshot, the newest \d", said
+    )
+    assert re.search(r"log behind them: \d+ records in 2 of 2 buckets, the newest \d+\.\d s old", said)
