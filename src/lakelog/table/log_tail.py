@@ -130,8 +130,8 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    Writers that have decided nothing for ``log.writer-timeout`` have no open rows. Raises OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is
-    ``error``.
+    Writers that have decided nothing for ``log.writer-timeout`` have no open rows. Raises OffsetExpired when the log
+    has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
     """
     since = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
     writers = {name: w for name, w in moment.writers.items() if w.since_ms > since}

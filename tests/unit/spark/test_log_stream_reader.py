@@ -1,0 +1,144 @@
+"""Spark's reader of the log without Spark around it: the plan of each micro-batch, and what its tasks read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from lakelog.errors import NotFound, OffsetExpired
+from lakelog.lake.table import Table
+from lakelog.spark.stream_reader import LakelogStreamReader
+from lakelog.spark.types import spark_schema
+from lakelog.table.log_readers import NamedReaders
+from lakelog.table.log_scan import LogScan
+from log_tables import make, rows, trim
+
+FULL = {"read.mode": "log", "scan.startup.mode": "latest-full"}
+
+
+def reader(table: Table, **options: str) -> LakelogStreamReader:
+    hinted = table._table.with_hints(
+        {**FULL, **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}}
+    )
+    return LakelogStreamReader(hinted, spark_schema(LogScan(hinted).schema))
+
+
+def batches(source: LakelogStreamReader, at: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[tuple[str, int]]]]:
+    """Micro-batches up to the end: offset and rows, each read by the driver or by tasks of other processes."""
+    while (end := source.latestOffset(at, ReadAllAvailable())) != at:
+        parts = source.partitions(at, end)
+        held = source.getCache(at, end)
+        if held is None:
+            held = (b for part in pickle.loads(pickle.dumps(parts)) for b in source.read(part))
+        yield end, sorted((r["_row_kind"], r["id"]) for b in held for r in b.to_pylist())
+        source.commit(end)
+        at = end
+
+
+def seen(source: LakelogStreamReader, at: dict[str, Any]) -> list[tuple[str, int]]:
+    return [row for _, found in batches(source, at) for row in found]
+
+
+def test_a_snapshot_part_by_part_then_the_log(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+    first = reader(table, read__max_rows_per_trigger="5")
+    start = first.initialOffset()
+    with table.writer() as writer:
+        writer.write(rows(20, 21))
+        writer.commit()
+        writer.write(rows(22))
+        writer.flush()
+        steps = list(batches(first, start))
+    assert sorted(row for _, found in steps for row in found) == [("+I", n) for n in range(23)]
+    assert [bool(end.get("full")) for end, _ in steps][:2] == [True, False], "one bucket a micro-batch"
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+def test_a_restart_goes_on_where_the_checkpoint_is(tmp_path, done) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+    first = reader(table, read__max_rows_per_trigger="5")
+    start = first.initialOffset()
+    steps, taken = batches(first, start), []
+    for _ in range(done):
+        start, found = next(steps)
+        taken += found
+    for number in range(20, 23):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    table.compact(on_spark=False)
+    taken += seen(reader(table, read__max_rows_per_trigger="5"), start)
+    assert sorted(taken) == [("+I", n) for n in range(23)], "compacted meanwhile, or not"
+
+
+def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+    source = reader(table, read__max_rows_per_trigger="5", consumer_id="mirror")
+    steps = batches(source, source.initialOffset())
+    at, taken = next(steps)
+    source.commit(at)
+    for number in range(20, 22):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
+    source._told = float("-inf")
+    taken += seen(source, at)
+    assert sorted(taken) == [("+I", n) for n in range(22)]
+    (named,) = NamedReaders(table._table.io, table.path).list()
+    assert named.name == "mirror"
+
+
+def expire(table: Table) -> None:
+    for number in range(20, 22):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="1 ms")
+
+
+def test_a_snapshot_that_has_expired_is_an_error_or_a_new_beginning(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    start = reader(table).initialOffset()
+    expire(table)
+    with pytest.raises(NotFound):
+        seen(reader(table), start)
+    anew = seen(reader(table, scan__expired_offsets="latest-full"), start)
+    assert sorted(anew) == [("+I", 1), ("+I", 20), ("+I", 21)]
+
+
+def test_offsets_that_have_expired(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    start = reader(table, scan__startup__mode="earliest").initialOffset()
+    trim(table)
+    with table.writer() as writer:
+        writer.write(rows(3))
+    with pytest.raises(OffsetExpired, match="'scan.expired-offsets'='latest-full'"):
+        seen(reader(table), start)
+    assert seen(reader(table, scan__expired_offsets="earliest"), start) == [("+I", 3)]
+    again = seen(reader(table, scan__expired_offsets="latest-full"), start)
+    assert sorted(again) == [("+I", n) for n in (1, 2, 3)]
+
+
+def test_long_ranges_of_the_log_are_read_by_tasks_that_leave_out_the_same_records(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path, key="")
+    early = table.writer()
+    early.write(rows(*range(10)))
+    early.flush()
+    with table.writer() as writer:
+        writer.write(rows(*range(10, 20)))
+    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_RECORDS", 1)
+    source = reader(table)
+    assert sorted(seen(source, source.initialOffset())) == [("+I", n) for n in range(20)]
+    early.close()
