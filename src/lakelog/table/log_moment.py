@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
-from lakelog.options.log import EMIT_MODE
+from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
@@ -106,3 +106,20 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
     decided = max(sealed, found.newest_epoch, *(r.epoch for r in own)) if own else max(sealed, found.newest_epoch)
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
     return WriterView(decided, sealed, settled, up_to, max(times))
+
+
+def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:
+    """Raises OffsetExpired when the log has lost records behind these offsets that no snapshot knows.
+
+    Not when ``scan.expired-offsets`` says how to go on.
+    """
+    if table.options.need(EXPIRED_OFFSETS) != "error":
+        return
+    for bucket, offset in (item for one in offsets for item in one.items()):
+        first, seen = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
+        if max(offset, seen) < first:
+            raise OffsetExpired(
+                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
+                f"knows it up to {seen} only: what lay between has expired. Keep the log longer "
+                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+            )

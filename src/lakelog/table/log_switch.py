@@ -12,7 +12,7 @@ from lakelog.filestore.scan import Split
 from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_moment import look
+from lakelog.table.log_moment import check_held, look
 from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_scan import LogScan
 from lakelog.table.scan import Scan
@@ -20,9 +20,13 @@ from lakelog.table.union_scan import merged_on_read
 
 
 def latest_full(table: DynamicTable) -> LogPosition:
-    """The position of a reader that begins with the newest snapshot whole and goes on in the log behind it."""
+    """The position of a reader that begins with the newest snapshot whole and goes on in the log behind it.
+
+    Raises OffsetExpired as ``check_held``.
+    """
     moment = look(table)
     writers = moment.writers
+    check_held(table, moment, (w.sealed_up_to for w in writers.values()))
     starts = moment.starts(w.sealed_up_to for w in writers.values())
     offsets = {**moment.ends, **starts}
     switch = Switch(moment.ends, {name: w.sealed for name, w in writers.items()}, moment.nobodys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,16 +11,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from lakelog.errors import OffsetExpired
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
-from lakelog.options.log import EXPIRED_OFFSETS, WRITER_TIMEOUT
+from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.attempt import KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_moment import LogMoment, WriterView
+from lakelog.table.log_moment import LogMoment, check_held
 from lakelog.table.log_position import headers_of
 from lakelog.table.log_scan import LogScan
 
@@ -136,21 +135,8 @@ def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     since = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
     writers = {name: w for name, w in moment.writers.items() if w.since_ms > since}
     starts = moment.starts(w.settled for w in writers.values())
-    if table.options.need(EXPIRED_OFFSETS) == "error":
-        _check_held(table, moment, writers.values())
+    check_held(table, moment, (w.settled for w in writers.values()))
     decided = {name: w.decided for name, w in writers.items()}
     return LogTail(
         starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed, moment.nobodys
     )
-
-
-def _check_held(table: DynamicTable, moment: LogMoment, writers: Iterable[WriterView]) -> None:
-    for writer in writers:
-        for bucket, offset in writer.settled.items():
-            first, seen = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-            if max(offset, seen) < first:
-                raise OffsetExpired(
-                    f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest "
-                    f"snapshot knows it up to {seen} only: what lay between has expired. Keep the log longer "
-                    f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
-                )

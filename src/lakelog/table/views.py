@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from lakelog.errors import InvalidRequest
+from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.options.scan import (
     INCREMENTAL_BETWEEN,
     SCAN_SNAPSHOT,
@@ -31,7 +32,7 @@ def scan_of(table: DynamicTable) -> TableScan:
     if changes is not None:
         return changes
     snapshot = travel_to(table.store, table.options)
-    if snapshot is None and table.reads_union:
+    if snapshot is None and table.reads_union and table.branch == MAIN_BRANCH:  # a branch has no log
         return union_scan(table)
     return Scan(table) if snapshot is None else Scan(as_of(table, snapshot), snapshot=snapshot)
 

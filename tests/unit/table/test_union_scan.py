@@ -209,7 +209,11 @@ def test_expired_records_that_no_snapshot_knows_are_an_error_unless_allowed(tmp_
     trim(table)
     with pytest.raises(OffsetExpired, match=r"begins at offset \d+, but .* 'scan.expired-offsets'='earliest'"):
         union(table)
-    assert union(table, **{"scan.expired-offsets": "earliest"}) == [(1, "a")]
+    with pytest.raises(OffsetExpired, match="begins at offset"):
+        table.tail("latest-full")
+    goes_on = {"scan.expired-offsets": "earliest"}
+    assert union(table, **goes_on) == [(1, "a")]
+    assert [b["id"].to_pylist() for b in table.tail("latest-full", stop="latest", options=goes_on)] == [[1]]
 
 
 def test_a_table_without_a_log_cannot_be_read_so(tmp_path) -> None:
@@ -219,12 +223,14 @@ def test_a_table_without_a_log_cannot_be_read_so(tmp_path) -> None:
         lake.table("db.plain").scan(options=UNION)
 
 
-def test_the_past_is_read_from_the_files(tmp_path) -> None:
-    table = make(tmp_path)
+def test_the_past_and_branches_are_read_from_the_files(tmp_path) -> None:
+    table = make(tmp_path, ", 'read.mode' = 'union'")
     for number in range(2):
         with table.writer() as writer:
             writer.write(rows(number))
-    assert table.scan(snapshot_id=1, options=UNION).to_arrow().num_rows == 1
+    assert table.scan(snapshot_id=1).to_arrow().num_rows == 1
+    table.create_branch("dev", snapshot_id=1)
+    assert table.branch("dev").scan().to_arrow().num_rows == 1
 
 
 def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
