@@ -135,7 +135,7 @@ class World:
         return sorted(dict(rows).items()) if self.keyed else sorted(rows)
 
     def check(self, step: str) -> None:
-        with patch("lakelog.table.union_scan._FEW_RECORDS", self.dice.choice([0, 20_000])):  # here, or by its tasks
+        with patch("lakelog.table.union_scan._FEW_ROWS", self.dice.choice([0, 20_000])):  # here, or by its tasks
             found = files(self.table, **{"read.mode": "union"})
         assert found == self.want(), f"union after {step}"
         if self.healed:

@@ -119,6 +119,17 @@ class LogReader(ABC):
         """
         return self.end_offsets(list(positions))
 
+    def count(self, bucket: int, start: int, end: int, most: int) -> int:
+        """How many records lie in start ≤ offset < end; at most ``most``, from which on it stops counting.
+
+        Exact. A log whose offsets have gaps has to read for it.
+        """
+        return max(0, min(most, end - start))
+
+    def skip(self, bucket: int, start: int, end: int, count: int) -> int:
+        """The offset behind the first ``count`` records of start ≤ offset < end; ``end`` when there are fewer."""
+        return min(end, start + count)
+
     @abstractmethod
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         """Bucket → the offset that the next record will get. Raises Unavailable."""

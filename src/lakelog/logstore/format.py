@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,9 @@ from lakelog.logstore.base import Records
 
 class LogFormat(ABC):
     """A format; stateless. Registered in ``logstore.formats.LOG_FORMATS``."""
+
+    changes_per_record: ClassVar[int] = 1
+    """The most changes that a record of ``messages`` holds. A log counts, cuts and corrects records, never changes."""
 
     @abstractmethod
     def encode(

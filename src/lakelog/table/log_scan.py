@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import reader_for
+from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
 from lakelog.options.log import (
@@ -29,6 +30,9 @@ from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import Switch
+
+_READ_ROWS = 100_000
+"""Rows that are decoded at a time."""
 
 _TAIL_WAIT_S = 0.5
 """How long a tail sleeps at most between two looks; a record wakes it at once."""
@@ -77,6 +81,15 @@ class LogScan:
         """The columns and ``_row_kind``."""
         return self.data_schema.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
 
+    @cached_property
+    def form(self) -> LogFormat:
+        """The format of the log's values."""
+        return log_format(self.table.options.need(DATA_FORMAT))
+
+    def records_of(self, rows: int) -> int:
+        """So many log records hold at most so many rows, or are one."""
+        return max(1, rows // self.form.changes_per_record)
+
     def start_mode(self, start: str | Mapping[int, int] | None = None) -> str:
         """The name of a start: as it is given, or as the options say (None)."""
         if isinstance(start, Mapping):
@@ -103,13 +116,18 @@ class LogScan:
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The changes of the records with start ≤ offset < end, which must exist. Raises OffsetExpired, Unavailable."""
+        for records in self.records_between(bucket, start, end):
+            yield from self.decode(self._new(bucket, records)).to_batches()
+
+    def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
+        """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
         position = start
         while position < end:
-            records = self.reader.read(bucket, position, end)
+            records = self.reader.read(bucket, position, end, self.records_of(_READ_ROWS))
             if records.num_rows == 0:
                 return
             position = records.column("offset")[records.num_rows - 1].as_py() + 1
-            yield from self.decode(self._new(bucket, records)).to_batches()
+            yield records
 
     def _new(self, bucket: int, records: pa.Table) -> pa.Table:
         return records if self.switch is None else self.switch.kept(bucket, records)
@@ -133,12 +151,7 @@ class LogScan:
         """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""
         ends = self.reader.end_offsets()
         for bucket, position in self.start_offsets(start).items():
-            while position < ends[bucket]:
-                found = self.reader.read(bucket, position, ends[bucket])
-                if found.num_rows == 0:
-                    break
-                position = found.column("offset")[found.num_rows - 1].as_py() + 1
-                yield found
+            yield from self.records_between(bucket, position, ends[bucket])
 
     def decode(self, records: pa.Table) -> pa.Table:
         """Rows (``schema``) of log records (RECORDS_SCHEMA); control records give none."""
@@ -156,8 +169,7 @@ class LogScan:
 
     def rows(self, values: pa.LargeBinaryArray) -> pa.Table:
         """Rows (``schema``) of log values, none of them null, in their order."""
-        form = log_format(self.table.options.need(DATA_FORMAT))
-        return self._checked(form.decode(values, self.data_schema).select(self.schema.names))
+        return self._checked(self.form.decode(values, self.data_schema).select(self.schema.names))
 
     def _checked(self, rows: pa.Table) -> pa.Table:
         """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""
@@ -198,7 +210,7 @@ class LogScan:
     def _read_on(self, positions: dict[int, int], bucket: int, end: int | None) -> pa.Table:
         """What is there at a position now; a position that expired while nobody read is moved, or OffsetExpired."""
         try:
-            return self.reader.read(bucket, positions[bucket], end)
+            return self.reader.read(bucket, positions[bucket], end, self.records_of(_READ_ROWS))
         except OffsetExpired:
             positions.update(self.held_offsets({bucket: positions[bucket]}))
-            return self.reader.read(bucket, positions[bucket], end)
+            return self.reader.read(bucket, positions[bucket], end, self.records_of(_READ_ROWS))

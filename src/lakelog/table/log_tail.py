@@ -12,8 +12,6 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.io.clock import now_ms
-from lakelog.logstore.base import LogReader
-from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
@@ -48,11 +46,6 @@ class LogTail:
     def buckets(self) -> list[int]:
         """The buckets that have records to look at."""
         return [b for b, end in sorted(self.ends.items()) if self.starts.get(b, end) < end]
-
-    @property
-    def record_count(self) -> int:
-        """About how many records there are to look at."""
-        return sum(self.ends[b] - self.starts[b] for b in self.buckets)
 
     def counting(self, bucket: int, records: pa.Table, taken_back: frozenset[int] = frozenset()) -> Mask:
         """Which records (RECORDS_SCHEMA, of one bucket) stand for a row that counts.
@@ -91,28 +84,15 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
 
     Called by the reader of the rows, on executors too. Of an update only the new row is given, as the files get it.
     """
-    if table.log is None:
-        return
-    scan, reader = LogScan(table), reader_for(table.log)
+    scan = LogScan(table)
     start, end = tail.starts[bucket], tail.ends[bucket]
     needs = not tail.keyed and bucket in tail.log_only
-    gone = tail.taken_back(bucket, records_between(reader, bucket, start, end)) if needs else frozenset()
-    for records in records_between(reader, bucket, start, end):
+    gone = tail.taken_back(bucket, scan.records_between(bucket, start, end)) if needs else frozenset()
+    for records in scan.records_between(bucket, start, end):
         counts = tail.counting(bucket, records, gone)
         if counts.any():
             values = records.column("value").filter(pa.array(counts)).combine_chunks()
             yield _numbered(scan.rows(values))
-
-
-def records_between(reader: LogReader, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
-    """The records (RECORDS_SCHEMA) with start ≤ offset < end that are there, chunk by chunk."""
-    position = start
-    while position < end:
-        found = reader.read(bucket, position, end)
-        if found.num_rows == 0:
-            return
-        position = found.column("offset")[found.num_rows - 1].as_py() + 1
-        yield found
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
@@ -140,3 +120,12 @@ def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     return LogTail(
         starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed, moment.nobodys
     )
+
+
+def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:
+    """How many records there are to look at; it stops counting at about ``most``."""
+    scan, found = LogScan(table), 0
+    for bucket in tail.buckets:
+        if found < most:
+            found += scan.reader.count(bucket, tail.starts[bucket], tail.ends[bucket], most)
+    return found

@@ -8,23 +8,26 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import now_ms
-from lakelog.logstore.clients import reader_for
 from lakelog.options.table import MERGE_ON_READ
 from lakelog.table.attempt import ORDER_COLUMN, AttemptResult, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_moment import look
-from lakelog.table.log_tail import LogTail, counting_rows, tail_of
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_tail import LogTail, count_records, counting_rows, tail_of
 from lakelog.table.scan import Scan
 from lakelog.table.staging import by_partition, run_to_ipc
 from lakelog.table.union_split import TailSplit, read_tail_split, tail_splits
 
-_FEW_RECORDS: Final = 20_000
-"""Up to so many records are read while planning, and their rows travel with the plan; more are read by its tasks."""
+_FEW_ROWS: Final = 20_000
+"""Records of up to so many rows are read while planning, and travel with the plan; more are read by its tasks."""
+_MOST_COUNTED: Final = 1_000_000
+"""EXPLAIN counts no further."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class UnionScan(Scan):
     def _plan(self) -> list[Split]:
         moment = look(self.table)
         tail = tail_of(self.table, moment)
-        if tail.record_count > _FEW_RECORDS:
+        few = LogScan(self.table).records_of(_FEW_ROWS)
+        if count_records(self.table, tail, few + 1) > few:
             return tail_splits(self._with_epochs(moment.epochs, moment.snapshot), tail, self.table.schema.is_keyed)
         runs = tuple(_runs(self.table, tail))
         newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
@@ -59,11 +63,12 @@ class UnionScan(Scan):
         snapshot, epochs = moment.snapshot, moment.epochs
         files = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.id}, {_age(now, snapshot.time_millis)}"
         if epochs:
-            newest = max(r.time_ms for r in epochs)
-            files += f"; {len(epochs)} decided epochs that wait for a snapshot, the newest {_age(now, newest)}"
-        log = f"{tail.record_count} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
-        times = [time for b in tail.buckets if (time := _last_time(self.table, b, tail.ends[b])) is not None]
-        log += f", the newest {_age(now, max(times))}" if times else ""
+            decided = max(r.time_ms for r in epochs)
+            files += f"; {len(epochs)} decided epochs that wait for a snapshot, the newest {_age(now, decided)}"
+        count, newest = _counted(self.table, tail)
+        more = "+" if count >= _MOST_COUNTED else ""
+        log = f"{count}{more} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
+        log += f", the newest {_age(now, newest)}" if newest is not None and not more else ""
         return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log behind them: {log}"
 
 
@@ -71,11 +76,17 @@ def _age(now: int, then: int) -> str:
     return f"{(now - then) / 1000:.1f} s old"
 
 
-def _last_time(table: DynamicTable, bucket: int, end: int) -> int | None:
-    """When the last record before an offset was appended; None when it is not there."""
-    assert table.log is not None
-    records = reader_for(table.log).read(bucket, end - 1, end)
-    return records.column("timestamp_ms")[0].as_py() if records.num_rows else None
+def _counted(table: DynamicTable, tail: LogTail) -> tuple[int, int | None]:
+    """How many records there are to look at, and when the newest was appended; of very many only the first."""
+    count, newest, scan = 0, None, LogScan(table)
+    for bucket in tail.buckets:
+        for records in scan.records_between(bucket, tail.starts[bucket], tail.ends[bucket]):
+            count += records.num_rows
+            last = pc.max(records.column("timestamp_ms")).as_py()
+            newest = last if newest is None else max(newest, last)
+            if count >= _MOST_COUNTED:
+                return count, newest
+    return count, newest
 
 
 def union_scan(table: DynamicTable) -> UnionScan:

@@ -34,11 +34,6 @@ class TailSplit(Split):
     parts: tuple[Split, ...] = ()
     tail: LogTail = field(default_factory=lambda: LogTail({}, {}))
 
-    @property
-    def row_count(self) -> int:
-        """Rows and records, before any merge."""
-        return self.tail.record_count + sum(part.row_count for part in self.parts)
-
 
 def tail_splits(splits: Sequence[Split], tail: LogTail, schema_is_keyed: bool) -> list[Split]:
     """The splits of the files, those of the buckets whose log has records joined with them."""

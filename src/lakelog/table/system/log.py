@@ -10,15 +10,16 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.io.clock import now_ms
-from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import BEGIN, DATA
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_moment import LogMoment, look
 from lakelog.table.log_position import headers_of
 from lakelog.table.log_readers import NamedReaders
-from lakelog.table.log_tail import records_between
+from lakelog.table.log_scan import LogScan
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
+_MOST_LAG = 1_000_000
+"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
 BUCKET, WRITER, READER = "bucket", "writer", "reader"
 
 
@@ -48,21 +49,25 @@ class Log(MetadataTable):
         """The rows, none for a table without a log. Raises Unavailable."""
         if self.plain.log is None:
             return
-        moment, now = look(self.plain), now_ms()
+        moment, now, reader = look(self.plain), now_ms(), LogScan(self.plain).reader
+
+        def lag(bucket: int, position: int, end: int) -> int:
+            return reader.count(bucket, position, end, _MOST_LAG)
+
         rest = (None,) * 4
         for bucket, end in sorted(moment.ends.items()):
             first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-            yield BUCKET, None, bucket, first, end, position, end - position, *rest
+            yield BUCKET, None, bucket, first, end, position, lag(bucket, position, end), *rest
         opened = self._opened(moment)
         for name, writer in sorted(moment.writers.items()):
             age = now - opened[name] if name in opened else None
             nothing = (None,) * 5
             yield WRITER, name, *nothing, writer.decided, writer.sealed, age, local_time(writer.since_ms)
-        for reader in NamedReaders(self.table.io, self.table.path).list():
-            for bucket, position in sorted(reader.offsets.items()):
+        for known in NamedReaders(self.table.io, self.table.path).list():
+            for bucket, position in sorted(known.offsets.items()):
                 end, first = moment.ends.get(bucket, 0), moment.firsts.get(bucket, 0)
-                moved = local_time(reader.moved_ms)
-                yield READER, reader.name, bucket, first, end, position, end - position, None, None, None, moved
+                late = lag(bucket, position, end)
+                yield READER, known.name, bucket, first, end, position, late, *rest[:3], local_time(known.moved_ms)
 
     @property
     def plain(self) -> DynamicTable:
@@ -75,11 +80,10 @@ class Log(MetadataTable):
         for record in moment.epochs:
             out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))
         sealed = {name: w.sealed for name, w in moment.writers.items()}
-        log = self.plain.log
-        assert log is not None
+        scan = LogScan(self.plain)
         starts = moment.starts([w.sealed_up_to for w in moment.writers.values()])
         for bucket, start in starts.items():
-            for records in records_between(reader_for(log), bucket, start, moment.ends[bucket]):
+            for records in scan.records_between(bucket, start, moment.ends[bucket]):
                 for writer, time_ms in _first_times(records, sealed):
                     out[writer] = min(time_ms, out.get(writer, time_ms))
         return out
