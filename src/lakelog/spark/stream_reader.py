@@ -32,11 +32,12 @@ from lakelog.table.log_readers import NamedReaders
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import FullPart, latest_full
 
-_PREFETCH_RECORDS = 20_000
-"""Up to this many new records are read while planning; more are read by tasks."""
+_PREFETCH_ROWS = 20_000
+_PREFETCH_AT_LEAST = 24
+"""Up to this many new rows, or records where one holds many, are read while planning; more are read by tasks."""
 
-_PARTITION_RECORDS = 200_000
-"""Records of one task."""
+_PARTITION_ROWS = 200_000
+"""Rows of one task."""
 
 _POLL_S = 0.02
 """How long planning waits for the next record before it tells Spark that there is nothing new."""
@@ -78,7 +79,10 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._part = FullPart(table, tuple(names))
         self._splits: tuple[int, Sequence[Split]] = (0, ())
         self._target = arrow_for_spark(schema)
-        self._limit = table.options.need(MAX_ROWS_PER_TRIGGER)
+        self._most_rows = table.options.need(MAX_ROWS_PER_TRIGGER)
+        self._limit = self._scan.records_of(self._most_rows)
+        self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
+        self._of_a_task = self._scan.records_of(_PARTITION_ROWS)
         self._stop_at: Offsets | None = None
         self._idle: tuple[Offsets, Offsets] | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
@@ -111,7 +115,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         snapshot, part = position.full
         splits = self._parts_of(snapshot)
         rows = 0
-        while part < len(splits) and rows < self._limit:
+        while part < len(splits) and rows < self._most_rows:
             rows += splits[part].row_count
             part += 1
         return self._to_json(replace(position, full=(snapshot, part) if part < len(splits) else None))
@@ -121,7 +125,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         end = self._end(begin)
         if all(end[b] <= begin[b] for b in begin):
             return start
-        if sum(end[b] - begin[b] for b in begin) <= _PREFETCH_RECORDS:
+        if sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch:
             try:
                 batches = self._fetch(position, self._seen(begin), end)  # control records need not be read again
             except OffsetExpired:
@@ -150,11 +154,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
-        return [
-            LogRange(bucket, first, min(first + _PARTITION_RECORDS, stop.offsets[bucket]), begin.switch)
-            for bucket, at in self._scan.held_offsets(begin.offsets).items()
-            for first in range(at, stop.offsets[bucket], _PARTITION_RECORDS)
-        ] or nothing
+        held = self._scan.held_offsets(begin.offsets)
+        return [p for b, at in held.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch)] or nothing
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         begin, stop = self._from_json(start), self._from_json(end)
@@ -201,13 +202,21 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
                 if all(ends[b] <= seen[b] for b in seen):
                     return begin
         new = {b: max(ends[b], begin[b]) for b in begin}
-        total = sum(new[b] - begin[b] for b in begin)
+        counts = self._counts(begin, new, self._limit)
+        total = sum(counts.values())
         if total <= self._limit:
             return new
-        return {
-            b: begin[b] + max(1, (new[b] - begin[b]) * self._limit // total) if new[b] > begin[b] else begin[b]
-            for b in begin
-        }
+        reader = self._scan.reader
+        return {b: reader.skip(b, begin[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
+
+    def _counts(self, begin: Offsets, end: Offsets, enough: int) -> dict[int, int]:
+        """Bucket → its records between the offsets, counted up to one more than is enough."""
+        return {b: self._scan.reader.count(b, begin[b], end[b], enough + 1) for b in begin}
+
+    def _ranges(self, bucket: int, start: int, end: int, switch: Switch | None) -> Iterator[LogRange]:
+        while start < end:
+            first, start = start, self._scan.reader.skip(bucket, start, end, self._of_a_task)
+            yield LogRange(bucket, first, start, switch)
 
     def _seen(self, begin: Offsets) -> Offsets:
         """Up to where this process knows that there are no rows after ``begin``."""

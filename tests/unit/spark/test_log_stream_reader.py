@@ -138,7 +138,7 @@ def test_long_ranges_of_the_log_are_read_by_tasks_that_leave_out_the_same_record
     early.flush()
     with table.writer() as writer:
         writer.write(rows(*range(10, 20)))
-    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_RECORDS", 1)
     source = reader(table)
+    monkeypatch.setattr(source, "_prefetch", 1)
     assert sorted(seen(source, source.initialOffset())) == [("+I", n) for n in range(20)]
     early.close()
