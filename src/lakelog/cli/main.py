@@ -20,9 +20,9 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
     {
         "sql": "lakelog.cli.sql:sql",
         "tail": "lakelog.cli.tail:tail",
-        "log": "lakelog.cli.log:log",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
+        "log": "lakelog.cli.log:log",
         "compact": "lakelog.cli.compact:compact",
         "expire": "lakelog.cli.expire:expire",
         "demo": "lakelog.cli.demo:demo",
@@ -33,9 +33,9 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
 _SUMMARIES: Final = {
     "sql": "Run SQL statements and print their rows.",
     "tail": "Print the changes of a table as its log receives them.",
-    "log": "Show how far the log of a table, its writers and its readers are.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
+    "log": "Show how far the log of a table, its writers and its readers are.",
     "compact": "Merge the files of a table.",
     "expire": "Remove old snapshots of a table.",
     "demo": "Stream a year of flights through one table and measure it.",

@@ -115,9 +115,10 @@ def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping
     """
     if table.options.need(EXPIRED_OFFSETS) != "error":
         return
-    for bucket, offset in (item for one in offsets for item in one.items()):
-        first, seen = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-        if max(offset, seen) < first:
+    known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
+    for bucket, seen in [*known, *moment.nobodys.items()]:
+        first = moment.firsts.get(bucket, 0)
+        if seen < first:
             raise OffsetExpired(
                 f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
                 f"knows it up to {seen} only: what lay between has expired. Keep the log longer "

@@ -55,6 +55,20 @@ def test_rows_of_a_table_without_a_key_are_there_once(tmp_path) -> None:
     assert union(table) == [(1, "a")] * 3 + [(2, "a")]
 
 
+@pytest.mark.parametrize("few", [0, 20_000])
+def test_a_table_without_buckets(tmp_path, few, monkeypatch) -> None:
+    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    table = lake.table("db.t")
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.commit()
+        writer.write(rows(2))
+        writer.flush()
+        assert union(table) == [(1, "a"), (2, "a")]
+
+
 def test_rows_that_were_taken_back_do_not_count_while_their_writer_lives_on(tmp_path) -> None:
     table = make(tmp_path)
     writer = table.writer()
@@ -257,6 +271,9 @@ def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, 
     assert union(table) == [(1, "foreign"), (2, "foreign")]
     tail = sum((b["id"].to_pylist() for b in table.tail("latest-full", stop="latest")), [])
     assert tail == [1, 2]
+    trim(table)
+    with pytest.raises(OffsetExpired, match="bucket 0 .* begins at offset 2, .* up to 1 only"):
+        union(table)
 
 
 def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
