@@ -71,4 +71,4 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
         state |= {number: name} if kind in ("+I", "+U") else {}
     assert state == {r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()}
     assert len(state) == 1_020
-    assert len(seen) - len(set(seen)) <= 600, "a micro-batch that was cut off is repeated, no other"
+    assert len(seen) - len(set(seen)) in (0, 1_000), "the micro-batch that was cut off is repeated, no other"

@@ -45,6 +45,11 @@ _POLL_S = 0.02
 _TELL_EVERY_S = 1.0
 """A named reader tells its position so often at most."""
 
+_INITIAL = "initial"
+_FROM = "from"
+"""Spark keeps the end of a micro-batch only, and asks for the initial offset again when it repeats the first one: so
+the end of the first one says where it began."""
+
 Offsets = dict[int, int]
 
 
@@ -91,7 +96,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         scan = self._scan
         is_full = scan.start_mode() == "latest-full"
-        return self._to_json(latest_full(scan.table) if is_full else LogPosition(scan.start_offsets()))
+        position = latest_full(scan.table) if is_full else LogPosition(scan.start_offsets())
+        return {**self._to_json(position), _INITIAL: True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
@@ -103,11 +109,14 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         settle()
         position = self._from_json(start)
         try:
-            return self._next_part(position) if position.full is not None else self._next_records(start, position)
+            end = self._next_part(position) if position.full is not None else self._next_records(start, position)
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise
-            return self._to_json(latest_full(self._scan.table))
+            end = self._to_json(latest_full(self._scan.table))
+        if end == start or _INITIAL not in start:
+            return end
+        return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
 
     def _next_part(self, position: LogPosition) -> dict[str, object]:
         """So many parts of the snapshot as have the rows of one micro-batch."""
@@ -147,7 +156,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._splits[1]
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
-        begin, stop = self._from_json(start), self._from_json(end)
+        begin, stop = self._ends_of(start, end)
         nothing = [LogRange(0, 0, 0)]
         if begin.full is not None and (stop.full is None or stop.full[0] == begin.full[0]):
             last = None if stop.full is None else stop.full[1]
@@ -158,7 +167,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return [p for b, at in held.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch)] or nothing
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
-        begin, stop = self._from_json(start), self._from_json(end)
+        begin, stop = self._ends_of(start, end)
         if begin.full is not None or stop.full is not None:
             return None
         found = self._fetched.get(self._key(begin.offsets, stop.offsets))
@@ -224,6 +233,12 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
 
     def _to_json(self, position: LogPosition) -> dict[str, object]:
         return position.to_json(self._scan.location.log_id)
+
+    def _ends_of(self, start: dict[str, object], end: dict[str, object]) -> tuple[LogPosition, LogPosition]:
+        """The positions between which a micro-batch reads, the same whenever Spark asks for it."""
+        first = end.get(_FROM, start)
+        assert isinstance(first, dict)
+        return self._from_json(first), self._from_json(end)
 
     def _from_json(self, value: Mapping[str, object]) -> LogPosition:
         return LogPosition.from_json(value, self._scan.location.log_id, self._scan.table.name)

@@ -78,6 +78,28 @@ def test_a_restart_goes_on_where_the_checkpoint_is(tmp_path, done) -> None:
     assert sorted(taken) == [("+I", n) for n in range(23)], "compacted meanwhile, or not"
 
 
+@pytest.mark.parametrize("mode", ["latest-full", "earliest", "latest"])
+def test_the_first_micro_batch_is_the_same_when_it_is_repeated(tmp_path, mode) -> None:
+    """Spark asks for the initial offset again then, which is another one by now."""
+    table = make(tmp_path, key="")
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+    first = reader(table, scan__startup__mode=mode)
+    start = first.initialOffset()
+    with table.writer() as writer:
+        writer.write(rows(4, 5))
+    steps = batches(first, start)
+    end, found = next(steps)
+    with table.writer() as writer:
+        writer.write(rows(6, 7))
+    again = reader(table, scan__startup__mode=mode)
+    parts = again.partitions(again.initialOffset(), end)
+    repeated = sorted((r["_row_kind"], r["id"]) for p in parts for b in again.read(p) for r in b.to_pylist())
+    assert repeated == found
+    rest = seen(again, end)
+    assert sorted(found + rest) == [("+I", n) for n in range(4 if mode == "latest" else 1, 8)]
+
+
 def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
