@@ -20,6 +20,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
     {
         "sql": "lakelog.cli.sql:sql",
         "tail": "lakelog.cli.tail:tail",
+        "follow": "lakelog.cli.follow:follow",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
         "compact": "lakelog.cli.compact:compact",
@@ -32,6 +33,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
 _SUMMARIES: Final = {
     "sql": "Run SQL statements and print their rows.",
     "tail": "Print the changes of a table as its log receives them.",
+    "follow": "Make files of rows that were written to the log first.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
     "compact": "Merge the files of a table.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import orjson
 
@@ -18,6 +19,8 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.staged import StagedEpochs
 
 _ATTEMPTS = 20
+FOLLOWER: Final = "follower"
+"""The writer that makes files from the rows of nobody; its verified offsets are how far it has come."""
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _KEEP_MS = 30 * 24 * 3_600_000
@@ -58,6 +61,8 @@ class LogState:
         newest = max((s.time_ms for s in self.writers.values()), default=0)
 
         def kept(writer: str, state: WriterState) -> bool:
+            if writer == FOLLOWER:  # without its offsets it would make files of the same rows again
+                return True
             age = newest - state.time_ms
             if state.once and age > _KEEP_ONCE_MS:
                 return bool(staged.epochs(writer))
