@@ -18,7 +18,8 @@ def follow(table: str, stop: str | None, skip_missing: bool, warehouse: str) -> 
     lake = connect(warehouse=warehouse)
     try:
         for snapshot in lake.table(table).follow(stop, skip_missing):
-            click.echo(f"snapshot {snapshot.id}: {snapshot.delta_record_count or 0:,} rows")
+            count = snapshot.delta_record_count or 0
+            click.echo(f"snapshot {snapshot.id}: {count:,} {'row' if count == 1 else 'rows'}")
     except KeyboardInterrupt:
         # Ctrl-C is the usual end; the next follower goes on where this one was.
         return

@@ -39,5 +39,5 @@ def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
     appender.flush()
     done = CliRunner().invoke(command, ["follow", "db.t", "--stop", "latest", "--warehouse", str(tmp_path)])
-    assert done.output == "snapshot 1: 1 rows\n", done.exception
+    assert done.output == "snapshot 1: 1 row\n", done.exception
     assert lake.table("db.t").scan().to_arrow().to_pylist() == [{"id": 7}]
