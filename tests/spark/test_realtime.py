@@ -170,6 +170,17 @@ def test_rows_that_the_table_does_not_take_are_no_records(lake, spark) -> None:
     ]
 
 
+def test_a_time_with_a_zone_and_one_without_are_the_same_in_utc(lake, spark) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    lake.sql("create database db")
+    lake.sql(CREATE.format(columns="at timestamp, wall timestamp_ntz", more=", 'bucket-key' = 'at'"))
+    given = "timestamp'2024-03-31 01:30:00Z' as wall, timestamp_ntz'2024-03-31 02:30:00' as at"
+    (found,) = records_of(spark.sql(f"select {given}"), lake.table("db.t")._table).collect()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    want = '{"at":"2024-03-31 02:30:00.000000Z","wall":"2024-03-31 01:30:00.000000"}'
+    assert found.value == f'{{"before":null,"after":{want},"op":"c"}}'
+
+
 KEYS = {
     "id bigint": ["(id - 300) * 1234567890123"],
     "id int, small smallint, tiny tinyint": [

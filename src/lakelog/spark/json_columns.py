@@ -12,7 +12,16 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from lakelog.spark.types import spark_schema
 
@@ -87,6 +96,17 @@ def encoded(column: Column, kind: pa.DataType) -> Column:
         moment = _after_epoch((column.cast("decimal(18,6)") / sf.lit(1000)).cast("decimal(18,6)"))
         return _with_fraction(sf.split_part(moment.cast("string"), sf.lit(" "), sf.lit(2)), _DIGITS["ms"])
     return column.cast("string")
+
+
+def cast(column: Column, have: DataType, want: DataType) -> Column:
+    """The column as another type; a time with and without a zone are the same in UTC, whatever the session's zone."""
+    if have == want:
+        return column
+    if isinstance(have, TimestampType) and isinstance(want, TimestampNTZType):
+        return _after_epoch(column.cast("decimal(18,6)"))
+    if isinstance(have, TimestampNTZType) and isinstance(want, TimestampType):
+        return sf.concat(column.cast("string"), sf.lit("Z")).cast(want)
+    return column.cast(want)
 
 
 def _pair(pair: Column, kind: pa.MapType, change: object) -> Column:

@@ -29,7 +29,7 @@ from lakelog.options.log import (
     parse_specific_offsets,
 )
 from lakelog.options.table import ROWKIND_FIELD
-from lakelog.spark.json_columns import decoded, encoded, json_type, spark_type
+from lakelog.spark.json_columns import cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.kafka_connector import client_options, connector_needed
 from lakelog.spark.native_bucket import bucket_column
 from lakelog.spark.types import arrow_for_spark, quoted
@@ -192,7 +192,7 @@ def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
     """A column of the table as the frame has it: cast, with its default where it is NULL, refused where it must not."""
     kind = spark_type(field.type)
     given = sf.col(quoted(field.name)) if field.name in frame.columns else sf.lit(None)
-    column = given if field.name in frame.columns and frame.schema[field.name].dataType == kind else given.cast(kind)
+    column = cast(given, frame.schema[field.name].dataType, kind) if field.name in frame.columns else given.cast(kind)
     default = default_scalar(table.schema.field(field.name))
     if default is not None:
         value = default.cast(pa.int32()) if pa.types.is_time(field.type) else default

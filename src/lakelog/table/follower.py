@@ -51,8 +51,8 @@ class Follower:
         self._skip_missing = skip_missing
         self._reader = LogScan(table).reader
         self._base: WriterState | None = None
-        self._kept: Offsets = {}
         self._offsets: Offsets = {}
+        self._passed = 0
 
     def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
         """Makes snapshots and yields them: one each ``commit.interval`` while rows come, for ever or
@@ -105,8 +105,7 @@ class Follower:
                 # 2
                 table = self._table.with_newest_schema()
                 record = self._read(table, ends)
-                passed = sum(self._offsets.values()) - sum(self._kept.values())
-                if not record.row_count and passed < _PASSED:
+                if not record.row_count and self._passed < _PASSED:
                     return None
                 # 3
                 ready = level0_files_of(table, [record], latest)
@@ -122,9 +121,8 @@ class Follower:
         if self._offsets and base == self._base:
             return
         first = self._reader.first_offsets()
-        self._base = base
-        self._kept = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
-        self._offsets = dict(self._kept)
+        self._base, self._passed = base, 0
+        self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
 
     def _read(self, table: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
         """Stages the rows of nobody, at most so many records; moves ``_offsets`` on."""
@@ -148,6 +146,7 @@ class Follower:
             task.close()
             raise
         self._offsets = offsets
+        self._passed += _MOST_RECORDS - left
         return EpochRecord(FOLLOWER, epoch, now_ms(), (result,))
 
     def _next_there(self, bucket: int, position: int, end: int) -> int:
@@ -196,7 +195,7 @@ class Follower:
             ready.made.delete(table)
             raise
         forget_unassigned(table, ready.runs)
-        self._base, self._kept = reached, dict(self._offsets)
+        self._base, self._passed = reached, 0
         return snapshot
 
 
