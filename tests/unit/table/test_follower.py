@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
@@ -209,18 +210,18 @@ def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
     assert set(state.writers) == {FOLLOWER, "new"}
 
 
-def attempt(place: Path, more: str, plan: FaultPlan) -> None:
-    """A follower meets a fault; another one goes on."""
-    made = make(place, more)
-    table = made._table
-    log_first(made, range(6), "a")
+def attempt(made: Path, place: Path, plan: FaultPlan) -> None:
+    """On a copy of a table a follower meets a fault; another one goes on."""
+    shutil.copytree(made, place)
+    handle = connect(warehouse=str(place / "warehouse")).table("db.t")
+    table = handle._table
     broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
     with contextlib.suppress(Died, LakelogError):
         list(Follower(broken).follow("latest"))
     plan.arrive()
     has_come = FOLLOWER in newest_state(table.store)[1].writers
     assert content(table) == (dict.fromkeys(range(6), "a") if has_come else {})
-    log_first(made, range(3, 9), "b")
+    log_first(handle, range(3, 9), "b")
     list(Follower(table).follow("latest"))
     assert content(table) == dict.fromkeys(range(3), "a") | dict.fromkeys(range(3, 9), "b")
     assert sum(s.delta_record_count or 0 for s in table.store.snapshots.backwards()) == (12 if has_come else 9)
@@ -232,12 +233,13 @@ def attempt(place: Path, more: str, plan: FaultPlan) -> None:
     ids=["inline", "files"],
 )
 def test_a_follower_that_dies_at_any_call_leaves_each_row_to_the_next_one_once(tmp_path, more, kinds) -> None:
-    counting = FaultPlan()
-    attempt(tmp_path / "whole", more, counting)
+    made, counting = tmp_path / "made", FaultPlan()
+    log_first(make(made, more), range(6), "a")
+    attempt(made, tmp_path / "whole", counting)
     assert len(counting.calls) >= 7
     for call in counting.calls:
         for kind in kinds:
-            attempt(tmp_path / f"{kind} {call.number}", more, FaultPlan({call.number: kind}))
+            attempt(made, tmp_path / f"{kind} {call.number}", FaultPlan({call.number: kind}))
 
 
 @pytest.fixture
