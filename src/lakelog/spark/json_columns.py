@@ -87,7 +87,7 @@ def encoded(column: Column, kind: pa.DataType) -> Column:
     if pa.types.is_list(kind):
         return sf.transform(column, lambda value: encoded(value, kind.value_type))
     if _is_bytes(kind):
-        return sf.base64(column)
+        return sf.translate(sf.base64(column), "\r\n", "")  # Spark breaks it into lines
     if pa.types.is_timestamp(kind):
         moment = column if kind.tz is None else _after_epoch(column.cast("decimal(18,6)"))
         text = _with_fraction(moment.cast("string"), _DIGITS[kind.unit])
