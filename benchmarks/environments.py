@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from lakelog.errors import Unavailable
 from lakelog.service.jars import jar_cache, resolve_jars
+from lakelog.spark.kafka_connector import JARS_VARIABLE, coordinates
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,21 @@ FLOORS = {None: "parquet", _SPARK_40: "parquet-4.0", _SPARK_35: "parquet-3.5"}
 def floor_of(system: str) -> str:
     """The plain Parquet of the same PySpark; systems without Spark are set beside this environment's."""
     return FLOORS[ENVIRONMENTS[system].spark]
+
+
+_CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+"""A set of jars that works with PySpark 4.2 and later, where a registry does not have those of this PySpark."""
+
+
+def connector_environment() -> dict[str, str]:
+    """Environment variables for a process of this Python whose Spark session has Spark's Kafka connector."""
+    try:
+        jars = resolve_jars([coordinates()])
+    except Unavailable:
+        jars = resolve_jars(_CONNECTOR, alone=True)
+    return {**os.environ, JARS_VARIABLE: str(jars[0].parent)}

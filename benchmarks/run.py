@@ -1,6 +1,6 @@
 """Runs the benchmarks and prints tables; ``--json FILE`` writes the figures, ``--plot FILE`` draws workload W.
 
-usage: run.py [--only workload,python,runs,latency,tail,throughput,planning] [--json FILE] [--plot FILE] …
+usage: run.py [--only workload,python,runs,latency,realtime,tail,throughput,planning] [--json FILE] [--plot FILE] …
 
 ``sizes`` (workload W at 0.5, 1 and 4 times the rows) runs for hours, so only when asked for. ``planning`` compares
 with pypaimon too when ``--pypaimon`` names a Python that has it. docs/benchmarks.md says what each of them measures.
@@ -20,13 +20,14 @@ from environments import ENVIRONMENTS
 from growth import against_runs, at_sizes, runs_table, without_spark
 from latency import spark_to_spark
 from planning import plans
+from realtime import realtime
 from report import plot, table_of
 from tail import writer_to_tail
 from throughput import double_write
 from workload import run_rounds, with_floors
 from workload_input import Shape
 
-PARTS = ("workload", "python", "runs", "latency", "tail", "throughput", "planning")
+PARTS = ("workload", "python", "runs", "latency", "realtime", "tail", "throughput", "planning")
 RUNS_SYSTEMS = ("lakelog", "lakelog_dv", "paimon", "lakelog_python", "pypaimon_rust")
 
 
@@ -61,6 +62,9 @@ def main() -> None:
         if "throughput" in chosen:
             figures[f"throughput {log}"] = double_write(log, given.rows)
         print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
+    if "realtime" in chosen:
+        figures["realtime"] = realtime(given.seconds)
+        print(json.dumps(figures["realtime"]), flush=True)
     if "planning" in chosen:
         for name, found in plans(given.pypaimon):
             figures[name] = found

@@ -20,6 +20,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
     {
         "sql": "lakelog.cli.sql:sql",
         "tail": "lakelog.cli.tail:tail",
+        "follow": "lakelog.cli.follow:follow",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
         "log": "lakelog.cli.log:log",
@@ -33,6 +34,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
 _SUMMARIES: Final = {
     "sql": "Run SQL statements and print their rows.",
     "tail": "Print the changes of a table as its log receives them.",
+    "follow": "Make files of rows that were written to the log first.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
     "log": "Show how far the log of a table, its writers and its readers are.",

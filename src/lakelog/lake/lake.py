@@ -9,6 +9,7 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import NotFound
 from lakelog.lake.describe import describe
 from lakelog.lake.table import Table
+from lakelog.options.log import EMIT_MODE
 from lakelog.options.registry import Registry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
@@ -145,6 +146,13 @@ class LazyEngine:
             self._engine = ENGINES.create("spark", *self._arguments)
         return self._engine
 
+    @property
+    def started_with_connector(self) -> Any:
+        """The real engine; a session that starts now gets Spark's Kafka connector."""
+        if self._engine is None:
+            self._engine = ENGINES.create("spark", *self._arguments, with_connector=True)
+        return self._engine
+
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a view or table of this name; without a session it knows none."""
         if self._engine is None and self._owned:
@@ -269,6 +277,39 @@ class Lake:
             identifier_of(name, self._session.database), canonical_options(options or {}, "write")
         )
         return self._engine.started.start_stream(table, frame, checkpoint)
+
+    def read_realtime(
+        self, name: str, columns: Sequence[str] | None = None, options: Mapping[str, str] | None = None
+    ) -> Any:
+        """A streaming DataFrame of a table's Kafka log that runs under Spark's real-time trigger: milliseconds.
+
+        The changes of ``read_stream`` with ``read.mode`` = ``log``, made by Spark's own Kafka source and operators
+        alone; also for micro-batches. ``columns`` are those to decode, ``options`` read options (``scan.startup.mode``
+        …). A session that starts here finds the connector by itself. Raises NotInstalled for one without it,
+        InvalidRequest for a table whose log is not on Kafka, UnsupportedFeature for another format than debezium-json.
+        """
+        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        return self._engine.started_with_connector.read_realtime(table, columns)
+
+    def write_realtime(
+        self,
+        frame: Any,
+        name: str,
+        checkpoint: str | None = None,
+        options: Mapping[str, str] | None = None,
+        real_time: str | None = "5 minutes",
+    ) -> Any:
+        """Starts a query that writes a streaming DataFrame to a table's Kafka log first; returns the StreamingQuery.
+
+        Rows are in the log after milliseconds; files are made of them by ``Table.follow``. Spark's Kafka sink writes
+        every row at least once: a table with a key is right, one without may have rows twice after a failure.
+        ``real_time`` is the length of Spark's batches, after which it keeps where it is; None: micro-batches. Raises as
+        ``read_realtime``, and InvalidSchema for columns that do not fit.
+        """
+        hints = {**canonical_options(options or {}, "write"), EMIT_MODE.key: "log"}
+        table = self._tables.open(identifier_of(name, self._session.database), hints)
+        table.check_writable()
+        return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Names ``db.table`` of one database or of all."""

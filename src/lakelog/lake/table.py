@@ -25,6 +25,7 @@ from lakelog.table.compaction_job import Progress, chosen_partitions, compact_ta
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
+from lakelog.table.follower import Follower
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import follow
@@ -150,6 +151,15 @@ class Table:
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
         return follow(scan, start, stop)
+
+    def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
+        """Makes files of rows that were written to the log first (``Lake.write_realtime``), exactly once; no Spark.
+
+        Yields each snapshot that it makes, for ever or (``stop="latest"``) up to the end that the log has now. Where it
+        goes on is kept in the snapshots. ``skip_missing`` goes on when records are gone that are not in the files.
+        """
+        self._table.check_writable()
+        return Follower(self._table, skip_missing).follow(stop)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
         """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""

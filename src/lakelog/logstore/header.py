@@ -1,7 +1,8 @@
 """The one header of a log record, by which it says whose it is (RFC 2).
 
 ASCII text, fields split by ``|``: ``1|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<extra>``; trailing empty
-fields are left out.
+fields are left out. A record of nobody, which belongs to no epoch (*log first*), has no header, or one without a
+writer.
 """
 
 from __future__ import annotations
@@ -52,8 +53,14 @@ def encode_header(
     return "|".join(fields).encode("ascii")
 
 
-def decode_header(data: bytes, offset: int) -> Header:
-    """Parses one header; raises Corrupt naming the offset for an unknown version."""
+NOBODYS_HEADER: Final = encode_header(DATA, "", 0, "")
+"""The header of a row that no epoch has: it counts as soon as it is in the log, and nobody takes it back."""
+
+
+def decode_header(data: bytes | None, offset: int) -> Header:
+    """Parses one header, None is a row of nobody; raises Corrupt naming the offset for an unknown version."""
+    if data is None:
+        return Header(DATA, "", 0, "")
     fields = data.decode("ascii", "replace").split("|", 7)
     if fields[0] != _VERSION or len(fields) < 5:
         raise Corrupt(
@@ -65,9 +72,12 @@ def decode_header(data: bytes, offset: int) -> Header:
 
 
 def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """The kind of each record (text of one letter). Raises Corrupt for a missing header or an unknown version."""
+    """The kind of each record (text of one letter), data where there is no header. Raises Corrupt for an unknown
+    version.
+    """
+    headers = pc.fill_null(headers, NOBODYS_HEADER)
     text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
-    known = pc.fill_null(pc.equal(text, f"{_VERSION}|"), False)
+    known = pc.equal(text, f"{_VERSION}|")
     if not pc.all(known, min_count=0).as_py():
         bad = pc.index(known, pa.scalar(False)).as_py()
         raise Corrupt(
@@ -75,3 +85,9 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
             f"upgrade lakelog, or check that the topic is lakelog's alone"
         )
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
+
+
+def are_nobodys(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Which records are rows of nobody. Call ``parse_kinds`` first, which refuses unknown versions."""
+    start = b"%s|%s||" % (_VERSION.encode(), DATA.encode())
+    return pc.fill_null(pc.starts_with(headers, start), True)

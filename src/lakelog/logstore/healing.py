@@ -192,7 +192,7 @@ def _entries(region: pa.Table) -> list[_Entry]:
     out = []
     columns = (region.column(name).to_pylist() for name in ("offset", "header", "key", "value"))
     for offset, header, key, value in zip(*columns, strict=True):
-        parsed = decode_header(header or b"", offset)
-        if parsed.kind in (DATA, CORRECTION):
+        parsed = decode_header(header, offset)
+        if parsed.kind in (DATA, CORRECTION) and value is not None:
             out.append(_Entry(offset, parsed, key, value))
     return out

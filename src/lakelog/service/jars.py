@@ -19,7 +19,8 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencie
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lakelog</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
 <dependencies>{}</dependencies></project>"""
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_NOTHING_ELSE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
 def jar_cache() -> Path:
@@ -27,36 +28,38 @@ def jar_cache() -> Path:
     return Path(os.environ.get("LAKELOG_CACHE", Path.home() / ".cache" / "lakelog")) / "jars"
 
 
-def resolve_jars(coordinates: Sequence[str]) -> list[Path]:
-    """The jars of ``group:artifact:version`` coordinates with all that they need at run time.
+def resolve_jars(coordinates: Sequence[str], alone: bool = False) -> list[Path]:
+    """The jars of ``group:artifact:version`` coordinates with all that they need at run time, or ``alone``.
 
     The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises
     Unavailable with the resolver's own words.
     """
-    key = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
+    key = hashlib.sha256("\n".join([*coordinates, *(["alone"] if alone else [])]).encode()).hexdigest()[:16]
     kept = jar_cache() / key
     if not kept.exists():
         jar_cache().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=jar_cache()) as part:
             directory = Path(part) / "jars"
             directory.mkdir()
-            (_with_maven if shutil.which("mvn") else _with_pyspark)(coordinates, directory)
+            (_with_maven if shutil.which("mvn") else _with_pyspark)(coordinates, directory, alone)
             if not kept.exists():
                 directory.replace(kept)
     return sorted(kept.glob("*.jar"))
 
 
-def _with_maven(coordinates: Sequence[str], directory: Path) -> None:
+def _with_maven(coordinates: Sequence[str], directory: Path, alone: bool) -> None:
+    more = _NOTHING_ELSE if alone else ""
+    dependencies = "".join(_DEPENDENCY.format(*c.split(":"), more) for c in coordinates)
     with tempfile.TemporaryDirectory() as place:
         pom = Path(place) / "pom.xml"
-        pom.write_text(_POM.format("".join(_DEPENDENCY.format(*c.split(":")) for c in coordinates)), encoding="utf-8")
+        pom.write_text(_POM.format(dependencies), encoding="utf-8")
         command = ["mvn", "-B", "-q", "-f", str(pom), _COPY, f"-DoutputDirectory={directory}", "-DincludeScope=runtime"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"mvn could not resolve {', '.join(coordinates)}: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def _with_pyspark(coordinates: Sequence[str], directory: Path) -> None:
+def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> None:
     """Spark's own resolver (``MavenUtils``) through a bare gateway: no session, no ``mvn``."""
     spark_jars = Path(pyspark.__file__).parent / "jars"
     port = launch_gateway(classpath=f"{spark_jars}/*", die_on_exit=True)
@@ -71,7 +74,7 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path) -> None:
         convert = getattr(getattr(jvm.scala.jdk, "CollectionConverters$"), "MODULE$")
         nothing = convert.ListHasAsScala(jvm.java.util.ArrayList()).asScala().toSeq()
         found = utils.resolveMavenCoordinates(
-            ",".join(coordinates), settings, none, True, nothing, False, quiet
+            ",".join(coordinates), settings, none, not alone, nothing, False, quiet
         ).iterator()
         paths = []
         while found.hasNext():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,8 @@ from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import PlannedScans, workers_frame
-from lakelog.spark.session import is_spread, local_session, register
+from lakelog.spark.realtime import read_changes, realtime_log, start_write
+from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
 from lakelog.spark.types import spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
@@ -59,9 +60,10 @@ class SparkEngine:
         spark: SparkSession | None,
         settings: Mapping[str, str],
         storage_options: Mapping[str, str],
+        with_connector: bool = False,
     ) -> None:
         self._tables = tables
-        self.spark = spark if spark is not None else local_session(settings=settings)
+        self.spark = spark if spark is not None else session_here(settings, with_connector)
         register(self.spark, warehouse, storage_options)
         self._streamed: dict[str, DynamicTable] = {}
         self._planned = PlannedScans(self.spark)
@@ -180,6 +182,18 @@ class SparkEngine:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
         reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
         return reader.load(table.address)
+
+    def read_realtime(self, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
+        """A streaming DataFrame of the log by Spark's own connector and operators."""
+        LOG_SYSTEMS.create(realtime_log(table).system).check(realtime_log(table))
+        return read_changes(self.spark, table, columns)
+
+    def write_realtime(
+        self, table: DynamicTable, frame: DataFrame, checkpoint: str | None, real_time: str | None
+    ) -> Any:
+        """Starts a query that writes a frame into the log first."""
+        LOG_SYSTEMS.create(realtime_log(table).system).check(realtime_log(table))
+        return start_write(table, frame, checkpoint or _checkpoint_beside(table, new_uuid()), real_time)
 
     def executor(self, wanted: bool = False) -> SparkExecutor | None:
         """The session's executors, for compactions.

@@ -6,8 +6,11 @@ import os
 import sys
 from collections.abc import Mapping
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from lakelog.errors import Unavailable
+from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
 
 STREAM_SETTINGS: Mapping[str, str] = {
@@ -45,6 +48,23 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
+    """Starts a local session, with Spark's Kafka connector where it is at hand or asked for.
+
+    Raises InvalidOption for a directory without the connector's jars, Unavailable when Spark cannot start with it.
+    """
+    found = connector_settings(settings, with_connector)
+    try:
+        return local_session(settings={**settings, **found})
+    except PySparkRuntimeError as failed:
+        if PACKAGES not in found:
+            raise
+        raise Unavailable(
+            f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
+            f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
+        ) from failed
 
 
 def register(spark: SparkSession, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:

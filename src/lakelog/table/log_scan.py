@@ -159,6 +159,7 @@ class LogScan:
         wanted = pc.equal(kinds, DATA)
         if self.table.options.need(CONSISTENCY_GUARANTEE):
             wanted = pc.or_(wanted, pc.equal(kinds, CORRECTION))
+        wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # another producer's tombstone
         chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
         if chosen.num_rows == 0:
             return self.schema.empty_table()

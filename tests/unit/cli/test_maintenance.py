@@ -5,6 +5,9 @@ from click.testing import CliRunner
 
 import lakelog
 from lakelog.cli.main import lakelog as command
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.header import NOBODYS_HEADER
 
 
 def test_compact_and_expire(tmp_path) -> None:
@@ -23,3 +26,18 @@ def test_compact_and_expire(tmp_path) -> None:
     assert answer("compact", "db.t") == "nothing to compact"
     assert answer("expire", "db.t", "--retain-max", "1") == "3 snapshots removed"
     assert answer("expire", "db.t") == "0 snapshots removed"
+
+
+def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql(
+        "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true')"
+    )
+    table = lake.table("db.t")._table
+    value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
+    appender = appender_for(table.log)
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.flush()
+    done = CliRunner().invoke(command, ["follow", "db.t", "--stop", "latest", "--warehouse", str(tmp_path)])
+    assert done.output == "snapshot 1: 1 row\n", done.exception
+    assert lake.table("db.t").scan().to_arrow().to_pylist() == [{"id": 7}]

@@ -12,7 +12,9 @@ from lakelog.logstore.header import (
     COMMIT,
     CORRECTION,
     DATA,
+    NOBODYS_HEADER,
     Header,
+    are_nobodys,
     decode_header,
     encode_header,
     parse_kinds,
@@ -76,6 +78,9 @@ def test_a_header_of_another_version_is_an_error_that_says_so(strange: bytes) ->
         parse_kinds(pa.array([b"1|d|w|0|a", strange], pa.binary()))
 
 
-def test_a_record_without_a_header_is_an_error_that_names_a_foreign_producer() -> None:
-    with pytest.raises(Corrupt, match="lakelog's alone"):
-        parse_kinds(pa.array([None], pa.binary()))
+def test_a_record_without_a_header_or_a_writer_is_a_row_of_nobody() -> None:
+    assert NOBODYS_HEADER == b"1|d||0|"
+    headers = pa.chunked_array([[None, NOBODYS_HEADER, b"1|d|w|0|a"], [b"1|x|w|0|a|3|-1", b"1|b|w|0|a"]], pa.binary())
+    assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]
+    assert are_nobodys(headers).to_pylist() == [True, True, False, False, False]
+    assert decode_header(None, 0) == decode_header(NOBODYS_HEADER, 0) == Header(DATA, "", 0, "")

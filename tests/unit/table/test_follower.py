@@ -1,0 +1,256 @@
+"""Rows that were written to the log first become files exactly once, whatever dies when."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
+from lakelog import connect
+from lakelog.errors import Corrupt, LakelogError, NotFound, OffsetExpired
+from lakelog.lake.table import Table
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.formats import log_format
+from lakelog.logstore.header import NOBODYS_HEADER
+from lakelog.spec.bucket import bucket_of_rows
+from lakelog.spec.row_kind import DELETE, INSERT
+from lakelog.table import follower
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.follower import Follower
+from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
+from lakelog.table.scan import Scan
+
+
+def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
+    lake = connect(warehouse=str(place / "warehouse"))
+    lake.sql(
+        f"create table db.t (id int, name string{key}) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        f"'bucket' = '2', 'write-only' = 'true', 'commit.max-retry-wait' = '1 ms', "
+        f"'commit.interval' = '1 ms'{more})"
+    )
+    return lake.table("db.t")
+
+
+def log_first(table: Table, ids: range, name: str, kind: int = INSERT, header: bytes = NOBODYS_HEADER) -> None:
+    """Appends rows to the log as a real-time query does."""
+    dynamic = table._table
+    rows = pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
+    buckets = bucket_of_rows(rows, dynamic.schema)
+    assert dynamic.log is not None
+    appender = appender_for(dynamic.log)
+    for bucket in (0, 1):
+        part = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+        kinds = np.full(part.num_rows, kind, np.int8)
+        keys = dynamic.schema.primary_keys
+        records, _ = log_format("debezium-json").encode(part, kinds, dynamic.changelog_mode, keys, header)
+        appender.append(bucket, records)
+    appender.flush()
+
+
+def content(table: DynamicTable) -> dict[int, str]:
+    rows = Scan(table).to_arrow().to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["name"] for row in rows}
+
+
+def followed(table: Table) -> list[int | None]:
+    return [snapshot.delta_record_count for snapshot in table.follow(stop="latest")]
+
+
+def test_rows_of_nobody_become_files_and_rows_of_writers_are_not_there_twice(tmp_path) -> None:
+    table = make(tmp_path)
+    log_first(table, range(10), "first")
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(5, 15), pa.int32()), "name": ["both"] * 10}))
+    log_first(table, range(12, 14), "later")
+    log_first(table, range(2), "", kind=DELETE)
+    assert followed(table) == [12], "the deletes took the place of two rows"
+    # the rows of nobody come after what was in the files when they were followed
+    want = dict.fromkeys(range(2, 10), "first") | dict.fromkeys(range(10, 15), "both") | {12: "later", 13: "later"}
+    assert content(table._table) == want
+    assert followed(table) == []
+    log_first(table, range(100, 101), "more")
+    assert followed(table) == [1]
+    assert content(table._table) == want | {100: "more"}
+
+
+def test_a_table_without_a_key_has_every_row_once(tmp_path) -> None:
+    table = make(tmp_path, ", 'bucket-key' = 'id'", key="")
+    for number in range(3):
+        log_first(table, range(4), f"n{number}")
+        assert followed(table) == [4]
+    rows = table.scan().to_arrow()
+    assert sorted(zip(*rows.to_pydict().values(), strict=True)) == [(i, f"n{n}") for i in range(4) for n in range(3)]
+
+
+def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp_path) -> None:
+    table = make(tmp_path)
+    value = b'{"before":null,"after":{"id":7,"name":"plain"},"op":"c"}'
+    values = pa.array([value, None], pa.large_binary())
+    assert table._table.log is not None
+    with sqlite3.connect(table._table.log.address) as log:
+        appender = appender_for(table._table.log)
+        appender.append(1, Records(pa.array([b'{"id":7}'] * 2, pa.large_binary()), values, NOBODYS_HEADER))
+        log.execute("update records set header = null")
+    assert [b.to_pylist() for b in table.tail("earliest", stop="latest")] == [
+        [{"id": 7, "name": "plain", "_row_kind": "+I"}]
+    ]
+    assert followed(table) == [1]
+    assert content(table._table) == {7: "plain"}
+
+
+def test_a_record_of_another_version_stops_the_follower(tmp_path) -> None:
+    table = make(tmp_path)
+    log_first(table, range(3), "a", header=b"2|d||0|")
+    with pytest.raises(Corrupt, match="version"):
+        followed(table)
+    assert table.latest_snapshot() is None
+
+
+def test_large_rows_become_files_as_they_are_read(tmp_path) -> None:
+    table = make(tmp_path, ", 'write-buffer-size' = '1 kb'")
+    for number in range(5):
+        log_first(table, range(number * 100, number * 100 + 200), f"n{number}")
+    assert sum(filter(None, followed(table))) >= 600
+    assert content(table._table) == {i: f"n{min(i // 100, 4)}" for i in range(600)}
+
+
+def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
+    table = make(tmp_path)
+    follower_ = table.follow()
+    log_first(table, range(2), "a")
+    assert next(follower_).id == 1
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("alter table db.t add column more int")
+    appender = appender_for(table._table.log)  # type: ignore[arg-type]
+    value = b'{"before":null,"after":{"id":9,"name":"b","more":3},"op":"c"}'
+    given = [pa.array([text], pa.large_binary()) for text in (b'{"id":9}', value)]
+    appender.append(0, Records(given[0], given[1], NOBODYS_HEADER))
+    assert next(follower_).id == 2
+    assert {"id": 9, "name": "b", "more": 3} in lake.table("db.t").scan().to_arrow().to_pylist()
+
+
+def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+    log_first(table, range(10), "a")
+    real, others = follower.level0_files_of, []
+
+    def meanwhile(*given: object) -> object:
+        ready = real(*given)  # type: ignore[arg-type]
+        if not others:
+            others.append(None)
+            log_first(table, range(10, 15), "b")
+            others.append(followed(table))
+        return ready
+
+    monkeypatch.setattr(follower, "level0_files_of", meanwhile)
+    assert followed(table) == [], "the other one was first, and has come further"
+    assert others[1] == [15]
+    assert sorted(content(table._table)) == list(range(15))
+    assert followed(table) == []
+    data = [f for b in (0, 1) for f in Path(table.path, f"bucket-{b}").glob("*.parquet")]
+    assert len(data) == 2, "the files of the one that came too late are gone"
+
+
+def test_offsets_move_on_without_rows_when_others_write_much(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+    monkeypatch.setattr(follower, "_PASSED", 20)
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(30), pa.int32()), "name": ["w"] * 30}))
+    assert followed(table) == [0]
+    assert followed(table) == []
+    assert content(table._table) == dict.fromkeys(range(30), "w")
+
+
+def trim(table: Table, bucket: int, offset: int) -> None:
+    """What retention does."""
+    with sqlite3.connect(table._table.log.address) as log:  # type: ignore[union-attr]
+        log.execute('delete from records where bucket = ? and "offset" < ?', (bucket, offset))
+        log.execute("update ends set trimmed = ? where bucket = ?", (offset, bucket))
+
+
+def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(tmp_path) -> None:
+    table = make(tmp_path)
+    log_first(table, range(10), "a")
+    assert followed(table) == [10]
+    log_first(table, range(10, 20), "b")
+    here = newest_state(table._table.store)[1].writers[FOLLOWER].verified
+    trim(table, 0, here[0] + 2)
+    with pytest.raises(OffsetExpired, match=r"log-store\.retention.*skip_missing"):
+        followed(table)
+    assert [s.delta_record_count for s in table.follow(stop="latest", skip_missing=True)] == [8]
+
+
+def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp_path) -> None:
+    table = make(tmp_path)
+    log_first(table, range(10), "a")
+    assert followed(table) == [10]
+    with sqlite3.connect(table._table.log.address) as log:  # type: ignore[union-attr]
+        log.execute("delete from records")
+        log.execute("update ends set next = 0, trimmed = 0")
+    with pytest.raises(NotFound, match="made anew"):
+        followed(table)
+    log_first(table, range(20, 23), "b")
+    assert [s.delta_record_count for s in table.follow(stop="latest", skip_missing=True)] == [3]
+
+
+def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
+    old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13)
+    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path)._table.staged)
+    assert set(state.writers) == {FOLLOWER, "new"}
+
+
+def attempt(made: Path, place: Path, plan: FaultPlan) -> None:
+    """On a copy of a table a follower meets a fault; another one goes on."""
+    shutil.copytree(made, place)
+    handle = connect(warehouse=str(place / "warehouse")).table("db.t")
+    table = handle._table
+    broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
+    with contextlib.suppress(Died, LakelogError):
+        list(Follower(broken).follow("latest"))
+    plan.arrive()
+    has_come = FOLLOWER in newest_state(table.store)[1].writers
+    assert content(table) == (dict.fromkeys(range(6), "a") if has_come else {})
+    log_first(handle, range(3, 9), "b")
+    list(Follower(table).follow("latest"))
+    assert content(table) == dict.fromkeys(range(3), "a") | dict.fromkeys(range(3, 9), "b")
+    assert sum(s.delta_record_count or 0 for s in table.store.snapshots.backwards()) == (12 if has_come else 9)
+
+
+@pytest.mark.parametrize(
+    ("more", "kinds"),
+    [("", (DIE_AFTER, FAIL_BEFORE, LOST, LATE)), (", 'write-buffer-size' = '1 b'", (DIE_AFTER,))],
+    ids=["inline", "files"],
+)
+def test_a_follower_that_dies_at_any_call_leaves_each_row_to_the_next_one_once(tmp_path, more, kinds) -> None:
+    made, counting = tmp_path / "made", FaultPlan()
+    log_first(make(made, more), range(6), "a")
+    attempt(made, tmp_path / "whole", counting)
+    assert len(counting.calls) >= 7
+    for call in counting.calls:
+        for kind in kinds:
+            attempt(made, tmp_path / f"{kind} {call.number}", FaultPlan({call.number: kind}))
+
+
+@pytest.fixture
+def gone(tmp_path) -> Iterator[Table]:
+    table = make(tmp_path)
+    log = table._table.log
+    assert log is not None
+    LOG_SYSTEMS.create(log.system).drop(log)
+    yield table
+
+
+def test_a_log_that_is_gone_is_an_error(gone) -> None:
+    with pytest.raises(NotFound):
+        followed(gone)
