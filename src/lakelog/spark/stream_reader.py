@@ -25,11 +25,12 @@ from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 
-_PREFETCH_RECORDS = 20_000
-"""Up to this many new records are read while planning; more are read by tasks."""
+_PREFETCH_ROWS = 20_000
+_PREFETCH_AT_LEAST = 24
+"""Up to this many new rows, or records where one holds many, are read while planning; more are read by tasks."""
 
-_PARTITION_RECORDS = 200_000
-"""Records of one task."""
+_PARTITION_ROWS = 200_000
+"""Rows of one task."""
 
 _POLL_S = 0.02
 """How long planning waits for the next record before it tells Spark that there is nothing new."""
@@ -54,7 +55,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         names = [n for n in schema.fieldNames() if n != ROW_KIND_COLUMN]
         self._scan = LogScan(table, tuple(names))
         self._target = arrow_for_spark(schema)
-        self._limit = table.options.need(MAX_ROWS_PER_TRIGGER)
+        self._limit = self._scan.records_of(table.options.need(MAX_ROWS_PER_TRIGGER))
+        self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
+        self._of_a_task = self._scan.records_of(_PARTITION_ROWS)
         self._stop_at: Offsets | None = None
         self._idle: tuple[Offsets, Offsets] | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
@@ -74,7 +77,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         end = self._end(begin)
         if all(end[b] <= begin[b] for b in begin):
             return start
-        if sum(end[b] - begin[b] for b in begin) <= _PREFETCH_RECORDS:
+        if sum(end[b] - begin[b] for b in begin) <= self._prefetch:
             seen = self._seen(begin)  # what was found to be control records need not be read again
             batches = [
                 fit(b, self._target) for bucket in begin for b in self._scan.read(bucket, seen[bucket], end[bucket])
@@ -91,9 +94,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         if self._key(begin, stop) in self._fetched:
             return [LogRange(0, 0, 0)]
         return [
-            LogRange(bucket, first, min(first + _PARTITION_RECORDS, stop[bucket]))
+            LogRange(bucket, first, min(first + self._of_a_task, stop[bucket]))
             for bucket in begin
-            for first in range(begin[bucket], stop[bucket], _PARTITION_RECORDS)
+            for first in range(begin[bucket], stop[bucket], self._of_a_task)
         ] or [LogRange(0, 0, 0)]
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802

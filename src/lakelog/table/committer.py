@@ -174,17 +174,19 @@ class Committer:
         self._known = _Position(record.epoch, verified)
 
     def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:
+        form = log_format(self.table.options.need(DATA_FORMAT))
+
         def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
             if self.table.emits_files:
                 return committed_values(self.table, keys)
-            return logged_values(reader, bucket, start, keys)
+            return logged_values(reader, form, bucket, start, keys)
 
         return Healing(
             writer=self.writer,
             accepted=accepted,
             mode=self.table.changelog_mode,
             keyed=bool(self.table.schema.primary_keys),
-            format=log_format(self.table.options.need(DATA_FORMAT)),
+            format=form,
             lookup=lookup,
         )
 

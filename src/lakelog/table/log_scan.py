@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import reader_for
+from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
 from lakelog.options.log import (
@@ -27,6 +28,9 @@ from lakelog.options.log import (
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
+
+_READ_ROWS = 100_000
+"""Rows that are decoded at a time."""
 
 _TAIL_WAIT_S = 0.5
 """How long a tail sleeps at most between two looks; a record wakes it at once."""
@@ -73,6 +77,15 @@ class LogScan:
         """The columns and ``_row_kind``."""
         return self.data_schema.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
 
+    @cached_property
+    def form(self) -> LogFormat:
+        """The format of the log's values."""
+        return log_format(self.table.options.need(DATA_FORMAT))
+
+    def records_of(self, rows: int) -> int:
+        """So many log records hold at most so many rows, or are one."""
+        return max(1, rows // self.form.changes_per_record)
+
     def start_offsets(self, start: str | Mapping[int, int] | None = None) -> dict[int, int]:
         """Where a new reader begins: ``latest``, ``earliest``, a map bucket → offset, or as the options say (None)."""
         reader, options = self.reader, self.table.options
@@ -93,7 +106,7 @@ class LogScan:
         """The changes of the records with start ≤ offset < end, which must exist. Raises OffsetExpired, Unavailable."""
         position = start
         while position < end:
-            records = self.reader.read(bucket, position, end)
+            records = self.reader.read(bucket, position, end, self.records_of(_READ_ROWS))
             if records.num_rows == 0:
                 return
             position = records.column("offset")[records.num_rows - 1].as_py() + 1
@@ -104,7 +117,7 @@ class LogScan:
         ends = self.reader.end_offsets()
         for bucket, position in self.start_offsets(start).items():
             while position < ends[bucket]:
-                found = self.reader.read(bucket, position, ends[bucket])
+                found = self.reader.read(bucket, position, ends[bucket], self.records_of(_READ_ROWS))
                 if found.num_rows == 0:
                     break
                 position = found.column("offset")[found.num_rows - 1].as_py() + 1
@@ -120,8 +133,7 @@ class LogScan:
         if chosen.num_rows == 0:
             return self.schema.empty_table()
         values = chosen.column("value").combine_chunks()
-        form = log_format(self.table.options.need(DATA_FORMAT))
-        rows = form.decode(values, self.data_schema).select(self.schema.names)
+        rows = self.form.decode(values, self.data_schema).select(self.schema.names)
         if self.table.options.need(CHANGELOG_MODES) == "append-only":
             rows = rows.filter(pc.equal(rows.column(ROW_KIND_COLUMN), "+I"))
         return self._checked(rows)
@@ -153,7 +165,8 @@ class LogScan:
             for bucket, position in positions.items():
                 if ends is not None and position >= ends[bucket]:
                     continue
-                records = self.reader.read(bucket, position, None if ends is None else ends[bucket])
+                end = None if ends is None else ends[bucket]
+                records = self.reader.read(bucket, position, end, self.records_of(_READ_ROWS))
                 if records.num_rows == 0:
                     continue
                 moved = True
