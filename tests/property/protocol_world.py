@@ -6,14 +6,14 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import CommitConflict, Fenced
+from lakelog.errors import CommitConflict, Fenced, Unavailable
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, PendingAppend, Records
 from lakelog.logstore.formats import log_format
 from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -22,6 +22,12 @@ FORM = log_format("debezium-json")
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
 Row = tuple[int, int | None, int | None]
 """A change: key, value before, value after."""
+
+Record = tuple[bytes | None, bytes | None, bytes]
+"""Key, value and header."""
+
+Place = tuple[str, int]
+"""A writer and its epoch."""
 
 
 class Killed(BaseException):
@@ -47,7 +53,7 @@ class Process:
         try:
             if not self.killed:
                 self._body(self)
-        except (Killed, Fenced, CommitConflict):
+        except (Killed, Fenced, CommitConflict, Unavailable):
             pass
         except BaseException as failure:  # noqa: BLE001 - told to the test by the scheduler
             self.failure = failure
@@ -109,6 +115,14 @@ class Decision:
     appended: int
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of the files: the epochs that it holds, and per writer (the last of them, the verified offset)."""
+
+    places: tuple[Place, ...] = ()
+    sealed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
 @dataclass
 class World:
     """What is durable: the log of one bucket, decisions, the snapshot's state, Spark's checkpoint."""
@@ -116,15 +130,19 @@ class World:
     mode: str
     keyed: bool
     dice: random.Random
-    log: list[tuple[bytes | None, bytes | None, bytes]] = field(default_factory=list)
+    faults: float = 0.0
+    log: list[Record] = field(default_factory=list)
     decisions: dict[tuple[str, int], Decision] = field(default_factory=dict)
     staged: set[tuple[str, int]] = field(default_factory=set)
-    sealed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    snapshot: Snapshot = Snapshot()
+    origins: dict[str, int] = field(default_factory=dict)
+    acknowledged: set[Place] = field(default_factory=set)
     order: list[tuple[str, int]] = field(default_factory=list)
     spark_done: int = -1
     offsets: set[int] = field(default_factory=set)
     inputs: dict[tuple[str, int], list[Row]] = field(default_factory=dict)
     attempts: int = 0
+    events: Counter[str] = field(default_factory=Counter)
 
     def state(self, before: tuple[str, int] | None = None) -> dict[int, int]:
         """The rows of the files by key."""
@@ -137,6 +155,21 @@ class World:
                 if after is not None:
                     out[key] = after
         return out
+
+    def sealed(self, writer: str) -> tuple[int, int]:
+        """The last epoch of the writer in the snapshot, and its verified offset; (-1, 0) without one."""
+        return self.snapshot.sealed.get(writer, (-1, 0))
+
+    def append(self, key: bytes | None, value: bytes | None, header: bytes) -> None:
+        """One record goes to the broker, which may fail: raises Unavailable, the record is there never, once or twice.
+
+        Twice without an error is ruled out by what the log systems promise: their clients are idempotent.
+        """
+        copies = self.dice.choice((0, 1, 2)) if self.faults and self.dice.random() < self.faults else None
+        self.log += [(key, value, header)] * (1 if copies is None else copies)
+        if copies is not None:
+            self.events["broker failures"] += 1
+            raise Unavailable("the broker timed out; whether the record is in the log is unknown")
 
     def attempt(self) -> str:
         self.attempts += 1
@@ -179,7 +212,7 @@ class ListLog(LogAppender, LogReader):
         headers = [records.headers] * len(records) if isinstance(records.headers, bytes) else records.headers
         for key, value, header in zip(records.keys.to_pylist(), records.values.to_pylist(), headers, strict=True):
             offsets.append(len(self.world.log))
-            self.world.log.append((key, value, header))
+            self.world.append(key, value, header)
             self.process.pause()
         return _Offsets(offsets)
 
@@ -210,30 +243,69 @@ class ListLog(LogAppender, LogReader):
     def close(self) -> None: ...
 
 
+Change = tuple[str, int, int]
+"""What an update of a table is to its reader: op (``+`` or ``-``, ``x`` for a delete by key), key, value."""
+
+
+@cache
+def changes_of(value: bytes) -> tuple[Change, ...]:
+    """A log value as a consumer reads it that knows debezium-json only."""
+    change = json.loads(value)
+    before, after = change["before"], change["after"]
+    out: list[Change] = [] if before is None else [("x" if change["op"] == "d" else "-", before["id"], before["v"])]
+    return (*out, *([] if after is None else [("+", after["id"], after["v"])]))
+
+
+@dataclass
+class Folded:
+    """Changes, added up and folded by key."""
+
+    net: Counter[tuple[int, int]] = field(default_factory=Counter)
+    rows: dict[int, int] = field(default_factory=dict)
+
+    def add(self, changes: Iterable[Change]) -> Folded:
+        for op, key, value in changes:
+            self.net[key, value] += 1 if op == "+" else -1
+            if op == "+":
+                self.rows[key] = value
+            elif op == "x":
+                self.rows.pop(key, None)
+        return self
+
+    def add_log(self, records: Iterable[Record]) -> Folded:
+        for _, value, _ in records:
+            if value is not None:
+                self.add(changes_of(value))
+        return self
+
+    def differs(self, other: Folded, world: World) -> list[str]:
+        """What is wrong with these rows, if the other ones are right."""
+        wrong = []
+        mine, right = ({k: n for k, n in f.net.items() if n} for f in (self, other))
+        if world.mode == "all" and mine != right:
+            wrong.append(f"net rows {mine} are not {right}")
+        if world.keyed and self.rows != other.rows:
+            wrong.append(f"rows by key {self.rows} are not {other.rows}")
+        return wrong
+
+
+def changes_of_rows(rows: Iterable[Row]) -> Iterator[Change]:
+    """Changes of the files, as a reader of their changelog sees them."""
+    for key, before, after in rows:
+        if before is not None:
+            yield "x" if after is None else "-", key, before
+        if after is not None:
+            yield "+", key, after
+
+
+def files_of(world: World, places: Iterable[Place] | None = None) -> Folded:
+    """The files: the rows of all decided epochs, or of these."""
+    out = Folded()
+    for place in world.order if places is None else places:
+        out.add(changes_of_rows(world.decisions[place].rows))
+    return out
+
+
 def differences(world: World) -> list[str]:
     """Compares the log, read by a consumer that knows debezium-json only, with the files."""
-    net: Counter[tuple[int, int]] = Counter()
-    folded: dict[int, int] = {}
-    for _, value, _ in world.log:
-        if value is None:
-            continue
-        change = json.loads(value)
-        before, after = change["before"], change["after"]
-        if before is not None:
-            net[before["id"], before["v"]] -= 1
-            if change["op"] == "d":
-                folded.pop(before["id"], None)
-        if after is not None:
-            net[after["id"], after["v"]] += 1
-            folded[after["id"]] = after["v"]
-    files: Counter[tuple[int, int]] = Counter()
-    for place in world.order:
-        for key, before, after in world.decisions[place].rows:
-            files[key, -1 if before is None else before] -= before is not None
-            files[key, -1 if after is None else after] += after is not None
-    wrong = []
-    if world.mode == "all" and {k: n for k, n in net.items() if n} != {k: n for k, n in files.items() if n}:
-        wrong.append(f"net rows {dict(net)} are not the files {dict(files)}")
-    if world.keyed and folded != world.state():
-        wrong.append(f"fold by key {folded} is not the files {world.state()}")
-    return wrong
+    return [f"log: {wrong}" for wrong in Folded().add_log(world.log).differs(files_of(world), world)]
