@@ -75,7 +75,7 @@ class Committer:
         """
         with self.lock:
             # 1 already decided?
-            record = None
+            record = made = None
             if self._stale(epoch):
                 sealed = self._sealed()
                 if sealed is not None and epoch <= sealed.epoch:
@@ -95,7 +95,7 @@ class Committer:
                     return None
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
-                self._heal(record, self.table.log)
+                self._heal_decided(record, self.table.log, made is None)
             else:
                 self._known = _Position(epoch, dict(record.since))
             return record
@@ -155,6 +155,19 @@ class Committer:
         if self.table.emits_log and self.table.log is not None:
             with contextlib.suppress(Fenced):
                 self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
+
+    def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
+        """Heals to a decision; one of before need not be: what lies open behind it is healed with the next epoch.
+
+        Else a query that is started again before its last epoch, with an older checkpoint, and whose later attempts
+        died, would find itself replaced by them for ever. Nothing is verified, so nothing of it is sealed yet.
+        """
+        try:
+            self._heal(record, log)
+        except Fenced:
+            if not is_replay:
+                raise
+            self._known = None
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
