@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from protocol_world import FORM
 
 from lakelog.logstore.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.healing import Correction, Healing
@@ -47,7 +46,7 @@ def naive(healing: Healing, region: pa.Table) -> list[Correction]:
         elif head.kind == DATA and head.attempt not in healing.accepted.get(head.epoch, frozenset()):
             refused.append((row, head))
     return [
-        Correction(row["offset"], -1, head.epoch, head.attempt, row["key"], FORM.inverse(row["value"]))
+        Correction(row["offset"], -1, head.epoch, head.attempt, row["key"], healing.format.inverse(row["value"]))
         for row, head in reversed(refused)
         if row["offset"] not in named
     ]

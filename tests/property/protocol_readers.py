@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from functools import cache
 
-from protocol_world import Change, Folded, Place, Record, World, changes_of, differences, files_of
+from protocol_records import Change, Folded, changes_of
+from protocol_world import Place, Record, World, differences, files_of
 
 from lakelog.logstore.header import COMMIT, CORRECTION, DATA, Header, decode_header
 
@@ -30,7 +31,7 @@ class Reader(ABC):
 
     def __init__(self, world: World, start: int) -> None:
         self.world, self.start, self.position, self.done = world, start, start, False
-        self.begin, self.out = Folded().add_log(world.log[:start]), list[Change]()
+        self.begin, self.out = Folded().add_values(value for _, value, _ in world.log[:start]), list[Change]()
         self._checkpoint = (start, 0)
         self._batches: dict[int, tuple[int, list[Change]]] = {}
 
@@ -83,7 +84,7 @@ class Eventual(Reader):
 
     def check_at_rest(self) -> None:
         seen = Folded(Counter(self.begin.net), dict(self.begin.rows)).add(self.out)
-        if wrong := seen.differs(files_of(self.world), self.world):
+        if wrong := seen.differs(files_of(self.world), self.world.case):
             raise Wrong(f"1, 6: {self}: {wrong}")
 
 
@@ -130,8 +131,8 @@ class Transactional(Reader):
         world = self.world
         if held_up := set(world.snapshot.places) - self.emitted:
             raise Wrong(f"7: {self} never shows {held_up}")
-        if world.mode == "all" and (
-            wrong := Folded().add(self.out).differs(files_of(world, world.snapshot.places), world)
+        if world.case.mode == "all" and (
+            wrong := Folded().add(self.out).differs(files_of(world, world.snapshot.places), world.case)
         ):
             raise Wrong(f"4: {self}: {wrong}")
 
@@ -157,7 +158,7 @@ class SwitchedOver(Reader):
 
     def check_at_rest(self) -> None:
         seen = Folded(Counter(self.begin.net), dict(self.begin.rows)).add(self.out)
-        if wrong := seen.differs(files_of(self.world), self.world):
+        if wrong := seen.differs(files_of(self.world), self.world.case):
             raise Wrong(f"5: {self}: {wrong}")
 
 
@@ -194,8 +195,8 @@ def check_acknowledged(world: World, writer: str, epoch: int) -> None:
     decision = world.decisions.get((writer, epoch))
     heads = [head_of(r[2]) for r in world.log if is_accepted(world, r)]
     found = sum((h.writer, h.epoch) == (writer, epoch) for h in heads)
-    if decision is None or found < len(decision.rows):
-        raise Wrong(f"2: epoch {epoch} of {writer} is acknowledged, the log has {found} rows of {decision}")
+    if decision is None or found < decision.appended - len(decision.attempts):
+        raise Wrong(f"2: epoch {epoch} of {writer} is acknowledged, the log has {found} records of {decision}")
 
 
 def check_rest(world: World) -> None:

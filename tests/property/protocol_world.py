@@ -1,108 +1,24 @@
-"""What the protocol simulation runs on: processes that go step by step, what is durable, and a list as the log."""
+"""What the protocol simulation runs on: what is durable, and a list as the log."""
 
 from __future__ import annotations
 
-import json
 import random
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
-import numpy as np
 import pyarrow as pa
+from protocol_process import Process
+from protocol_records import Case, Folded, Row, changes_of_rows
 
-from lakelog.errors import CommitConflict, Fenced, Unavailable
+from lakelog.errors import Unavailable
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, PendingAppend, Records
-from lakelog.logstore.formats import log_format
-from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-
-FORM = log_format("debezium-json")
-ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
-Row = tuple[int, int | None, int | None]
-"""A change: key, value before, value after."""
 
 Record = tuple[bytes | None, bytes | None, bytes]
 """Key, value and header."""
 
 Place = tuple[str, int]
 """A writer and its epoch."""
-
-
-class Killed(BaseException):
-    """Ends a process at the place where it waits."""
-
-
-class Process:
-    """A thread that runs one step at a time."""
-
-    here = threading.local()
-
-    def __init__(self, body: Callable[[Process], None]) -> None:
-        self._go, self._back = threading.Lock(), threading.Lock()
-        self._go.acquire()
-        self._back.acquire()
-        self.done, self.killed, self.failure = False, False, None
-        self._body, self._ready = body, lambda: True
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        Process.here.process = self
-        self._go.acquire()
-        try:
-            if not self.killed:
-                self._body(self)
-        except (Killed, Fenced, CommitConflict, Unavailable):
-            pass
-        except BaseException as failure:  # noqa: BLE001 - told to the test by the scheduler
-            self.failure = failure
-        self.done = True
-        self._back.release()
-
-    def pause(self) -> None:
-        """Gives way, at a place where the process may be killed."""
-        self._back.release()
-        self._go.acquire()
-        if self.killed:
-            raise Killed
-
-    def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Gives way until something holds."""
-        self._ready = ready
-        self.pause()
-
-    @staticmethod
-    def sleep(seconds: float) -> None:
-        """Stands for the clock's: one millisecond is one time that the scheduler wants to run this process."""
-        left = iter(range(int(seconds * 1000)))
-        Process.here.process.wait_until(lambda: next(left, None) is None)
-
-    def step(self) -> None:
-        if self.done or not (self.killed or self._ready()):
-            return
-        self._ready = lambda: True
-        self._go.release()
-        self._back.acquire()
-        if self.failure is not None:
-            raise self.failure
-
-    def kill(self) -> None:
-        self.killed = True
-        self.step()
-
-
-class Steps:
-    """A process that is a generator: cheaper, for tasks."""
-
-    def __init__(self, steps: Iterator[None]) -> None:
-        self._steps, self.done = steps, False
-
-    def step(self) -> None:
-        self.done = self.done or next(self._steps, self) is self
-
-    def kill(self) -> None:
-        self.done = True
 
 
 @dataclass
@@ -113,6 +29,16 @@ class Decision:
     rows: list[Row]
     since: int
     appended: int
+
+
+@dataclass
+class Known:
+    """What a driver knows of the log: healed up to ``verified`` for all epochs up to ``decided``; ``extra`` records
+    that it has appended since."""
+
+    verified: int
+    decided: int
+    extra: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,8 +53,7 @@ class Snapshot:
 class World:
     """What is durable: the log of one bucket, decisions, the snapshot's state, Spark's checkpoint."""
 
-    mode: str
-    keyed: bool
+    case: Case
     dice: random.Random
     faults: float = 0.0
     log: list[Record] = field(default_factory=list)
@@ -174,23 +99,6 @@ class World:
     def attempt(self) -> str:
         self.attempts += 1
         return f"{self.attempts:016x}"
-
-
-@cache
-def record_of(mode: str, keyed: bool, row: Row) -> tuple[bytes | None, bytes]:
-    """Key and value of a change, as the real format writes them."""
-    key, before, after = row
-    kinds, values = [], []
-    if before is not None:
-        kinds.append(DELETE if after is None else UPDATE_BEFORE)
-        values.append(before)
-    if after is not None:
-        kinds.append(INSERT if before is None else UPDATE_AFTER)
-        values.append(after)
-    batch = pa.RecordBatch.from_pydict({"id": [key] * len(values), "v": values}, schema=ROWS)
-    records, _ = FORM.encode(batch, np.array(kinds, np.int8), mode, ["id"] if keyed else [], b"")
-    (one_key,), (value,) = records.keys.to_pylist(), records.values.to_pylist()
-    return one_key, value
 
 
 class _Offsets(PendingAppend):
@@ -243,61 +151,6 @@ class ListLog(LogAppender, LogReader):
     def close(self) -> None: ...
 
 
-Change = tuple[str, int, int]
-"""What an update of a table is to its reader: op (``+`` or ``-``, ``x`` for a delete by key), key, value."""
-
-
-@cache
-def changes_of(value: bytes) -> tuple[Change, ...]:
-    """A log value as a consumer reads it that knows debezium-json only."""
-    change = json.loads(value)
-    before, after = change["before"], change["after"]
-    out: list[Change] = [] if before is None else [("x" if change["op"] == "d" else "-", before["id"], before["v"])]
-    return (*out, *([] if after is None else [("+", after["id"], after["v"])]))
-
-
-@dataclass
-class Folded:
-    """Changes, added up and folded by key."""
-
-    net: Counter[tuple[int, int]] = field(default_factory=Counter)
-    rows: dict[int, int] = field(default_factory=dict)
-
-    def add(self, changes: Iterable[Change]) -> Folded:
-        for op, key, value in changes:
-            self.net[key, value] += 1 if op == "+" else -1
-            if op == "+":
-                self.rows[key] = value
-            elif op == "x":
-                self.rows.pop(key, None)
-        return self
-
-    def add_log(self, records: Iterable[Record]) -> Folded:
-        for _, value, _ in records:
-            if value is not None:
-                self.add(changes_of(value))
-        return self
-
-    def differs(self, other: Folded, world: World) -> list[str]:
-        """What is wrong with these rows, if the other ones are right."""
-        wrong = []
-        mine, right = ({k: n for k, n in f.net.items() if n} for f in (self, other))
-        if world.mode == "all" and mine != right:
-            wrong.append(f"net rows {mine} are not {right}")
-        if world.keyed and self.rows != other.rows:
-            wrong.append(f"rows by key {self.rows} are not {other.rows}")
-        return wrong
-
-
-def changes_of_rows(rows: Iterable[Row]) -> Iterator[Change]:
-    """Changes of the files, as a reader of their changelog sees them."""
-    for key, before, after in rows:
-        if before is not None:
-            yield "x" if after is None else "-", key, before
-        if after is not None:
-            yield "+", key, after
-
-
 def files_of(world: World, places: Iterable[Place] | None = None) -> Folded:
     """The files: the rows of all decided epochs, or of these."""
     out = Folded()
@@ -307,5 +160,6 @@ def files_of(world: World, places: Iterable[Place] | None = None) -> Folded:
 
 
 def differences(world: World) -> list[str]:
-    """Compares the log, read by a consumer that knows debezium-json only, with the files."""
-    return [f"log: {wrong}" for wrong in Folded().add_log(world.log).differs(files_of(world), world)]
+    """Compares the log, read by a consumer that knows the values' format only, with the files."""
+    folded = Folded().add_values(value for _, value, _ in world.log)
+    return [f"log: {wrong}" for wrong in folded.differs(files_of(world), world.case)]

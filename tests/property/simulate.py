@@ -24,7 +24,8 @@ if __name__ == "__main__":
 
 from protocol_bugs import BUGS, NONE
 from protocol_readers import listing
-from protocol_schedule import CASES, simulate
+from protocol_records import CASES
+from protocol_schedule import simulate
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -67,8 +68,7 @@ def run_all(first: int, schedules: int, plant: str | None, workers: int) -> Iter
 def replay(seed: int, plant: str | None, console: Console) -> int:
     """Runs one schedule and prints its log, and what is wrong."""
     outcome = simulate(seed, NONE if plant is None else BUGS[plant])
-    mode, keyed = CASES[seed % len(CASES)]
-    lines = [*listing(outcome.world), f"seed {seed}: mode {mode}, {'with' if keyed else 'without'} a key"]
+    lines = [*listing(outcome.world), f"seed {seed}: {CASES[seed % len(CASES)]}"]
     lines += [f"decided: {outcome.world.order}, in the snapshot: {outcome.world.snapshot.places}"]
     lines += [f"{outcome.steps} steps: " + ", ".join(f"{n} {name}" for name, n in sorted(outcome.events.items()))]
     console.print("\n".join([*lines, *(outcome.wrong or ["all invariants hold"])]), markup=False, highlight=False)

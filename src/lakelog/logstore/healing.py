@@ -181,8 +181,9 @@ class Healing:
         ]
 
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
+        """An assertion is of the epoch that is healed: a reader that has this epoch from a snapshot needs it not."""
         ref = entry.offset if entry.is_data else entry.header.ref
-        return Correction(ref, sign, entry.header.epoch, entry.header.attempt, key, value)
+        return Correction(ref, sign, max(self.accepted), entry.header.attempt, key, value)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)

@@ -29,11 +29,16 @@ from lakelog.table.lookup import committed_values, logged_values
 @dataclass
 class _Position:
     """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came
-    after."""
+    after.
+
+    ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
+    its last one: rows of it, too, may lie below ``verified``.
+    """
 
     epoch: int
     verified: dict[int, int]
     extra: dict[int, int] = field(default_factory=dict)
+    decided: int = -1
 
 
 def origin_path(table: DynamicTable, writer: str) -> str:
@@ -105,7 +110,8 @@ class Committer:
         with self.lock:
             if self._known is None:
                 return None
-            return WriterState(self._known.epoch, dict(self._known.verified), now_ms())
+            newest = max(self._known.epoch, self._known.decided)
+            return WriterState(newest, dict(self._known.verified), now_ms())
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
         """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of
@@ -184,7 +190,7 @@ class Committer:
                     verified[bucket] = end
                     continue
             verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))
-        self._known = _Position(record.epoch, verified)
+        self._known = _Position(record.epoch, verified, decided=max(accepted))
 
     def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:
         form = log_format(self.table.options.need(DATA_FORMAT))

@@ -19,6 +19,7 @@ from lakelog.errors import Fenced
 from lakelog.lake.table import Table
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
+from lakelog.table.log_state import newest_state
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -179,3 +180,17 @@ def test_a_driver_that_was_replaced_stops(table: Table) -> None:
     new.lose(2, [2])
     with pytest.raises(Fenced, match="epoch 2"):
         old.committer.commit(1, late)
+
+
+def test_a_seal_after_an_older_checkpoint_takes_all_that_its_offset_covers(table: Table) -> None:
+    """A reader that begins with the snapshot goes on at its offset: below it there must be no epoch that it has not."""
+    job = Job(table)
+    job.epoch(0, range(5))
+    job.epoch(1, range(5, 9))
+    job = Job(table)
+    job.epoch(0, range(5))
+    behind = end(table)
+    snapshot = seal(job.committer)
+    assert snapshot is not None and snapshot.total_record_count == 9
+    state = newest_state(job.table.store)[1].writers["query"]
+    assert (state.epoch, state.verified) == (1, behind)
