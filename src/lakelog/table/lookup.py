@@ -17,6 +17,9 @@ from lakelog.spec.row_kind import INSERT
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.scan import Scan
 
+_READ_ROWS = 100_000
+"""Changes of the log that are looked at at a time."""
+
 
 def logged_values(
     reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes]
@@ -28,7 +31,7 @@ def logged_values(
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
     position = reader.first_offsets([bucket])[bucket]
     while position < end:
-        records = reader.read(bucket, position, end)
+        records = reader.read(bucket, position, end, max(1, _READ_ROWS // form.changes_per_record))
         if records.num_rows == 0:
             break
         position = records.column("offset")[records.num_rows - 1].as_py() + 1

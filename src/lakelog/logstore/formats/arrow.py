@@ -137,8 +137,9 @@ def _changes(
     elif pairs:
         kept = np.flatnonzero(~first)
         rows, own = rows.take(pa.array(kept)), own[kept]
-    schema = rows.schema.remove_metadata().append(_KIND_FIELD)
-    schema = schema.with_metadata({_KEYS: orjson.dumps(list(keys))})
+    # names and types only, so that a row of the files is written as the log writes it
+    fields = [*(pa.field(f.name, f.type) for f in rows.schema), _KIND_FIELD]
+    schema = pa.schema(fields, {_KEYS: orjson.dumps(list(keys))})
     return pa.RecordBatch.from_arrays([*rows.columns, pa.array(own)], schema=schema), np.flatnonzero(~first)
 
 
