@@ -35,7 +35,7 @@ from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, encode_header
 from lakelog.logstore.healer import heal
 
-MOST_STEPS = 20_000
+MOST_STEPS = 3_000
 """A schedule that takes more does not come to rest; usual are 100."""
 
 
