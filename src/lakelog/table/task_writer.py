@@ -18,7 +18,6 @@ from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
-from lakelog.logstore.format import Messages
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, encode_header
 from lakelog.options.log import DATA_FORMAT
@@ -60,13 +59,14 @@ class _LogOrder:
     """The order of rows that wait for their log offsets: by the record in which they lie, then by their place in it."""
 
     pending: PendingAppend
-    messages: Messages
+    record_of_row: np.ndarray
+    change_of_row: np.ndarray
     changes_per_record: int
 
     def resolve(self) -> np.ndarray:
         offsets: np.ndarray = self.pending.offsets().to_numpy(zero_copy_only=False)
         first_of_record: np.ndarray = offsets * self.changes_per_record
-        ordered: np.ndarray = first_of_record[self.messages.record_of_row] + self.messages.change_of_row
+        ordered: np.ndarray = first_of_record[self.record_of_row] + self.change_of_row
         return ordered
 
 
@@ -174,7 +174,8 @@ class TaskWriter:
         out: dict[int, np.ndarray | _LogOrder] = {}
         for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
             self._records[bucket] = self._records.get(bucket, 0) + len(made.records) + (bucket in begins)
-            out[bucket] = _LogOrder(appended, made, self._format.changes_per_record)
+            most = self._format.changes_per_record
+            out[bucket] = _LogOrder(appended, made.record_of_row, made.change_of_row, most)
         return out
 
     def _hold(
