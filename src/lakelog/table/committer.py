@@ -67,8 +67,8 @@ class Committer:
     for the same or a later epoch, in this process or another.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, once: bool = False) -> None:
-        self.table, self.writer, self.once = table, writer, once
+    def __init__(self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False) -> None:
+        self.table, self.writer, self.once, self.ended = table, writer, once, ended
         self.lock = threading.RLock()
         self._known: _Position | None = None
 
@@ -76,13 +76,14 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced.
         """
         with self.lock:
             # 1 already decided?
             record = made = None
             if self._stale(epoch):
                 sealed = self._sealed()
+                self._check_not_ended(sealed)
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
                     return None
@@ -93,9 +94,10 @@ class Committer:
                 made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
                 record = self.table.staged.decide(made)
                 sealed = self._sealed()
-                if sealed is not None and epoch <= sealed.epoch:
+                if sealed is not None and (sealed.ended or epoch <= sealed.epoch):
                     # another driver had decided, sealed and forgotten it: what was created now decides nothing
                     self.table.staged.forget(self.writer, [epoch])
+                    self._check_not_ended(sealed)
                     self._heal_behind(sealed)
                     return None
             # 3 heal
@@ -136,6 +138,13 @@ class Committer:
 
     def _stale(self, epoch: int) -> bool:
         return self._known is None or self._known.epoch != epoch - 1
+
+    def _check_not_ended(self, sealed: WriterState | None) -> None:
+        if sealed is not None and sealed.ended:
+            raise Fenced(
+                f"writer {self.writer} of table {self.table.name} was ended (end_writer): start the query with a new "
+                f"checkpointLocation"
+            )
 
     def _sealed(self) -> WriterState | None:
         return newest_state(self.table.store)[1].writers.get(self.writer)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import Fenced
+from lakelog.errors import Fenced, NotFound
 from lakelog.lake.table import Table
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
@@ -40,10 +40,10 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 class Job:
     """A streaming query from one start to its end: ``epoch`` runs a micro-batch, ``lose`` one whose tasks all die."""
 
-    def __init__(self, table: Table, tasks: int = 1) -> None:
-        self.table, self.tasks = table._table, tasks
-        register_writer(self.table, "query")
-        self.committer = Committer(self.table, "query")
+    def __init__(self, table: Table, tasks: int = 1, writer: str = "query") -> None:
+        self.table, self.tasks, self.writer = table._table, tasks, writer
+        register_writer(self.table, writer)
+        self.committer = Committer(self.table, writer)
 
     def epoch(self, number: int, ids: Sequence[int]) -> None:
         self.committer.commit(number, self.attempts(number, ids))
@@ -58,7 +58,7 @@ class Job:
     def _run(self, number: int, ids: Sequence[int]) -> list[TaskWriter]:
         out = []
         for lane in range(self.tasks):
-            task = TaskWriter(self.table, "query", number, lane)
+            task = TaskWriter(self.table, self.writer, number, lane)
             for start in range(lane, len(ids), 200 * self.tasks):
                 part = ids[start : start + 200 * self.tasks : self.tasks]
                 task.write(pa.record_batch({"id": pa.array(part, pa.int32()), "name": [f"e{number}"] * len(part)}))
@@ -194,3 +194,28 @@ def test_a_seal_after_an_older_checkpoint_takes_all_that_its_offset_covers(table
     assert snapshot is not None and snapshot.total_record_count == 9
     state = newest_state(job.table.store)[1].writers["query"]
     assert (state.epoch, state.verified) == (1, behind)
+
+
+@pytest.mark.parametrize("epochs", [0, 2])
+def test_a_new_checkpoint_goes_on_behind_a_query_that_was_ended(table: Table, epochs: int) -> None:
+    old = Job(table)
+    for number in range(epochs):
+        old.epoch(number, [number])
+    late = old.attempts(epochs, [100, 101])
+    assert table.end_writer("query") is not None
+    assert net(table) == files(table) == {(i, f"e{i}"): 1 for i in range(epochs)}
+    new = Job(table, writer="anew")
+    new.epoch(0, [50])
+    for driver in (old.committer, Committer(old.table, "query")):
+        with pytest.raises(Fenced, match="new checkpointLocation"):
+            driver.commit(epochs, late)
+    assert old.table.staged.epochs("query") == []
+    assert table.end_writer("query") is None
+    assert table.end_writer("anew") is not None
+    assert net(table) == files(table) == {(i, f"e{i}"): 1 for i in range(epochs)} | {(50, "e0"): 1}
+
+
+def test_a_writer_that_is_not_there_cannot_be_ended(table: Table) -> None:
+    Job(table).epoch(0, [1])
+    with pytest.raises(NotFound, match="query"):
+        table.end_writer("other")
