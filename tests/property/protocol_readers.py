@@ -138,23 +138,25 @@ class Transactional(Reader):
 
 
 class SwitchedOver(Reader):
-    """Begins with the newest snapshot whole and goes on in the log, without what the snapshot has.
+    """Begins with the newest snapshot whole and goes on in the log, for each writer where the snapshot has it all.
 
-    It goes on where the first writer has something open; ``at_newest`` would be where the last one has sealed.
+    It leaves out records by their offset, not by their epoch: behind that offset lie, of an epoch that the snapshot
+    holds, redundant rows of late attempts and what takes them back, which leave the keys right only together.
+    ``at_newest`` would be one offset for all writers, the newest one.
     """
 
     def __init__(self, world: World, start: int, at_newest: bool = False) -> None:
-        snapshot = world.snapshot
-        starts = [snapshot.sealed[w][1] if w in snapshot.sealed else o for w, o in world.origins.items()]
-        super().__init__(world, max([0, *starts]) if at_newest else min([*starts, len(world.log)]))
-        self.begin, self.sealed = files_of(world, snapshot.places), snapshot.sealed
+        found = world.origins | {w: verified for w, (_, verified) in world.snapshot.sealed.items()}
+        self.from_offset = dict.fromkeys(found, max(found.values(), default=0)) if at_newest else found
+        super().__init__(world, min([*self.from_offset.values(), len(world.log)]))
+        self.begin = files_of(world, world.snapshot.places)
 
     def emit(self, start: int, end: int) -> list[Change]:
-        return [c for r in self.world.log[start:end] if r[1] is not None and self._is_new(r) for c in changes_of(r[1])]
+        records = enumerate(self.world.log[start:end], start)
+        return [c for o, r in records if r[1] is not None and self._is_new(o, r) for c in changes_of(r[1])]
 
-    def _is_new(self, record: Record) -> bool:
-        head = head_of(record[2])
-        return head.epoch > self.sealed.get(head.writer, (-1, 0))[0]
+    def _is_new(self, offset: int, record: Record) -> bool:
+        return offset >= self.from_offset.get(head_of(record[2]).writer, 0)
 
     def check_at_rest(self) -> None:
         seen = Folded(Counter(self.begin.net), dict(self.begin.rows)).add(self.out)

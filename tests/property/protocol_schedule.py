@@ -169,10 +169,10 @@ class Simulation:
             self.append_commits(me, places, now)
 
     def append_commits(self, me: Process, places: Sequence[Place], now: Known) -> None:
-        """Appends commit records of epochs, those that a dead driver owes first."""
+        """Appends commit records of epochs, and of earlier ones those that a dead driver owes, in their order."""
         log, told = ListLog(self.world, me), told_epochs(self.world)
-        owed = [p for p in self.world.snapshot.places if p[0] == places[0][0] and p not in told and p not in places]
-        for writer, epoch in (*owed, *places):
+        owed = {p for p in self.world.snapshot.places if p[0] == places[0][0] and p not in told}
+        for writer, epoch in sorted(owed.union(places)):
             log.append(0, commit_record(writer, epoch, sorted(self.world.decisions[writer, epoch].attempts), 0))
             now.extra += 1
 
