@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import LakelogError
+from lakelog.errors import LakelogError, UnsupportedFeature
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
@@ -40,6 +40,7 @@ _FULL_SHARES = 8
 """So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
+_LARGEST_ORDER = np.iinfo(np.int64).max
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -65,6 +66,11 @@ class _LogOrder:
 
     def resolve(self) -> np.ndarray:
         offsets: np.ndarray = self.pending.offsets().to_numpy(zero_copy_only=False)
+        if len(offsets) and offsets[-1] >= _LARGEST_ORDER // self.changes_per_record:
+            raise UnsupportedFeature(
+                f"offset {offsets[-1]} of the log is too large to number {self.changes_per_record} rows within each "
+                f"record: make the table with '{DATA_FORMAT.key}' = 'debezium-json'"
+            )
         first_of_record: np.ndarray = offsets * self.changes_per_record
         ordered: np.ndarray = first_of_record[self.record_of_row] + self.change_of_row
         return ordered

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import Unavailable
+from lakelog.errors import Unavailable, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.task_writer import TaskWriter
@@ -126,3 +126,13 @@ def test_a_changed_table_reads_its_old_records(tmp_path: Path) -> None:
     found = pa.Table.from_batches(table.tail("earliest", stop="latest"))
     got = dict(zip(found.column("id").to_pylist(), found.column("more").to_pylist(), strict=True))
     assert got == {1: None, 2: 5}
+
+
+def test_offsets_without_room_for_rows_within_a_record_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a log that makes them from several numbers may be."""
+    table = make(tmp_path)
+    monkeypatch.setattr("lakelog.logstore.systems.embedded._Known.offsets", lambda _: pa.array([1 << 51]))
+    with pytest.raises(UnsupportedFeature, match="debezium-json"), table.writer() as writer:
+        writer.write(rows(("+I", 1, "a")))
