@@ -9,7 +9,7 @@ PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all check fmt golden crash bench docs \
+.PHONY: help setup demo test test-more test-all check fmt golden crash simulate bench docs \
         .venv .venv-oldest .venv-pypaimon need-java
 
 help: ## this list
@@ -47,6 +47,9 @@ golden: .venv ## which views of the tables that Paimon wrote are read as Paimon 
 
 crash: .venv ## every storage call of every operation, with every kind of fault; prints how many points
 	.venv/bin/python tests/property/crash_points.py
+
+simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS="--seed 123", ARGS="--plant NAME")
+	.venv/bin/python tests/property/simulate.py $(ARGS)
 
 bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)

@@ -35,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--log", default="embedded,kafka")
+    parser.add_argument("--format", default="debezium-json,arrow")
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--buckets", type=int, default=4)
     parser.add_argument("--rows", type=int, default=3_000_000)
@@ -60,7 +61,8 @@ def main() -> None:
         if "latency" in chosen:
             figures[f"latency {log}"] = spark_to_spark(log, given.buckets, given.seconds)
         if "throughput" in chosen:
-            figures[f"throughput {log}"] = double_write(log, given.rows)
+            for form in given.format.split(","):
+                figures[f"throughput {form} {log}"] = double_write(log, given.rows, form=form)
         print(json.dumps({k: v for k, v in figures.items() if k.endswith(log)}), flush=True)
     if "realtime" in chosen:
         figures["realtime"] = realtime(given.seconds)

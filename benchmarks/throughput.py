@@ -13,13 +13,16 @@ from lakelog import connect
 from lakelog.spark.replay_source import ReplaySource
 
 
-def double_write(log: str, rows: int, buckets: int = 4, step: int = 200_000) -> dict[str, Any]:
+def double_write(
+    log: str, rows: int, buckets: int = 4, step: int = 200_000, form: str = "debezium-json"
+) -> dict[str, Any]:
     """Micro-batches of ``step`` rows as fast as they are taken; the first two are warm-up. The second figure reads the
-    log.
+    log. ``form`` is the log's format.
     """
     path = make_input(rows)
     with log_options(log) as options, connect(warehouse=tempfile.mkdtemp()) as lake:
         lake.sql("create database bench")
+        options += f"'log-store.data-format' = '{form}', "
         lake.sql(CREATE.format(buckets=buckets, log=options, mode="upsert", key=", primary key (id)"))
         lake.spark.dataSource.register(ReplaySource)
         source = lake.spark.readStream.format("lakelog-replay").options(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from lakelog import connect
 from lakelog.errors import InvalidOption, LakelogError, Unavailable
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.systems.kafka import KafkaLogSystem
@@ -109,3 +110,20 @@ def test_an_address_where_nobody_listens_is_unavailable(kafka) -> None:
     nobody = replace(new_location(kafka), address="127.0.0.1:1")
     with soon(), pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         SYSTEM.create(nobody)
+
+
+def test_arrow_messages_of_many_rows_go_through_a_topic(kafka, tmp_path) -> None:
+    """Wide rows, so that messages are cut by size: a broker takes no more than 1 MB by default."""
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id bigint, text string, primary key (id)) using lakelog tblproperties ('bucket' = '2', "
+        f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.data-format' = 'arrow')"
+    )
+    table = lake.table("db.t")
+    rows = pa.table({"id": range(30_000), "text": [f"{n:0{n % 900}}" for n in range(30_000)]})
+    with table.writer() as writer:
+        writer.write(rows)
+    read = pa.Table.from_batches(table.tail("earliest", stop="latest")).drop_columns(["_row_kind"])
+    assert read.sort_by("id").equals(rows.cast(read.schema))
+    assert table.scan().to_arrow().sort_by("id").equals(rows.cast(read.schema))
+    assert sum(part.num_rows for part in table.log_records()) < 100

@@ -1,81 +1,68 @@
-"""The whole protocol of RFC 2 under a seeded scheduler: tasks, drivers, crashes anywhere, zombies, two drivers at once.
+"""The whole protocol of RFC 2 under a seeded scheduler: tasks, drivers, readers, crashes anywhere, zombies, restarts.
 
 The real header, format, planning and healing code (``heal`` itself) runs against a log that is a plain list. Every
 process runs only while the scheduler lets it; it gives way at each record that it appends, each look at the log and
-each durable step. There it may be killed, or left behind as a zombie that goes on after its successor has started. At
-the end, when all is decided, the log must equal the files. Replay one schedule with ``simulate(seed, "all", True)``.
+each durable step. There it may be killed, or left behind as a zombie that goes on after its successor has started. What
+must hold is looked at after every step (``protocol_readers``). ``make simulate`` runs 100,000 schedules and replays
+one (``make simulate ARGS="--seed 123"``).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import io
+from collections import Counter
 
-import pyarrow as pa
 import pytest
-from protocol_schedule import Plan, simulate
-from protocol_world import FORM
+from protocol_bugs import BUGS
+from protocol_schedule import simulate
+from rich.console import Console
+from simulate import replay, run_part, search
 
-from lakelog.logstore.header import CORRECTION, DATA, decode_header
-from lakelog.logstore.healing import Correction, Healing
-
-CASES = [("all", True), ("all", False), ("upsert", True)]
-
-
-@pytest.mark.parametrize("seeds", [range(350), range(350, 700)], ids=lambda seeds: f"from {seeds[0]}")
-@pytest.mark.parametrize(("mode", "keyed"), CASES)
-def test_the_log_ends_equal_to_the_decisions_whatever_dies(mode: str, keyed: bool, seeds: range) -> None:
-    for seed in seeds:
-        assert simulate(seed, mode, keyed) == [], f"seed {seed}"
-
-
-def naive(healing: Healing, region: pa.Table) -> list[Correction]:
-    """Takes back every refused row that no correction names; never looks at corrections themselves."""
-    named, refused = set(), []
-    for row in region.to_pylist():
-        head = decode_header(row["header"], row["offset"])
-        if head.writer != healing.writer:
-            continue
-        if head.kind == CORRECTION:
-            named.add(head.ref)
-        elif head.kind == DATA and head.attempt not in healing.accepted.get(head.epoch, frozenset()):
-            refused.append((row, head))
-    return [
-        Correction(row["offset"], -1, head.epoch, head.attempt, row["key"], FORM.inverse(row["value"]))
-        for row, head in reversed(refused)
-        if row["offset"] not in named
-    ]
+EVENTS = {
+    "broker failures",
+    "deaths",
+    "fenced drivers",
+    "looks at rest",
+    "new checkpoints",
+    "older checkpoints",
+    "readers",
+    "speculative attempts",
+}
 
 
-def oldest_first(healing: Healing, region: pa.Table) -> list[Correction]:
-    return Healing.plan(healing, region)[::-1]
+@pytest.mark.parametrize("first", range(0, 900, 300))
+def test_log_and_files_are_one_table_whatever_dies(first: int) -> None:
+    found = run_part(range(first, first + 300), None)
+    assert found.wrong == ()
+    assert {name for name, times in found.events.items() if times} == EVENTS
 
 
-def without_last_state(healing: Healing, region: pa.Table) -> list[Correction]:
-    return Healing.plan(replace(healing, keyed=False, planner=Healing.plan), region)
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_found(name: str) -> None:
+    assert any(simulate(seed, BUGS[name]).wrong for seed in range(600))
 
 
-def is_found(keyed: bool, plan: Plan = Healing.plan, since_error: int = 0) -> bool:
-    return any(simulate(seed, "all", keyed, plan, since_error) for seed in range(100))
+def test_a_seed_is_the_same_schedule_each_time() -> None:
+    first, again = simulate(123), simulate(123)
+    assert (first.world.log, first.steps, first.events) == (again.world.log, again.steps, again.events)
+    assert simulate(124).world.log != first.world.log
 
 
-def without_fence(healing: Healing, region: pa.Table) -> list[Correction]:
-    """A driver of the past takes the rows of later epochs for refused ones."""
-    return Healing.plan(
-        replace(healing, accepted={10**6: frozenset(), **healing.accepted}, planner=Healing.plan), region
-    )
+def test_a_schedule_is_replayed_and_printed() -> None:
+    shown = Console(file=io.StringIO(), width=200)
+    assert replay(123, None, shown) == 0
+    assert "all invariants hold" in shown.file.getvalue()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("bug", "keyed"), [(naive, False), (naive, True), (oldest_first, True), (without_last_state, True)]
-)
-def test_a_planted_bug_is_found(bug: Plan, keyed: bool) -> None:
-    assert is_found(keyed, bug)
+def test_a_search_says_what_it_found() -> None:
+    shown = Console(file=io.StringIO(), width=200)
+    assert search(0, 100, None, shown) == 0
+    assert search(0, 100, "skip-healing", shown) == 0
+    text = shown.file.getvalue()  # type: ignore[attr-defined]
+    assert "100 schedules" in text and "0 wrong" in text and "planted 'skip-healing': found" in text
 
 
-@pytest.mark.parametrize("error", [-1, 1])
-def test_a_region_that_begins_one_record_off_is_found(error: int) -> None:
-    assert is_found(False, since_error=error)
-
-
-def test_a_driver_of_the_past_that_is_not_fenced_off_is_found() -> None:
-    assert any(simulate(seed, "all", False, without_fence) for seed in range(600))
+def test_the_parts_add_up_to_the_whole() -> None:
+    whole, parts = run_part(range(20), None), [run_part(range(10), None), run_part(range(10, 20), None)]
+    assert whole.steps == sum(part.steps for part in parts)
+    assert whole.events == sum((part.events for part in parts), Counter())

@@ -24,6 +24,7 @@ from lakelog.table.compaction_commits import CompactionSummary
 from lakelog.table.compaction_job import Progress, chosen_partitions, compact_table
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.end_writer import end_writer
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.follower import Follower
 from lakelog.table.log_options import canonical_options
@@ -218,6 +219,12 @@ class Table:
     def seal(self) -> list[Snapshot]:
         """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
         return seal_staged(self._table)
+
+    def end_writer(self, writer: str) -> Snapshot | None:
+        """Ends a streaming query (by its id) that will not come back with its checkpoint: takes back what it left in
+        the log.
+        """
+        return end_writer(self._table, writer)
 
     def compact(
         self,

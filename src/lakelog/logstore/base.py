@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -61,6 +62,14 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def take(self, indices: np.ndarray) -> Records:
+        """The records with these (ascending, distinct) indices."""
+        if len(indices) == len(self):
+            return self
+        chosen = pa.array(indices)
+        headers = self.headers if isinstance(self.headers, bytes) else [self.headers[i] for i in indices]
+        return Records(self.keys.take(chosen), self.values.take(chosen), headers)
 
 
 class LogAppender(ABC):

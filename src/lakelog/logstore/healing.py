@@ -68,11 +68,11 @@ class Healing:
         own = {e.offset: e for e in entries if e.header.writer == self.writer}
         self._check_not_overtaken(own)
         if self.mode == "upsert":
-            return self._restore_keys(entries, own)
+            return self._restore_keys(entries)
         corrections = self._balance(own, gone) + self._balance_assertions(own)
         if corrections or not self.keyed:
             return corrections
-        return self._assert_keys(entries, own)
+        return self._assert_keys(entries)
 
     def _check_not_overtaken(self, own: Mapping[int, _Entry]) -> None:
         """Whoever finds a later epoch of its own writer is a driver of the past: it would take back rows that count by
@@ -111,12 +111,11 @@ class Healing:
         value = correction.value if correction.header.sign > 0 else self.format.inverse(correction.value)
         return replace(correction, offset=correction.header.ref, value=value)
 
-    def _touched(self, own: Mapping[int, _Entry]) -> dict[bytes, list[_Entry]]:
+    def _touched(self, own: Sequence[_Entry]) -> dict[bytes, list[_Entry]]:
         """Keys with a refused record or a correction → this writer's data records of them, in order."""
-        touched = {e.key for e in own.values() if not e.is_data or not self._accepts(e)}
+        touched = {e.key for e in own if not e.is_data or not self._accepts(e)}
         records: dict[bytes, list[_Entry]] = {key: [] for key in touched if key is not None}
-        for offset in sorted(own):
-            entry = own[offset]
+        for entry in own:
             if entry.is_data and entry.key in records:
                 records[entry.key].append(entry)
         return records
@@ -140,9 +139,9 @@ class Healing:
             out += [self._about(entry, entry.key or b"", 0, value)] if count else []
         return out
 
-    def _assert_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
+    def _assert_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         out: list[Correction] = []
-        for key, newest, wanted in self._wrong_keys(entries, own):
+        for key, newest, wanted in self._wrong_keys(entries):
             state = self.format.images(newest.value)[1]
             # net zero, and the last one leaves the key as it should be
             if wanted is not None:
@@ -152,11 +151,14 @@ class Healing:
             out += [self._about(newest, key, 0, value) for value in values]
         return out
 
-    def _wrong_keys(
-        self, entries: Sequence[_Entry], own: Mapping[int, _Entry]
-    ) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
+    def _wrong_keys(self, entries: Sequence[_Entry]) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
         """Touched keys whose last record does not leave them as decided: (key, that record, the image that is
         right)."""
+        if all(e.is_data and self._accepts(e) for e in entries if e.header.writer == self.writer):
+            return
+        # of records that hold many changes, each change
+        entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
+        own = [e for e in entries if e.header.writer == self.writer]
         last = {e.key: e for e in entries}
         touched = {k: r for k, r in sorted(self._touched(own).items()) if last[k].header.writer == self.writer}
         right = {k: accepted[-1].value for k, r in touched.items() if (accepted := [e for e in r if self._accepts(e)])}
@@ -167,7 +169,7 @@ class Healing:
             if self.format.images(last[key].value)[1] != wanted:
                 yield key, last[key], wanted
 
-    def _restore_keys(self, entries: Sequence[_Entry], own: Mapping[int, _Entry]) -> list[Correction]:
+    def _restore_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         return [
             self._about(
                 newest,
@@ -175,7 +177,7 @@ class Healing:
                 0,
                 self.format.asserting(wanted, None if wanted is not None else self.format.images(newest.value)[1]),
             )
-            for key, newest, wanted in self._wrong_keys(entries, own)
+            for key, newest, wanted in self._wrong_keys(entries)
         ]
 
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:

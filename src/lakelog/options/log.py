@@ -48,8 +48,9 @@ DATA_FORMAT: Final = Option(
     "log-store.data-format",
     str,
     "debezium-json",
-    "Format of the log's values.",
-    choices=("debezium-json",),
+    "Format of the log's values: debezium-json, one change a record, for any consumer; or arrow, many a record, for "
+    "speed.",
+    choices=("debezium-json", "arrow"),
     aliases=("log.format",),
     immutable=True,
 )

@@ -29,11 +29,16 @@ from lakelog.table.lookup import committed_values, logged_values
 @dataclass
 class _Position:
     """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came
-    after."""
+    after.
+
+    ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
+    its last one: rows of it, too, may lie below ``verified``.
+    """
 
     epoch: int
     verified: dict[int, int]
     extra: dict[int, int] = field(default_factory=dict)
+    decided: int = -1
 
 
 def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
@@ -57,8 +62,8 @@ class Committer:
     for the same or a later epoch, in this process or another.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, once: bool = False) -> None:
-        self.table, self.writer, self.once = table, writer, once
+    def __init__(self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False) -> None:
+        self.table, self.writer, self.once, self.ended = table, writer, once, ended
         self.lock = threading.RLock()
         self._known: _Position | None = None
 
@@ -66,13 +71,14 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced.
         """
         with self.lock:
             # 1 already decided?
-            record = None
+            record = made = None
             if self._stale(epoch):
                 sealed = self._sealed()
+                self._check_not_ended(sealed)
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
                     return None
@@ -83,14 +89,15 @@ class Committer:
                 made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
                 record = self.table.staged.decide(made)
                 sealed = self._sealed()
-                if sealed is not None and epoch <= sealed.epoch:
+                if sealed is not None and (sealed.ended or epoch <= sealed.epoch):
                     # another driver had decided, sealed and forgotten it: what was created now decides nothing
                     self.table.staged.forget(self.writer, [epoch])
+                    self._check_not_ended(sealed)
                     self._heal_behind(sealed)
                     return None
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
-                self._heal(record, self.table.log)
+                self._heal_decided(record, self.table.log, made is None)
             else:
                 self._known = _Position(epoch, dict(record.since))
             return record
@@ -100,7 +107,8 @@ class Committer:
         with self.lock:
             if self._known is None:
                 return None
-            return WriterState(self._known.epoch, dict(self._known.verified), now_ms())
+            newest = max(self._known.epoch, self._known.decided)
+            return WriterState(newest, dict(self._known.verified), now_ms())
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
         """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of
@@ -125,6 +133,13 @@ class Committer:
 
     def _stale(self, epoch: int) -> bool:
         return self._known is None or self._known.epoch != epoch - 1
+
+    def _check_not_ended(self, sealed: WriterState | None) -> None:
+        if sealed is not None and sealed.ended:
+            raise Fenced(
+                f"writer {self.writer} of table {self.table.name} was ended (end_writer): start the query with a new "
+                f"checkpointLocation"
+            )
 
     def _sealed(self) -> WriterState | None:
         return newest_state(self.table.store)[1].writers.get(self.writer)
@@ -151,6 +166,19 @@ class Committer:
             with contextlib.suppress(Fenced):
                 self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
 
+    def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
+        """Heals to a decision; one of before need not be: what lies open behind it is healed with the next epoch.
+
+        Else a query that is started again before its last epoch, with an older checkpoint, and whose later attempts
+        died, would find itself replaced by them for ever. Nothing is verified, so nothing of it is sealed yet.
+        """
+        try:
+            self._heal(record, log)
+        except Fenced:
+            if not is_replay:
+                raise
+            self._known = None
+
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         accepted = self._accepted(record, known is None)  # before the snapshot is looked at: a seal removes records
@@ -166,20 +194,22 @@ class Committer:
                     verified[bucket] = end
                     continue
             verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))
-        self._known = _Position(record.epoch, verified)
+        self._known = _Position(record.epoch, verified, decided=max(accepted))
 
     def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:
+        form = log_format(self.table.options.need(DATA_FORMAT))
+
         def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
             if self.table.emits_files:
                 return committed_values(self.table, keys)
-            return logged_values(reader, bucket, start, keys)
+            return logged_values(reader, form, bucket, start, keys)
 
         return Healing(
             writer=self.writer,
             accepted=accepted,
             mode=self.table.changelog_mode,
             keyed=bool(self.table.schema.primary_keys),
-            format=log_format(self.table.options.need(DATA_FORMAT)),
+            format=form,
             lookup=lookup,
         )
 

@@ -34,13 +34,14 @@ _KEEP_ONCE_MS = 10 * 60_000
 class WriterState:
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
-    ``once`` marks a batch writer, which has one epoch only.
+    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back.
     """
 
     epoch: int
     verified: Mapping[int, int]
     time_ms: int
     once: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class LogState:
         """The entries of the snapshot's ``properties``."""
         writers = {
             w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
+            | ({"ended": True} if s.ended else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -99,7 +101,7 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     if _WRITERS not in properties:
         return None
     writers = {
-        w: WriterState(s["epoch"], _int_keys(s["verified"]), s["time"], s["once"])
+        w: WriterState(s["epoch"], _int_keys(s["verified"]), s["time"], s["once"], s.get("ended", False))
         for w, s in orjson.loads(properties[_WRITERS]).items()
     }
     offsets, log_only = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in (_OFFSETS, _LOG_ONLY))

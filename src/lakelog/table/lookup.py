@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.logstore.base import LogReader
+from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.options.log import DATA_FORMAT
 from lakelog.spec.arrow import arrow_schema
@@ -16,8 +17,13 @@ from lakelog.spec.row_kind import INSERT
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.scan import Scan
 
+_READ_ROWS = 100_000
+"""Changes of the log that are looked at at a time."""
 
-def logged_values(reader: LogReader, bucket: int, end: int, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+
+def logged_values(
+    reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes]
+) -> dict[bytes, bytes | None]:
     """The newest log value of each key below an offset; for a use that writes the log only (``emit.mode`` = log).
 
     Reads the bucket from its beginning, so it is called while healing only.
@@ -25,12 +31,15 @@ def logged_values(reader: LogReader, bucket: int, end: int, keys: Sequence[bytes
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
     position = reader.first_offsets([bucket])[bucket]
     while position < end:
-        records = reader.read(bucket, position, end)
+        records = reader.read(bucket, position, end, max(1, _READ_ROWS // form.changes_per_record))
         if records.num_rows == 0:
             break
         position = records.column("offset")[records.num_rows - 1].as_py() + 1
-        chosen = records.filter(pc.is_in(records.column("key"), pa.array(keys, pa.large_binary())))
-        out.update(zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True))
+        is_packed = pc.and_(pc.is_null(records.column("key")), pc.is_valid(records.column("value")))
+        is_wanted = pc.is_in(records.column("key"), pa.array(keys, pa.large_binary()))
+        chosen = records.filter(pc.or_(is_wanted, is_packed))
+        for whole in zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True):
+            out.update((key, value) for key, value in form.split(*whole) if key in out)
     return out
 
 

@@ -57,7 +57,7 @@ def seal(committer: Committer) -> Snapshot | None:
         if not records:
             table.staged.forget(writer, [e for e in table.staged.epochs(writer) if e <= base])
             return None
-        sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once)
+        sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once, committer.ended)
         # 2
         ready = level0_files_of(table, records, latest)
         table = ready.table

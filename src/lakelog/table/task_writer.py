@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import LakelogError
+from lakelog.errors import LakelogError, UnsupportedFeature
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
@@ -40,6 +40,7 @@ _FULL_SHARES = 8
 """So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
+_LARGEST_ORDER = np.iinfo(np.int64).max
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -56,14 +57,22 @@ class _BucketRows:
 
 @dataclass
 class _LogOrder:
-    """The order of rows that wait for their log offsets: row i belongs to record ``record_of_row[i]``."""
+    """The order of rows that wait for their log offsets: by the record in which they lie, then by their place in it."""
 
     pending: PendingAppend
     record_of_row: np.ndarray
+    change_of_row: np.ndarray
+    changes_per_record: int
 
     def resolve(self) -> np.ndarray:
         offsets: np.ndarray = self.pending.offsets().to_numpy(zero_copy_only=False)
-        ordered: np.ndarray = offsets[self.record_of_row]
+        if len(offsets) and offsets[-1] >= _LARGEST_ORDER // self.changes_per_record:
+            raise UnsupportedFeature(
+                f"offset {offsets[-1]} of the log is too large to number {self.changes_per_record} rows within each "
+                f"record: make the table with '{DATA_FORMAT.key}' = 'debezium-json'"
+            )
+        first_of_record: np.ndarray = offsets * self.changes_per_record
+        ordered: np.ndarray = first_of_record[self.record_of_row] + self.change_of_row
         return ordered
 
 
@@ -106,7 +115,7 @@ class TaskWriter:
         else:
             buckets = bucket_of_rows(rows, self._table.schema)
         places = _places(buckets)
-        orders = self._append_log(self._log, rows, kinds, buckets, places) if self._log else self._count_on(places)
+        orders = self._append_log(self._log, rows, kinds, places) if self._log else self._count_on(places)
         if self._table.emits_files:
             for bucket, indices in places.items():
                 self._hold(bucket, rows, kinds, indices, orders[bucket])
@@ -157,30 +166,22 @@ class TaskWriter:
         log: LogAppender,
         rows: pa.RecordBatch,
         kinds: np.ndarray,
-        buckets: np.ndarray,
         places: dict[int, np.ndarray],
     ) -> dict[int, np.ndarray | _LogOrder]:
-        """Encodes all rows at once, appends each bucket's records; the order of a row is the offset of its record."""
+        """Encodes the rows and appends each bucket's records; the order of a row is that of its change in the log."""
         keys = self._table.schema.primary_keys
-        records, row_of_record = self._format.encode(rows, kinds, self._table.changelog_mode, keys, self._header)
+        messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
         begins = [b for b in places if b not in self._firsts]
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
-        local = {bucket: np.flatnonzero(buckets[row_of_record] == bucket) for bucket in places}
-        parts += [(bucket, _taken(records, chosen)) for bucket, chosen in local.items() if len(chosen)]
+        parts += [(bucket, made.records) for bucket, made in messages.items()]
         pending = log.append_all(parts)
         self._firsts.update(zip(begins, pending, strict=False))
-        of_bucket = dict(zip([b for b, _ in parts[len(begins) :]], pending[len(begins) :], strict=True))
         out: dict[int, np.ndarray | _LogOrder] = {}
-        for bucket, indices in places.items():
-            chosen = local[bucket]
-            self._records[bucket] = self._records.get(bucket, 0) + len(chosen) + (bucket in begins)
-            if bucket not in of_bucket:  # only rows without a record of their own, each a lone -U
-                out[bucket] = _LogOrder(self._firsts[bucket], np.zeros(len(indices), dtype=np.int64))
-                continue
-            # a row without a record of its own (a -U) goes with the next record
-            at = np.searchsorted(row_of_record[chosen], indices).clip(max=len(chosen) - 1)
-            out[bucket] = _LogOrder(of_bucket[bucket], at)
+        for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
+            self._records[bucket] = self._records.get(bucket, 0) + len(made.records) + (bucket in begins)
+            most = self._format.changes_per_record
+            out[bucket] = _LogOrder(appended, made.record_of_row, made.change_of_row, most)
         return out
 
     def _hold(
@@ -258,14 +259,6 @@ def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:
     order = np.argsort(buckets, kind="stable")
     found, starts = np.unique(buckets[order], return_index=True)
     return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
-
-
-def _taken(records: Records, indices: np.ndarray) -> Records:
-    if len(indices) == len(records):
-        return records
-    chosen = pa.array(indices)
-    headers = records.headers if isinstance(records.headers, bytes) else [records.headers[i] for i in indices]
-    return Records(records.keys.take(chosen), records.values.take(chosen), headers)
 
 
 def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:

@@ -6,7 +6,11 @@ from lakelog.logstore.format import LogFormat
 from lakelog.options.registry import Registry
 
 LOG_FORMATS: Registry[LogFormat] = Registry(
-    "log format", {"debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson"}
+    "log format",
+    {
+        "arrow": "lakelog.logstore.formats.arrow:ArrowMessages",
+        "debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson",
+    },
 )
 
 

@@ -27,6 +27,7 @@ from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
 from lakelog.logstore.format import LogFormat
 from lakelog.logstore.json_rows import parsed_column, plain_rows, read_type, restored, to_json_texts
+from lakelog.logstore.updates import second_of_pair
 from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 _OPS = pa.array(["c", "u", "d"])
@@ -41,7 +42,7 @@ class DebeziumJson(LogFormat):
     ) -> tuple[Records, np.ndarray]:
         texts = to_json_texts(rows)
         key_texts = to_json_texts(rows.select(list(keys))) if keys else None
-        second = _second_of_pair(kinds, key_texts)
+        second = second_of_pair(kinds, key_texts)
         first = np.zeros(len(kinds), dtype=bool)
         first[:-1] = second[1:]
         kept = np.flatnonzero(~first)
@@ -84,17 +85,6 @@ class DebeziumJson(LogFormat):
 
 def _image(image: Any) -> bytes | None:
     return None if image is None else orjson.dumps(image, option=orjson.OPT_SORT_KEYS)
-
-
-def _second_of_pair(kinds: np.ndarray, key_texts: pl.Series | None) -> np.ndarray:
-    """Marks every +U that stands right behind the -U of its key."""
-    second = np.zeros(len(kinds), dtype=bool)
-    if key_texts is None or len(kinds) < 2:
-        return second
-    second[1:] = (kinds[1:] == UPDATE_AFTER) & (kinds[:-1] == UPDATE_BEFORE)
-    if second.any():
-        second[1:] &= (key_texts[1:] == key_texts[:-1]).to_numpy()
-    return second
 
 
 def _values(texts: pl.Series, kinds: np.ndarray, second: np.ndarray, kept: np.ndarray) -> pa.LargeBinaryArray:

@@ -156,16 +156,13 @@ class KafkaLogSystem(LogSystem):
                 f"buckets: choose "
                 f"another 'log-store.topic', or set 'bucket' = '{found}'"
             )
-        reader = KafkaReader(location)
-        try:
+        with contextlib.closing(KafkaReader(location)) as reader:
             if reader.end_offsets() != reader.first_offsets():
                 raise AlreadyExists(
                     f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
                     f"choose another "
                     f"'log-store.topic', or delete the topic"
                 )
-        finally:
-            reader.close()
 
 
 class _Delivered(PendingAppend):
@@ -280,7 +277,8 @@ class KafkaReader(LogReader):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
             self._follow(bucket, start)
-            self._take_in(0)
+            if len(self._held[bucket]) < max_records:  # records may be large: no more are held than are asked for
+                self._take_in(0)
             if end is not None:
                 self._wait_for(bucket, min(end, start + max_records))
             held = self._held[bucket]

@@ -1,0 +1,121 @@
+"""Many schedules of the log protocol, on all cores: ``python tests/property/simulate.py`` (``make simulate``).
+
+usage: simulate.py [--schedules N] [--first SEED] [--seed SEED] [--plant NAME]
+
+Each seed is one schedule of writers, readers, a broker, drivers, deaths and restarts; the invariants are looked at
+after every step. ``--seed`` replays one and prints its log. ``--plant`` puts a bug into the protocol, which must be
+found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from protocol_bugs import BUGS, NONE
+from protocol_readers import listing
+from protocol_records import CASES
+from protocol_schedule import simulate
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_PART = 100
+"""Schedules that one process runs before it tells what it found."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What some schedules came to."""
+
+    schedules: int
+    steps: int
+    events: Counter[str]
+    wrong: tuple[tuple[int, str], ...]
+
+
+def run_part(seeds: range, plant: str | None) -> Found:
+    """Runs the schedules of these seeds."""
+    bug = NONE if plant is None else BUGS[plant]
+    steps, events, wrong = 0, Counter[str](), []
+    for seed in seeds:
+        outcome = simulate(seed, bug)
+        steps += outcome.steps
+        events += outcome.events
+        wrong += [(seed, text) for text in outcome.wrong]
+    return Found(len(seeds), steps, events, tuple(wrong))
+
+
+def run_all(first: int, schedules: int, plant: str | None, workers: int) -> Iterator[Found]:
+    """Runs schedules on several cores; yields each part as it is done, in order of the seeds."""
+    parts = [range(n, min(n + _PART, first + schedules)) for n in range(first, first + schedules, _PART)]
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            yield from pool.map(run_part, parts, [plant] * len(parts))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def replay(seed: int, plant: str | None, console: Console) -> int:
+    """Runs one schedule and prints its log, and what is wrong."""
+    outcome = simulate(seed, NONE if plant is None else BUGS[plant])
+    lines = [*listing(outcome.world), f"seed {seed}: {CASES[seed % len(CASES)]}"]
+    lines += [f"decided: {outcome.world.order}, in the snapshot: {outcome.world.snapshot.places}"]
+    lines += [f"{outcome.steps} steps: " + ", ".join(f"{n} {name}" for name, n in sorted(outcome.events.items()))]
+    console.print("\n".join([*lines, *(outcome.wrong or ["all invariants hold"])]), markup=False, highlight=False)
+    return 1 if outcome.wrong else 0
+
+
+def search(first: int, schedules: int, plant: str | None, console: Console) -> int:
+    """Runs many schedules with a progress bar, and prints what came of them."""
+    started, total, workers = time.monotonic(), Found(0, 0, Counter(), ()), os.cpu_count() or 1
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task(f"schedules on {workers} cores", total=schedules)
+        for part in run_all(first, schedules, plant, workers):
+            events = total.events + part.events
+            total = Found(total.schedules + part.schedules, total.steps + part.steps, events, total.wrong + part.wrong)
+            progress.update(bar, completed=total.schedules)
+            for seed, text in part.wrong[:3]:
+                progress.console.print(f"seed {seed}: {text}", markup=False, highlight=False)
+            if plant is not None and total.wrong:
+                break
+    seconds = time.monotonic() - started
+    events_text = ", ".join(f"{n:,} {name}" for name, n in sorted(total.events.items()))
+    console.print(
+        f"{total.schedules:,} schedules, {total.steps:,} steps in {seconds:.0f} s on {workers} cores: {events_text}\n"
+        f"{len(total.wrong)} wrong" + (f"; replay: --seed {total.wrong[0][0]}" if total.wrong else ""),
+        markup=False,
+        highlight=False,
+    )
+    if plant is None:
+        return 1 if total.wrong else 0
+    console.print(f"planted '{plant}': " + ("found" if total.wrong else "NOT FOUND"))
+    return 0 if total.wrong else 1
+
+
+def main() -> int:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schedules", type=int, default=100_000, help="how many (100000)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--seed", type=int, help="replay this schedule only")
+    parser.add_argument("--plant", choices=sorted(BUGS), help="a bug that must be found")
+    chosen = parser.parse_args()
+    console = Console(soft_wrap=True)
+    if chosen.seed is not None:
+        return replay(chosen.seed, chosen.plant, console)
+    return search(chosen.first, chosen.schedules, chosen.plant, console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
