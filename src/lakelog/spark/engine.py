@@ -24,7 +24,7 @@ from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.session import is_spread, local_session, register
 from lakelog.spark.shuffle import shuffled
-from lakelog.spark.types import spark_schema
+from lakelog.spark.types import quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.plan import QueryPlan, Source
@@ -240,5 +240,5 @@ def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...]
         )
     types: StructType = spark_schema(Scan(table).schema)
     named = frame.toDF(*wanted, *kind)
-    cast = [sf.col(f"`{name}`").cast(types[name].dataType).alias(name) for name in wanted]
+    cast = [sf.col(quoted(name)).cast(types[name].dataType).alias(name) for name in wanted]
     return named.select(*cast, *(sf.col(k) for k in kind))

@@ -176,6 +176,8 @@ def native_frame(
         native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
         if frames is not None:
             frames.keep(identity, native)
+    if frames is not None:  # columns of their own for each use: frames that share them cannot be joined by `a.x == b.x`
+        native = native.toDF(*native.columns)
     return native.unionAll(workers_frame(spark, scan, condition, plan.rest)) if plan.rest else native
 
 
