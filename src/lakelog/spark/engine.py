@@ -149,7 +149,7 @@ class SparkEngine:
         self._streamed[table.path] = table
         place = checkpoint or _checkpoint_beside(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
-        return writer.outputMode("append").start(table.path)
+        return writer.outputMode("append").start(table.address)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
         """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it.
