@@ -55,8 +55,8 @@ def _measure(
     log = table._table.log
     assert log is not None
     topic = "out" if what == "read" else "in"
-    made = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, num_partitions=1)])
-    made[topic].result(10)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(10)
     command = [sys.executable, str(Path(__file__).with_name("realtime_side.py")), what, warehouse, bootstrap, topic]
     checkpoint = tempfile.mkdtemp(prefix="lakelog-bench-checkpoint-")
     side = subprocess.Popen(
@@ -122,8 +122,13 @@ def _through(bootstrap: str, here: str, there: str, make: Callable[[int], bytes]
     receiver = threading.Thread(target=receive)
     receiver.start()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    producer.produce(here, make(0))
+    producer.flush(10)
     begin = time.monotonic()
-    for number in range(rows):
+    while np.isnan(latencies[0]) and time.monotonic() < begin + _START_S:  # until the query runs
+        time.sleep(0.01)
+    begin = time.monotonic()
+    for number in range(1, rows):
         due = begin + number / rate
         while time.monotonic() < due:
             time.sleep(0.0005)

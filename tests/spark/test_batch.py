@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
+from lakelog.errors import Unavailable
+from lakelog.spark import batch_writer
+
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true')"""
 
@@ -135,3 +138,34 @@ def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> N
     assert lake.sql("select * from db.t").collect() == []
     lake.write(frame, "db.t")
     assert rows(lake.sql("select * from db.t")) == [(0, "x"), (1, "x"), (2, "x")]
+
+
+def test_a_commit_that_fails_before_its_decision_takes_the_rows_out_of_the_log(lake, spark, monkeypatch) -> None:
+    lake.sql("create database db")
+    lake.sql(LOG_TABLE)
+
+    def fails(*given: object) -> None:
+        raise Unavailable("the storage is away")
+
+    frame = spark.range(10).selectExpr("cast(id as int) as id", "'n' as name")
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_writer, "_commit", fails)
+        with pytest.raises(Unavailable, match="away"):
+            lake.write(frame, "db.log_table")
+    seen: set[int] = set()
+    for batch in lake.table("db.log_table").tail(start="earliest", stop="latest"):
+        for row in batch.to_pylist():
+            (seen.add if row["_row_kind"] in ("+I", "+U") else seen.discard)(row["id"])
+    assert seen == set()
+    assert lake.table("db.log_table").scan().to_arrow().num_rows == 0
+
+
+def test_two_frames_of_a_snapshot_are_joined_by_their_columns_and_names_have_backticks(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, `c``d` int, primary key (id)) using lakelog")
+    lake.write(spark.range(6000).selectExpr("id", "cast(id % 7 as int) as `c``d`"), "db.t")
+    lake.sql("insert into db.t select id + 6000, `c``d` from db.t where id < 10")
+    a, b = lake.table("db.t").to_spark(), lake.table("db.t").to_spark()
+    assert a.join(b, a.id == b.id + 1).select(a.id, b.id).count() == 6009
+    c, d = lake.sql("select * from db.t"), lake.sql("select * from db.t")
+    assert c.join(d, c.id == d["`c``d`"]).count() == 6010

@@ -108,10 +108,10 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     try:
         found = map_in_arrow(frame, written, StructType([StructField("message", BinaryType())])).collect()
         messages: list[WriterCommitMessage | None] = [pickle.loads(row.message) for row in found]
+        writer.commit(messages)
     except BaseException:
-        writer.abort([])
+        writer.abort([])  # a commit that failed behind its decision stays decided
         raise
-    writer.commit(messages)
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:

@@ -25,7 +25,7 @@ from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
-from lakelog.spark.types import spark_schema
+from lakelog.spark.types import quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.plan import QueryPlan, Source
@@ -161,7 +161,7 @@ class SparkEngine:
         self._streamed[table.path] = table
         place = checkpoint or _checkpoint_beside(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
-        return writer.outputMode("append").start(table.path)
+        return writer.outputMode("append").start(table.address)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
         """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it.
@@ -264,5 +264,5 @@ def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...]
         )
     types: StructType = spark_schema(Scan(table).schema)
     named = frame.toDF(*wanted, *kind)
-    cast = [sf.col(f"`{name}`").cast(types[name].dataType).alias(name) for name in wanted]
+    cast = [sf.col(quoted(name)).cast(types[name].dataType).alias(name) for name in wanted]
     return named.select(*cast, *(sf.col(k) for k in kind))

@@ -172,13 +172,17 @@ def native_frame(
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
     )
-    named = ((s, f.path, identity_of(store.files, f)) for s, files in plan.files.items() for f in files)
-    identity = (scan.schema, tuple(named))
+    # what is merged together has one identity
+    found = {id(f.merged or f): f for files in plan.files.values() for f in files}
+    named = tuple((sources, f.path) for sources, files in plan.files.items() for f in files)
+    identity = (scan.schema, named, tuple(identity_of(store.files, f) for f in found.values()))
     native = None if frames is None else frames.get(identity)
     if native is None:
         native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
         if frames is not None:
             frames.keep(identity, native)
+    if frames is not None:  # columns of their own for each use: frames that share them cannot be joined by `a.x == b.x`
+        native = native.toDF(*native.columns)
     return native.unionAll(workers_frame(spark, scan, condition, plan.rest)) if plan.rest else native
 
 
