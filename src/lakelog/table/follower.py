@@ -33,6 +33,8 @@ _MOST_RECORDS: Final = 1_000_000
 """Records of one snapshot; they are read in parts, and rows above the write buffer become files at once."""
 _PASSED: Final = 1_000_000
 """After so many records of others, and no row of nobody, the offsets are kept in a snapshot without rows."""
+_READ_ROWS: Final = 100_000
+"""Rows that are decoded at a time."""
 _WAIT_S: Final = 0.5
 """How long the follower sleeps at most before it looks again; a record wakes it at once."""
 
@@ -133,7 +135,7 @@ class Follower:
             for bucket, end in ends.items():
                 offsets[bucket] = self._next_there(bucket, offsets[bucket], end)
                 while offsets[bucket] < end and left > 0:
-                    records = self._reader.read(bucket, offsets[bucket], end, min(left, 100_000))
+                    records = self._reader.read(bucket, offsets[bucket], end, min(left, scan.records_of(_READ_ROWS)))
                     if records.num_rows == 0:
                         break
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
