@@ -8,7 +8,7 @@ embedded SQLite file are logs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -115,6 +115,15 @@ class LogReader(ABC):
         (which must exist) or ``max_records`` have been read. Raises OffsetExpired when ``start`` lies before the first
         offset still held.
         """
+
+    def chunks(self, bucket: int, start: int, end: int, max_records: int = 100_000) -> Iterator[pa.Table]:
+        """The records with start ≤ offset < end, ``read`` one part after the other until there are none. Raises so."""
+        while start < end:
+            found = self.read(bucket, start, end, max_records)
+            if found.num_rows == 0:
+                return
+            yield found
+            start = found.column("offset")[found.num_rows - 1].as_py() + 1
 
     @abstractmethod
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:

@@ -32,6 +32,10 @@ class LogFormat(ABC):
     changes_per_record: ClassVar[int] = 1
     """The most changes that a record of ``messages`` holds. A log counts, cuts and corrects records, never changes."""
 
+    def records_of(self, rows: int) -> int:
+        """So many records hold at most so many rows, or are one."""
+        return max(1, rows // self.changes_per_record)
+
     @abstractmethod
     def encode(
         self, rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes

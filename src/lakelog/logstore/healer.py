@@ -49,13 +49,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
 
 def _read_on(reader: LogReader, bucket: int, region: pa.Table, position: int) -> tuple[pa.Table, int]:
     end = reader.end_offsets([bucket])[bucket]
-    parts = [region]
-    while position < end:
-        part = reader.read(bucket, position, end)
-        if part.num_rows == 0:
-            break
-        parts.append(part)
-        position = part.column("offset")[part.num_rows - 1].as_py() + 1
+    parts = [region, *reader.chunks(bucket, position, end)]
     return pa.concat_tables(parts), max(position, end)
 
 

@@ -138,22 +138,23 @@ class SparkEngine:
         if frame.isStreaming:
             raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
         self._check(table)
-        rows = shuffled(frame, table)
-        if not is_remote():
-            write_frame(rows, table)
-        else:  # the server reaches the files, this process need not
-            rows.write.format("lakelog").options(**table.hints).mode("append").save(table.address)
+        self._save(frame, table, overwrite=False)
 
     def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
         if frame.isStreaming:
             raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
         check_overwritable(table)
         chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
+        self._save(frame, table.with_hints(chosen), overwrite=True)
+
+    def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:
         rows = shuffled(frame, table)
         if not is_remote():
-            write_frame(rows, table.with_hints(chosen), overwrite=True)
-        else:
-            rows.write.format("lakelog").options(**table.hints, **chosen).mode("overwrite").save(table.address)
+            write_frame(rows, table, overwrite)
+            return
+        # the server reaches the files, this process need not
+        mode = "overwrite" if overwrite else "append"
+        rows.write.format("lakelog").options(**table.hints).mode(mode).save(table.address)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""
@@ -185,14 +186,14 @@ class SparkEngine:
 
     def read_realtime(self, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
         """A streaming DataFrame of the log by Spark's own connector and operators."""
-        LOG_SYSTEMS.create(realtime_log(table).system).check(realtime_log(table))
+        _check_realtime(table)
         return read_changes(self.spark, table, columns)
 
     def write_realtime(
         self, table: DynamicTable, frame: DataFrame, checkpoint: str | None, real_time: str | None
     ) -> Any:
         """Starts a query that writes a frame into the log first."""
-        LOG_SYSTEMS.create(realtime_log(table).system).check(realtime_log(table))
+        _check_realtime(table)
         return start_write(table, frame, checkpoint or _checkpoint_beside(table, new_uuid()), real_time)
 
     def executor(self, wanted: bool = False) -> SparkExecutor | None:
@@ -240,6 +241,11 @@ class SparkEngine:
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):
             LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
+
+
+def _check_realtime(table: DynamicTable) -> None:
+    log = realtime_log(table)
+    LOG_SYSTEMS.create(log.system).check(log)
 
 
 def _checkpoint_beside(table: DynamicTable, name: str) -> str:

@@ -22,6 +22,7 @@ from pyspark.util import PythonEvalType
 
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET_FUNCTION, COMPACTION_TRIGGER, WRITE_ONLY, WRITE_SHUFFLE, needs_lookup
+from lakelog.spark.types import quoted
 from lakelog.spark.worker import settle
 from lakelog.spec.binary_row import head_size
 from lakelog.spec.bucket import bucket_of_rows
@@ -175,7 +176,7 @@ def _folded(value: Column, bits: int) -> Column:
 
 
 def _column(name: str) -> Column:
-    return sf.col("`" + name.replace("`", "``") + "`")
+    return sf.col(quoted(name))
 
 
 def _columns(frame: DataFrame) -> list[Column]:

@@ -103,7 +103,7 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
     up_to = up_to or table.staged.origin(writer)
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
-    decided = max(sealed, found.newest_epoch, *(r.epoch for r in own)) if own else max(sealed, found.newest_epoch)
+    decided = max(sealed, found.newest_epoch, *(r.epoch for r in own))
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
     return WriterView(decided, sealed, settled, up_to, max(times))
 

@@ -88,7 +88,7 @@ class LogScan:
 
     def records_of(self, rows: int) -> int:
         """So many log records hold at most so many rows, or are one."""
-        return max(1, rows // self.form.changes_per_record)
+        return self.form.records_of(rows)
 
     def start_mode(self, start: str | Mapping[int, int] | None = None) -> str:
         """The name of a start: as it is given, or as the options say (None)."""
@@ -121,13 +121,7 @@ class LogScan:
 
     def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
-        position = start
-        while position < end:
-            records = self.reader.read(bucket, position, end, self.records_of(_READ_ROWS))
-            if records.num_rows == 0:
-                return
-            position = records.column("offset")[records.num_rows - 1].as_py() + 1
-            yield records
+        return self.reader.chunks(bucket, start, end, self.records_of(_READ_ROWS))
 
     def _new(self, bucket: int, records: pa.Table) -> pa.Table:
         return records if self.switch is None else self.switch.kept(bucket, records)

@@ -29,12 +29,7 @@ def logged_values(
     Reads the bucket from its beginning, so it is called while healing only.
     """
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
-    position = reader.first_offsets([bucket])[bucket]
-    while position < end:
-        records = reader.read(bucket, position, end, max(1, _READ_ROWS // form.changes_per_record))
-        if records.num_rows == 0:
-            break
-        position = records.column("offset")[records.num_rows - 1].as_py() + 1
+    for records in reader.chunks(bucket, reader.first_offsets([bucket])[bucket], end, form.records_of(_READ_ROWS)):
         is_packed = pc.and_(pc.is_null(records.column("key")), pc.is_valid(records.column("value")))
         is_wanted = pc.is_in(records.column("key"), pa.array(keys, pa.large_binary()))
         chosen = records.filter(pc.or_(is_wanted, is_packed))

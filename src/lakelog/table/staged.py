@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import orjson
@@ -61,8 +62,7 @@ class StagedEpochs:
 
     def epochs(self, writer: str) -> list[int]:
         """Numbers of the staged epochs of a writer, ascending."""
-        names = (s.path.rsplit("/", 1)[-1] for s in self.io.list(f"{self._root}/{writer}"))
-        return sorted(int(n[len(_PREFIX) :]) for n in names if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit())
+        return _epochs_of(s.path.rsplit("/", 1)[-1] for s in self.io.list(f"{self._root}/{writer}"))
 
     def records(self, writer: str, after: int = -1) -> list[EpochRecord]:
         """Records of a writer's epochs after one, ascending; one that is sealed meanwhile is left out."""
@@ -93,10 +93,7 @@ class StagedEpochs:
         for writer in self.writers():
             found = {s.path.rsplit("/", 1)[-1]: s.mtime_ms for s in self.io.list(f"{self._root}/{writer}")}
             if _ORIGIN in found:
-                epochs = [
-                    int(n[len(_PREFIX) :]) for n in found if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit()
-                ]
-                out[writer] = Registration(found[_ORIGIN], max(epochs, default=-1))
+                out[writer] = Registration(found[_ORIGIN], max(_epochs_of(found), default=-1))
         return out
 
     def is_registered(self, writer: str) -> bool:
@@ -115,3 +112,8 @@ class StagedEpochs:
         """
         self.io.delete(self.origin_path(writer))
         self.io.delete_dir(f"{self._root}/{writer}")
+
+
+def _epochs_of(names: Iterable[str]) -> list[int]:
+    """The epochs whose records are among the files of a writer, ascending."""
+    return sorted(int(n[len(_PREFIX) :]) for n in names if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit())
