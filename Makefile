@@ -10,7 +10,7 @@ OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo test test-more test-all check fmt golden crash simulate bench docs \
-        .venv .venv-oldest .venv-pypaimon need-java
+        .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +22,8 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
-	$(PYTEST) -m "spark and not kafka and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -32,14 +32,15 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, S3 and HDFS, docs, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 and HDFS, docs, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m kafka $(PLAIN)
+	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
-	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not s3 and not hdfs" tests/spark
+	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not pulsar and not s3 and not hdfs" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
@@ -50,6 +51,10 @@ crash: .venv ## every storage call of every operation, with every kind of fault;
 
 simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS="--seed 123", ARGS="--plant NAME")
 	.venv/bin/python tests/property/simulate.py $(ARGS)
+
+chaos: export PYTHONPATH := tests
+chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append")
+	.venv/bin/python -m chaos $(ARGS)
 
 bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)

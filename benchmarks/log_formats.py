@@ -1,6 +1,6 @@
 """Rows a second of the log formats, in one process without Spark: encode, append, read and decode.
 
-usage: log_formats.py [--log embedded,kafka] [--rows N] [--rounds N]
+usage: log_formats.py [--log embedded,kafka,pulsar] [--rows N] [--rounds N]
 
 The formats take turns, round by round; each figure is the median of the rounds. ``cpu`` is user and system time of
 this process, in which the client of the log works, too.

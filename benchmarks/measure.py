@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.service.pulsar_server import PulsarServer
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp{key}) using lakelog
 tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}
@@ -60,9 +61,14 @@ def tree_rss_mb() -> float:
 
 @contextlib.contextmanager
 def log_options(log: str) -> Iterator[str]:
-    """The table properties of a log; starts a broker for ``kafka``."""
+    """The table properties of a log; starts a server for ``kafka`` and ``pulsar``."""
     if log == "embedded":
         yield ""
+        return
+    if log == "pulsar":
+        with PulsarServer(tempfile.mkdtemp(prefix="lakelog-bench-pulsar-")) as server:
+            properties = "".join(f"'properties.{key}' = '{value}', " for key, value in server.properties.items())
+            yield f"'log-store.address' = '{server.service_url}', {properties}"
         return
     with KafkaBroker(tempfile.mkdtemp(prefix="lakelog-bench-kafka-")) as broker:
         yield f"'log-store.address' = '{broker.bootstrap}', "

@@ -11,10 +11,13 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from lakelog.service.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
     from servers.s3_server import S3Server
 
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
+_MARKER_OF_NAME = "pulsar"
+"""Of the files of tests/integration, those with this word in their name have this marker."""
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
@@ -27,7 +30,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         folder = item.path.relative_to(here).parts[0]
         if folder in _MARKERS:
-            item.add_marker(_MARKERS[folder])
+            of_name = folder == "integration" and _MARKER_OF_NAME in item.path.name
+            item.add_marker(_MARKER_OF_NAME if of_name else _MARKERS[folder])
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -53,3 +57,12 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
 
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
+    """One Pulsar for all tests that ask for it; each takes topics of its own."""
+    from lakelog.service.pulsar_server import PulsarServer
+
+    with PulsarServer(tmp_path_factory.mktemp("pulsar")) as server:
+        yield server

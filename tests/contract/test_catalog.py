@@ -36,6 +36,7 @@ from lakelog.errors import (
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
 from lakelog.io.memory import MemoryFileIO
+from lakelog.options.option import Options
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SetOption
 from lakelog.spec.types import BIGINT, INT, STRING
@@ -49,9 +50,19 @@ def io(request: pytest.FixtureRequest) -> FileIO:
     return LocalFileIO() if request.param == "local" else MemoryFileIO(uuid.uuid4().hex)
 
 
+def made_of(kind: str, place: Path, io: FileIO) -> Catalog:
+    options = {"catalog.uri": f"sqlite:///{place}/names.db"} if kind == "sql" else {}
+    return CATALOGS.create(kind, str(place / "warehouse"), io, Options(options))
+
+
 @pytest.fixture(params=sorted(CATALOGS))
-def catalog(request: pytest.FixtureRequest, io: FileIO, tmp_path: Path) -> Catalog:
-    made = CATALOGS.create(request.param, str(tmp_path / "warehouse"), io)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def catalog(kind: str, io: FileIO, tmp_path: Path) -> Catalog:
+    made = made_of(kind, tmp_path, io)
     made.create_database("shop")
     made.create_table(ORDERS, SCHEMA)
     return made

@@ -1,4 +1,4 @@
-"""One real Kafka broker for all tests of this folder."""
+"""One real Kafka broker for all tests of this folder; a Pulsar of its own for a test that kills it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.service.pulsar_server import PulsarServer
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory) -> Iterator[KafkaBroker]:
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture
+def own_server(tmp_path) -> Iterator[PulsarServer]:
+    with PulsarServer(tmp_path / "pulsar") as server:
+        yield server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lakelog import connect
-from lakelog.errors import InvalidOption, LakelogError, Unavailable
+from lakelog.errors import InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.systems.kafka import KafkaLogSystem
 from lakelog.service.kafka_broker import KafkaBroker
@@ -56,6 +57,37 @@ def test_what_was_acknowledged_survives_a_killed_broker(own_broker) -> None:
     appender.append(0, records([b"more"]))
     appender.flush()
     assert reader.read(0, 1000, 1001).column("value").to_pylist() == [b"more"]
+
+
+def test_clients_go_on_with_a_broker_that_came_back(own_broker) -> None:
+    """They know its partitions by the leader's epoch, which is another one then."""
+    location = SYSTEM.create(new_location(own_broker))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    for number in range(3):
+        appender.append(0, records([b"more"]))
+        appender.flush()
+        assert reader.end_offsets() == {0: number + 1, 1: 0}
+        own_broker.kill()
+        own_broker.start()
+        assert reader.end_offsets() == {0: number + 1, 1: 0}
+        assert reader.first_offsets() == reader.offsets_at(0) == {0: 0, 1: 0}
+        assert reader.read(0, 0, number + 1).num_rows == number + 1
+
+
+def test_a_tail_goes_on_over_a_broker_that_is_killed(own_broker, tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        f"create table db.t (id bigint, primary key (id)) using lakelog tblproperties "
+        f"('log-store.enabled' = 'true', 'log-store.address' = '{own_broker.bootstrap}')"
+    )
+    table = lake.table("db.t")
+    batches = table.tail("earliest")
+    for number in range(3):
+        with table.writer() as writer:
+            writer.write(pa.table({"id": [number]}))
+        assert next(batches).column("id").to_pylist() == [number]
+        own_broker.kill()
+        own_broker.start()
 
 
 def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own_broker) -> None:
@@ -127,3 +159,57 @@ def test_arrow_messages_of_many_rows_go_through_a_topic(kafka, tmp_path) -> None
     assert read.sort_by("id").equals(rows.cast(read.schema))
     assert table.scan().to_arrow().sort_by("id").equals(rows.cast(read.schema))
     assert sum(part.num_rows for part in table.log_records()) < 100
+
+
+def test_a_changed_retention_reaches_the_topic(kafka, tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        f"'log-store.address' = '{kafka.bootstrap}')"
+    )
+    log = lake.table("db.t")._table.log
+    admin, resource = AdminClient({"bootstrap.servers": kafka.bootstrap}), ConfigResource("topic", log.topic)
+
+    def kept() -> str:
+        return admin.describe_configs([resource])[resource].result(10)["retention.ms"].value
+
+    own = kept()
+    lake.sql("alter table db.t set tblproperties ('log-store.retention' = '2 h')")
+    wait_for(lambda: kept() == "7200000")
+    lake.sql("alter table db.t unset tblproperties ('log-store.retention')")
+    wait_for(lambda: kept() == own)
+    SYSTEM.drop(log)
+    with pytest.raises(NotFound, match="deleted behind the table's back"):
+        lake.sql("alter table db.t set tblproperties ('log-store.retention' = '3 h')")
+    assert "log-store.retention" not in lake.table("db.t")._table.schema.options
+
+
+def wait_for(holds) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_topic_that_is_made_anew_under_an_appender_is_not_taken_for_the_log(kafka) -> None:
+    """A broker that makes topics by itself does it, without a word to the client."""
+    location = SYSTEM.create(new_location(kafka))
+    appender = SYSTEM.appender(location)
+    for _ in range(3):
+        appender.append(0, records([b"a"]))
+        appender.flush()
+    SYSTEM.drop(location)
+
+    def made() -> bool:
+        with contextlib.suppress(LakelogError):
+            SYSTEM.create(replace(location, log_id=""))
+            return True
+        return False
+
+    wait_for(made)
+    with pytest.raises((NotFound, Unavailable)):
+        for _ in range(2):  # the client may hear of the old topic's end first
+            appender.append(0, records([b"b"]))
+            appender.flush()
+    with pytest.raises(NotFound, match="not the one that was made with the table"):
+        SYSTEM.check(location)

@@ -8,8 +8,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakelog.logstore.control import Commit
 from lakelog.logstore.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.healing import Correction, Healing
+from lakelog.table.committed_records import CommittedRecords, Region
 
 Plan = Callable[[Healing, pa.Table], list[Correction]]
 
@@ -69,6 +71,23 @@ def without_fence(healing: Healing, region: pa.Table) -> list[Correction]:
     )
 
 
+Committed = Callable[..., CommittedRecords]
+
+
+class Twice(CommittedRecords):
+    """Takes every commit record for the first one of its epoch."""
+
+    def _not_told(self, region: Region, run: list[Commit]) -> list[Commit]:
+        return run
+
+
+class FromHere(CommittedRecords):
+    """Never reads back: shows of an epoch what lies in the same part of the log as its commit record."""
+
+    def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:
+        return lambda: iter([records])
+
+
 @dataclass(frozen=True)
 class Bug:
     """What is planted: another planner, an offset that is wrong, or a step of the driver done wrong."""
@@ -80,6 +99,9 @@ class Bug:
     acknowledge_first: bool = False
     decide_again: bool = False
     seal_again: bool = False
+    forget_first: bool = False
+    last_first: bool = False
+    committed: Committed = CommittedRecords
 
 
 NONE: Final = Bug()
@@ -97,4 +119,8 @@ BUGS: Final = {
     "acknowledge-before-decision": Bug(acknowledge_first=True),
     "decide-twice": Bug(decide_again=True),
     "seal-twice": Bug(seal_again=True),
+    "forget-before-telling": Bug(forget_first=True),
+    "first-of-last-task": Bug(last_first=True),
+    "tell-twice": Bug(committed=Twice),
+    "never-read-back": Bug(committed=FromHere),
 }

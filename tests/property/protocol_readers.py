@@ -11,9 +11,10 @@ from collections import Counter
 from functools import cache
 
 from protocol_records import Change, Folded, changes_of
-from protocol_world import Place, Record, World, differences, files_of
+from protocol_world import Record, World, differences, files_of, records_of
 
-from lakelog.logstore.header import COMMIT, CORRECTION, DATA, Header, decode_header
+from lakelog.logstore.header import CORRECTION, DATA, Header, decode_header
+from lakelog.table.log_position import Switch
 
 
 class Wrong(Exception):
@@ -101,57 +102,27 @@ class WithoutGuarantee(Reader):
             raise Wrong(f"2: {self} misses {missing}")
 
 
-class Transactional(Reader):
-    """Emits the rows of an epoch at its commit record; begins where the log does."""
-
-    def __init__(self, world: World, start: int) -> None:
-        super().__init__(world, 0)
-        self.emitted: set[Place] = set()
-
-    def emit(self, start: int, end: int) -> list[Change]:
-        log, out = self.world.log, list[Change]()
-        for offset in range(start, end):
-            head = head_of(log[offset][2])
-            if head.kind != COMMIT or self._is_told(head, offset):
-                continue
-            if (head.writer, head.epoch) not in self.world.snapshot.places:
-                raise Wrong(f"4: {self} shows epoch {head.epoch} of {head.writer}, which the files do not hold")
-            self.emitted.add((head.writer, head.epoch))
-            for record in log[:offset]:
-                if is_kind(record, DATA) and f'"{head_of(record[2]).attempt}"' in head.extra:
-                    out += changes_of(record[1] or b"")
-        return out
-
-    def _is_told(self, head: Header, offset: int) -> bool:
-        """Whether an earlier commit record has told the epoch; control records may be there twice."""
-        return any((h := head_of(r[2])).kind == COMMIT and (h.writer, h.epoch) == (head.writer, head.epoch)
-                   for r in self.world.log[:offset])  # fmt: skip
-
-    def check_at_rest(self) -> None:
-        world = self.world
-        if held_up := set(world.snapshot.places) - self.emitted:
-            raise Wrong(f"7: {self} never shows {held_up}")
-        if world.case.mode == "all" and (
-            wrong := Folded().add(self.out).differs(files_of(world, world.snapshot.places), world.case)
-        ):
-            raise Wrong(f"4: {self}: {wrong}")
-
-
 class SwitchedOver(Reader):
     """Begins with the newest snapshot whole and goes on in the log, for each writer where the snapshot has it all.
 
     It leaves out records by their offset, not by their epoch: behind that offset lie, of an epoch that the snapshot
     holds, redundant rows of late attempts and what takes them back, which leave the keys right only together.
-    ``at_newest`` would be one offset for all writers, the newest one.
+    One in ten has lakelog's own ``Switch`` leave them out. ``at_newest`` would be one offset for all writers, the
+    newest one.
     """
 
     def __init__(self, world: World, start: int, at_newest: bool = False) -> None:
         found = world.origins | {w: verified for w, (_, verified) in world.snapshot.sealed.items()}
+        self.switch = Switch({0: len(world.log)}, {w: {0: offset} for w, offset in found.items()})
+        self.is_real = world.dice.random() < 0.1
         self.from_offset = dict.fromkeys(found, max(found.values(), default=0)) if at_newest else found
         super().__init__(world, min([*self.from_offset.values(), len(world.log)]))
         self.begin = files_of(world, world.snapshot.places)
 
     def emit(self, start: int, end: int) -> list[Change]:
+        if self.is_real:
+            kept = self.switch.kept(0, records_of(self.world.log[start:end], start))
+            return [c for value in kept.column("value").to_pylist() if value is not None for c in changes_of(value)]
         records = enumerate(self.world.log[start:end], start)
         return [c for o, r in records if r[1] is not None and self._is_new(o, r) for c in changes_of(r[1])]
 
@@ -166,11 +137,6 @@ class SwitchedOver(Reader):
 
 def is_kind(record: Record, kind: str) -> bool:
     return head_of(record[2]).kind == kind
-
-
-def told_epochs(world: World) -> set[Place]:
-    """The epochs that have a commit record."""
-    return {(h.writer, h.epoch) for r in world.log if (h := head_of(r[2])).kind == COMMIT}
 
 
 def is_accepted(world: World, record: Record) -> bool:

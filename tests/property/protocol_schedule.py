@@ -16,21 +16,21 @@ from protocol_readers import (
     Eventual,
     Reader,
     SwitchedOver,
-    Transactional,
     WithoutGuarantee,
     Wrong,
     check_acknowledged,
     check_rest,
     check_step,
     head_of,
-    told_epochs,
 )
 from protocol_records import CASES, Case, Row, message_of, value_of
-from protocol_world import Decision, Known, ListLog, Place, Snapshot, World
+from protocol_sealing import owed, seal, tell
+from protocol_transactional import Transactional, TransactionalBehindSnapshot
+from protocol_world import Decision, Known, ListLog, Snapshot, World
 
 from lakelog.errors import Fenced, Unavailable
 from lakelog.logstore import healer
-from lakelog.logstore.control import begin_record, commit_record
+from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, encode_header
 from lakelog.logstore.healer import heal
@@ -146,35 +146,8 @@ class Simulation:
         # 4 seal
         if self.dice.random() < 0.4:
             me.pause()
-            self.seal(me, writer, now)
+            seal(world, me, writer, now, self.bug)
         return now
-
-    def seal(self, me: Process, writer: str, now: Known) -> None:
-        """Decided epochs become a snapshot, then control records say so."""
-        world, epoch, base = self.world, now.decided, self.world.sealed(writer)[0]
-        if base >= epoch:
-            return
-        places = [(writer, e) for e in range(base + 1, epoch + 1)]
-        if self.bug.commit_first:
-            self.append_commits(me, places, now)
-        if self.bug.seal_again:
-            me.pause()
-        if base == world.sealed(writer)[0] or self.bug.seal_again:
-            sealed = {**world.snapshot.sealed, writer: (epoch, now.verified)}
-            world.snapshot = Snapshot((*world.snapshot.places, *places), sealed)
-        me.pause()
-        world.staged -= {(writer, e) for e in range(epoch + 1)}
-        me.pause()
-        if not self.bug.commit_first:
-            self.append_commits(me, places, now)
-
-    def append_commits(self, me: Process, places: Sequence[Place], now: Known) -> None:
-        """Appends commit records of epochs, and of earlier ones those that a dead driver owes, in their order."""
-        log, told = ListLog(self.world, me), told_epochs(self.world)
-        owed = {p for p in self.world.snapshot.places if p[0] == places[0][0] and p not in told}
-        for writer, epoch in sorted(owed.union(places)):
-            log.append(0, commit_record(writer, epoch, sorted(self.world.decisions[writer, epoch].attempts), 0))
-            now.extra += 1
 
     def position(self, writer: str) -> int:
         sealed = self.world.sealed(writer)
@@ -296,9 +269,11 @@ class Simulation:
         end = len(self.world.log)
         start = self.dice.choice((0, end, self.dice.randint(0, end)))
         self.world.events["readers"] += 1
-        kind = self.dice.choice((Eventual, WithoutGuarantee, Transactional, SwitchedOver))
+        kind = self.dice.choice((Eventual, WithoutGuarantee, Transactional, TransactionalBehindSnapshot, SwitchedOver))
         if kind is SwitchedOver:
             return SwitchedOver(self.world, start, self.bug.switch_at_newest)
+        if issubclass(kind, Transactional):
+            return kind(self.world, start, self.bug.committed)
         return kind(self.world, start)
 
     def restart(self) -> Process:
@@ -343,11 +318,7 @@ class Simulation:
         waiting = [p for p in world.order if p[0] == writer and p not in world.snapshot.places]
         sealed = {**world.snapshot.sealed, writer: (epoch, healed[0].verified)}
         world.snapshot = Snapshot((*world.snapshot.places, *waiting), sealed)
-        world.staged -= set(waiting)
-        told = told_epochs(world)
-        owed = [p for p in world.snapshot.places if p[0] == writer and p not in told]
-        if owed:
-            self.finish(lambda me: self.append_commits(me, owed, Known(0, 0)))
+        self.finish(lambda me: tell(world, me, owed(world, writer), Known(0, 0), self.bug))
 
     def finish(self, body: Callable[[Process], None]) -> None:
         """Runs something to its end, with a broker that works."""

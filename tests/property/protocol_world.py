@@ -105,6 +105,10 @@ class _Offsets(PendingAppend):
     def __init__(self, offsets: list[int]) -> None:
         self._offsets = offsets
 
+    @property
+    def entries(self) -> int:
+        return len(self._offsets)
+
     def offsets(self) -> pa.Int64Array:
         return pa.array(self._offsets, pa.int64())
 
@@ -112,8 +116,12 @@ class _Offsets(PendingAppend):
 class ListLog(LogAppender, LogReader):
     """The log of one process's view; gives way at every step."""
 
-    def __init__(self, world: World, process: Process) -> None:
+    def __init__(self, world: World, process: Process | None) -> None:
         self.world, self.process = world, process
+
+    def _pause(self) -> None:
+        if self.process is not None:
+            self.process.pause()
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
         offsets = []
@@ -121,22 +129,19 @@ class ListLog(LogAppender, LogReader):
         for key, value, header in zip(records.keys.to_pylist(), records.values.to_pylist(), headers, strict=True):
             offsets.append(len(self.world.log))
             self.world.append(key, value, header)
-            self.process.pause()
+            self._pause()
         return _Offsets(offsets)
 
     def flush(self) -> None:
-        self.process.pause()
+        self._pause()
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 5) -> pa.Table:
         part = self.world.log[start : min(len(self.world.log) if end is None else end, start + max_records)]
-        keys, values, headers = (list(c) for c in zip(*part, strict=True)) if part else ([], [], [])
-        columns = [list(range(start, start + len(part))), [0] * len(part), keys, values, headers]
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, RECORDS_SCHEMA, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=RECORDS_SCHEMA)
+        return records_of(part, start)
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
         end = len(self.world.log)
-        self.process.pause()
+        self._pause()
         return {0: end}
 
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
@@ -149,6 +154,14 @@ class ListLog(LogAppender, LogReader):
         raise NotImplementedError
 
     def close(self) -> None: ...
+
+
+def records_of(part: Sequence[Record], start: int) -> pa.Table:
+    """Records that lie one after the other from an offset, as a reader of the log gives them."""
+    keys, values, headers = (list(c) for c in zip(*part, strict=True)) if part else ([], [], [])
+    columns = [list(range(start, start + len(part))), [0] * len(part), keys, values, headers]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, RECORDS_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=RECORDS_SCHEMA)
 
 
 def files_of(world: World, places: Iterable[Place] | None = None) -> Folded:

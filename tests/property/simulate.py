@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -58,7 +59,8 @@ def run_part(seeds: range, plant: str | None) -> Found:
 def run_all(first: int, schedules: int, plant: str | None, workers: int) -> Iterator[Found]:
     """Runs schedules on several cores; yields each part as it is done, in order of the seeds."""
     parts = [range(n, min(n + _PART, first + schedules)) for n in range(first, first + schedules, _PART)]
-    with ProcessPoolExecutor(workers) as pool:
+    # a forked process of one that has threads of Arrow or polars may wait for a lock for ever
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         try:
             yield from pool.map(run_part, parts, [plant] * len(parts))
         finally:

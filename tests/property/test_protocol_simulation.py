@@ -23,6 +23,7 @@ EVENTS = {
     "deaths",
     "fenced drivers",
     "looks at rest",
+    "lost seals",
     "new checkpoints",
     "older checkpoints",
     "readers",

@@ -2,7 +2,7 @@
 
 A stream with attempts that die, zombies, restarts between all steps of a commit, and batch writers that commit, take
 back or vanish work on one real table, beside compactions and expiry. Each writer has keys of its own: for keys of
-several writers at once the protocol promises no order. Replay one schedule with ``run(seed, key, mode, path)``.
+several writers at once the protocol promises no order. Replay one schedule with ``run(seed, key, mode, path, form)``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ STEPS = 22
 class World:
     """The table, what is decided, and what is open."""
 
-    def __init__(self, seed: int, key: str, mode: str, path: Path) -> None:
+    def __init__(self, seed: int, key: str, mode: str, path: Path, form: str) -> None:
         self.dice, self.keyed = random.Random(seed), bool(key)
-        self.table = make(path, f", 'log.changelog-mode' = '{mode}'", key=key)
+        self.table = make(path, f", 'log.changelog-mode' = '{mode}', 'log-store.data-format' = '{form}'", key=key)
         self.decided: list[Rows] = []
         self.open: dict[str, Rows] = {}
         self.number = 0
@@ -157,9 +157,9 @@ def batch(rows: Rows) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"id": pa.array(numbers, pa.int32()), "name": list(names)})
 
 
-def run(seed: int, key: str, mode: str, path: Path) -> None:
+def run(seed: int, key: str, mode: str, path: Path, form: str = "debezium-json") -> None:
     """One schedule."""
-    world = World(seed, key, mode, path)
+    world = World(seed, key, mode, path, form)
     for _ in range(STEPS):
         name = world.dice.choices(
             ["attempt", "decide", "seal", "zombie", "batch_step", "tidy"], weights=[6, 4, 3, 2, 6, 1]
@@ -168,10 +168,13 @@ def run(seed: int, key: str, mode: str, path: Path) -> None:
         world.check(name)
 
 
+@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 @pytest.mark.parametrize(("key", "mode"), [("", "all"), (KEYED, "all"), (KEYED, "upsert")])
 @pytest.mark.parametrize("seed", range(4))
-def test_reads_of_both_stores_are_exact_at_every_moment(seed: int, key: str, mode: str, tmp_path: Path) -> None:
-    run(seed, key, mode, tmp_path)
+def test_reads_of_both_stores_are_exact_at_every_moment(
+    seed: int, key: str, mode: str, form: str, tmp_path: Path
+) -> None:
+    run(seed, key, mode, tmp_path, form)
 
 
 def later(name: str) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
 from lakelog.service.jars import resolve_jars
-
-from .process import ServerProcess, free_port
+from lakelog.service.server_process import ServerProcess, free_port, java_program
 
 _JARS = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
@@ -23,6 +21,8 @@ _JARS = (
 class HdfsCluster(ServerProcess):
     """The first start ever downloads the jars (104 MB)."""
 
+    NAME = "HDFS cluster"
+
     def __init__(self, directory: str | Path) -> None:
         super().__init__(directory)
         self._classpath = f"{resolve_jars(_JARS)[0].parent}/*"
@@ -30,7 +30,6 @@ class HdfsCluster(ServerProcess):
         self.uri = f"hdfs://127.0.0.1:{self.port}"
 
     def command(self) -> Sequence[str]:
-        home = os.environ.get("JAVA_HOME")
         data = self.directory / "target" / "test"
         settings = {
             "hdfs.minidfs.basedir": f"{data}/dfs",
@@ -38,7 +37,7 @@ class HdfsCluster(ServerProcess):
             "dfs.replication": "1",
         }
         return [
-            f"{home}/bin/java" if home else "java",
+            java_program(),
             *("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC"),
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Djava.net.preferIPv4Stack=true",

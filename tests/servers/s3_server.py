@@ -16,14 +16,15 @@ from pathlib import Path
 
 from lakelog.io.names import new_attempt
 from lakelog.service.jars import jar_cache
-
-from .process import ServerProcess, free_port
+from lakelog.service.server_process import ServerProcess, free_port
 
 _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
 class S3Server(ServerProcess):
     """Buckets in a directory (gateway), or in memory (moto)."""
+
+    NAME = "S3 server"
 
     access_key, secret_key, region = "lake-user", "lake-secret", "us-east-1"
 

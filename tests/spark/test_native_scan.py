@@ -25,6 +25,12 @@ READ_BY_LAKELOG = {
 """Golden tables in which no file is read by Spark when all columns are asked for."""
 
 
+@pytest.fixture(autouse=True)
+def _natively(monkeypatch) -> None:
+    """Tables of a few thousand rows are read by Spark, too."""
+    monkeypatch.setattr("lakelog.spark.native_scan._FEW_ROWS", 2000)
+
+
 def as_text(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 

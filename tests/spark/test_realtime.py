@@ -146,6 +146,9 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
     assert [r._row_kind for r in changes_of(kafka_records(spark, table), off).collect()] == ["+I"] * 3
     inserts = table._table.with_hints({"log.consumer.changelog.modes": "append-only"})
     assert [r._row_kind for r in changes_of(kafka_records(spark, table), inserts).collect()] == ["+I"] * 3
+    strict = table._table.with_hints({**inserts.hints, "log.consumer.retractions": "error"})
+    with pytest.raises(PySparkException, match="has a change of kind"):
+        changes_of(kafka_records(spark, table), strict).collect()
     record("c", b"2|d|w|0|a")
     appender.flush()
     with pytest.raises(PySparkException, match=r"does not know: 2\|d"):

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
-tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'log.changelog-mode' = '{mode}')"""
+tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'log.changelog-mode' = '{mode}',
+'log-store.data-format' = '{form}')"""
 UNION = "/*+ OPTIONS('read.mode'='union') */"
 
 
@@ -14,11 +15,11 @@ def rows(first: int, count: int, name: str) -> pl.DataFrame:
     return pl.DataFrame({"id": range(first, first + count), "name": [name] * count})
 
 
-@pytest.mark.parametrize("open_rows", [300, 30_000])
-def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows) -> None:
+@pytest.mark.parametrize(("open_rows", "form"), [(300, "debezium-json"), (30_000, "debezium-json"), (30_000, "arrow")])
+def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows, form) -> None:
     """Few open rows travel with the plan, many are merged by the tasks."""
     lake.sql("create database db")
-    lake.sql(CREATE.format(mode="upsert"))
+    lake.sql(CREATE.format(mode="upsert", form=form))
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(rows(0, 10_000, "old"))
@@ -37,10 +38,10 @@ def test_a_batch_query_is_as_fresh_as_the_log(lake, open_rows) -> None:
         assert "files: snapshot 1" in plan and "log behind them:" in plan and "== Physical Plan ==" in plan
 
 
-@pytest.mark.parametrize("mode", ["all", "upsert"])
-def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, spark, tmp_path, mode) -> None:
+@pytest.mark.parametrize(("mode", "form"), [("all", "debezium-json"), ("upsert", "debezium-json"), ("upsert", "arrow")])
+def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, spark, tmp_path, mode, form) -> None:
     lake.sql("create database db")
-    lake.sql(CREATE.format(mode=mode))
+    lake.sql(CREATE.format(mode=mode, form=form))
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(rows(0, 1_000, "old"))

@@ -116,7 +116,7 @@ alter table db.t add primary key (id) not enforced
 --# a watermark
 alter table db.t add watermark for ts as ts
 --> UnsupportedStatement:
--->   line 1, column 22: a watermark is no part of the table; give it to the streaming DataFrame (withWatermark)
+-->   line 1, column 22: name the column of the event time in the option 'watermark.column', and its 'watermark.delay'
 -->   alter table db.t add watermark for ts as ts
 -->                        ^
 

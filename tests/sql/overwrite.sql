@@ -91,9 +91,9 @@ delete from spark_t where hour = 1
 --# DELETE with something else
 delete from other.p hour = 1
 --> UnsupportedStatement:
--->   line 1, column 21: expected WHERE, found 'hour'
+-->   line 1, column 26: expected the end of the statement, found '='
 -->   delete from other.p hour = 1
--->                       ^
+-->                            ^
 
 --# ANALYZE
 analyze table db.t compute statistics;

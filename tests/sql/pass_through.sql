@@ -34,20 +34,6 @@ cache table c as with x as (select * from db.t) select id from x
 -->   cache table c as with x as (select * from v2 AS `t`) select id from x
 -->   v2 = db.t [id]
 
---# update
-update db.t set name = 'x'
---> UnsupportedStatement:
--->   line 1, column 1: UPDATE is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   update db.t set name = 'x'
--->   ^
-
---# merge
-merge into db.t using db.u on t.id = u.id when matched then delete
---> UnsupportedStatement:
--->   line 1, column 1: MERGE INTO is not supported for lakelog table 'db.t'; CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work
--->   merge into db.t using db.u on t.id = u.id when matched then delete
--->   ^
-
 --# the same on Spark's tables
 delete from spark_t where id = 1;
 truncate table spark_db.x

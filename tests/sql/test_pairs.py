@@ -6,7 +6,7 @@ file is SQL by itself. To add one: write the statements, run, compare what pytes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import AlreadyExists, LakelogError, NotFound
+from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
+from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.option import Declared, Option
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.schema import TableSchema, new_schema
@@ -23,6 +24,7 @@ from lakelog.spec.schema_change import Position, SchemaChange, apply_changes
 from lakelog.spec.types import DataType
 from lakelog.sql.session import QueryPlan, Session
 from lakelog.sql.types import parse_type_text, type_text
+from lakelog.table.row_changes import Changeable
 
 HERE = Path(__file__).parent
 
@@ -30,6 +32,7 @@ OPTIONS = Declared(
     [
         Option("read.mode", str, "file", "", ("read",), choices=("file", "log"), aliases=("arctic.read.mode",)),
         Option("scan.limit", int, None, "", ("read",)),
+        SCAN_DATA_FILES,
         Option("emit.mode", str, "auto", "", ("write",), aliases=("arctic.emit.mode",)),
         Option("bucket", int, 1, ""),
         Option("log-store.enabled", bool, False, ""),
@@ -105,6 +108,11 @@ class ScribeOfTables:
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
         self.events.append(f"delete from {identifier.database}.{identifier.table} {condition}{_options(options)}")
 
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+        if "emit.mode" in options and actions:
+            raise UnsupportedFeature(f"{sorted(actions)} with a log")
+        return Changeable(False, identifier.table == "u2")
+
     def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
         self.events.append(f"analyze {identifier.database}.{identifier.table} {columns}")
 
@@ -176,6 +184,21 @@ class ScribeOfSpark:
         verb = "overwrite" if overwrite else "into"
         self._write_plan(f"insert {verb} {table.database}.{table.table}{chosen}{listed}{_options(options)}", plan)
         return None
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        return {"amount": "decimal(10,2)", "name": "string"}
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        if plan is None:
+            self.events.append(f"all files of {table.database}.{table.table}{_options(options)}")
+        else:
+            self._write_plan(f"files of {table.database}.{table.table}{_options(options)}", plan)
+        return ["f1", "f2"]
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        self._write_plan(f"in place of {list(files)} of {table.database}.{table.table}{_options(options)}", plan)
 
     def pass_through(self, text: str) -> object:
         self.events += ["spark:", *(f"  {line}" for line in text.splitlines())]

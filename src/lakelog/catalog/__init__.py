@@ -5,5 +5,12 @@ from __future__ import annotations
 from lakelog.catalog.base import Catalog
 from lakelog.options.registry import Registry
 
-CATALOGS: Registry[Catalog] = Registry("catalog", {"filesystem": "lakelog.catalog.kinds.filesystem:FilesystemCatalog"})
-"""Kind of catalog → its class."""
+CATALOGS: Registry[Catalog] = Registry(
+    "catalog",
+    {
+        "filesystem": "lakelog.catalog.kinds.filesystem:FilesystemCatalog",
+        "sql": "lakelog.catalog.kinds.sql:SqlCatalog",
+    },
+    {"sqlalchemy": "sql-catalog"},
+)
+"""Kind of catalog → its class, made of (warehouse, storage, its options but for the kind)."""

@@ -13,12 +13,15 @@ from lakelog.lake import connect
 
 @click.command()
 @click.argument("table")
+@click.option("--end-writer", metavar="ID", help="First end this streaming writer, whose query never comes back.")
 @warehouse_option
 @format_option
-def log(table: str, warehouse: str, format_name: str) -> None:
+def log(table: str, end_writer: str | None, warehouse: str, format_name: str) -> None:
     """Show the log of TABLE (db.table): its buckets, then its writers, then its named readers."""
     lake = connect(warehouse=warehouse)
     try:
+        if end_writer is not None:
+            lake.table(table).end_writer(end_writer)
         found = lake.table(f"{table}$log").scan().to_arrow()
     finally:
         lake.close()

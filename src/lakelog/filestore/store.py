@@ -259,7 +259,7 @@ class FileStore:
         for entry in self.live_entries(latest, partitions):
             if entry.bucket != POSTPONE_BUCKET:
                 by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
-        vectors = self._vector_files(latest)
+        vectors = self.vector_files(latest)
         return {
             place: [entry.file for entry in held]
             for place, held in sorted(by_place.items())
@@ -275,13 +275,13 @@ class FileStore:
         latest = self.latest_snapshot()
         check_readable(self.schema)
         entries = self.live_entries(latest, {partition}, {bucket})
-        task = pick_compaction(entries, self.schema, full, self._vector_files(latest).get((partition, bucket), ()))
+        task = pick_compaction(entries, self.schema, full, self.vector_files(latest).get((partition, bucket), ()))
         if task is None:
             return None
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
 
-    def _vector_files(self, snapshot: Snapshot | None) -> dict[Place, list[IndexManifestEntry]]:
+    def vector_files(self, snapshot: Snapshot | None) -> dict[Place, list[IndexManifestEntry]]:
         """The index files with deletion vectors of each bucket that has any."""
         out: dict[Place, list[IndexManifestEntry]] = {}
         for entry in IndexManifests(self.manifests).entries(snapshot):

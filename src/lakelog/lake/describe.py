@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from lakelog.options.log import shown_value
 from lakelog.sql.types import type_text
+from lakelog.table.catch_up import catch_up_of, is_behind
 from lakelog.table.dynamic_table import DynamicTable
 
 Rows = list[tuple[str, str, str]]
@@ -25,9 +28,18 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
     rows.append(("log store", "none" if log is None else f"{log.system}, topic {log.topic} at {log.address}", ""))
     if log is not None:
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
+        rows += _catch_up(table)
     rows += [("", "", ""), ("# options", "", "")]
     rows += [(k, shown_value(k, v), "") for k, v in sorted(schema.options.items())]
     return rows
+
+
+def _catch_up(table: DynamicTable) -> Rows:
+    found = catch_up_of(table)
+    if found is not None:
+        since = datetime.fromtimestamp(found.time_ms / 1000, UTC).isoformat(" ", "milliseconds")
+        return [("log written since", since, f"writer {found.writer} had caught up in epoch {found.epoch}")]
+    return [("log written since", "not yet", "rows go to the files alone")] if is_behind(table) else []
 
 
 _MODES = {

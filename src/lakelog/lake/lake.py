@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lakelog.catalog.base import Identifier, TableLocation
@@ -25,6 +25,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.open import base_of, identifier_of, open_catalog, open_table
 from lakelog.table.overwrite import delete_partitions, drop_partitions, truncate
+from lakelog.table.row_changes import Changeable, changeable
 from lakelog.table.views import scan_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -37,8 +38,13 @@ ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:S
 class CatalogTables:
     """The catalog as the SQL session sees it."""
 
-    def __init__(self, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.catalog = open_catalog(warehouse, storage_options=storage_options)
+    def __init__(
+        self,
+        warehouse: str,
+        storage_options: Mapping[str, str] | None = None,
+        catalog_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.catalog = open_catalog(warehouse, storage_options, catalog_options)
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table, branch or system table of this name; raises NotFound."""
@@ -83,6 +89,10 @@ class CatalogTables:
         """Deletes whole partitions."""
         table = self.open(identifier, options)
         delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
+
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+        """How rows change by these actions."""
+        return changeable(self.open(identifier, options), actions)
 
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
         """Computes statistics and commits them."""
@@ -177,6 +187,22 @@ class LazyEngine:
         result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
         return result
 
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Types of columns as Spark writes them."""
+        result: Mapping[str, str] = self.started.simple_types(table)
+        return result
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """The data files that a plan names."""
+        result: Sequence[str] = self.started.files_of(table, plan, options)
+        return result
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Writes a query's rows in place of data files, on Spark."""
+        self.started.replace_files(table, plan, files, options)
+
     def pass_through(self, text: str) -> object:
         """Hands a statement to Spark."""
         result: object = self.started.pass_through(text)
@@ -206,9 +232,10 @@ class Lake:
         settings: Mapping[str, str] | None = None,
         catalog: str = "lakelog",
         storage_options: Mapping[str, str] | None = None,
+        catalog_options: Mapping[str, str] | None = None,
     ) -> None:
         self.warehouse = warehouse
-        self._tables = CatalogTables(warehouse, storage_options)
+        self._tables = CatalogTables(warehouse, storage_options, catalog_options)
         self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}), dict(storage_options or {}))
         self._session = Session(self._tables, self._engine, catalog)
         if spark is not None:  # format("lakelog") of this session knows the warehouse from now on
@@ -338,6 +365,7 @@ def connect(
     settings: Mapping[str, str] | None = None,
     catalog: str = "lakelog",
     storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> Lake:
     """Opens a warehouse.
 
@@ -346,7 +374,8 @@ def connect(
     ``settings`` on top of lakelog's. ``warehouse`` is a directory, or a URI such as ``s3://bucket/warehouse`` or
     ``hdfs://namenode:8020/warehouse``; it is made when the first table is. ``catalog`` names it in SQL.
     ``storage_options`` say how to reach the storage (``s3.endpoint``, ``s3.access-key``, …); they are kept in no table
-    and printed nowhere. Raises UnsupportedFeature for a scheme that is not known, InvalidOption, and NotInstalled with
-    the pip command.
+    and printed nowhere. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) say what knows the names of tables:
+    the directories, or a database. Raises UnsupportedFeature for a scheme that is not known, InvalidOption, and
+    NotInstalled with the pip command.
     """
-    return Lake(warehouse, spark, settings, catalog, storage_options)
+    return Lake(warehouse, spark, settings, catalog, storage_options, catalog_options)

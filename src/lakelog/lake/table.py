@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, overload
 
@@ -12,6 +13,7 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.orphans import Orphans
+from lakelog.lake.async_batches import awaited
 from lakelog.lake.describe import describe
 from lakelog.options.option import parse_duration
 from lakelog.spec.schema_change import SchemaChange
@@ -27,9 +29,9 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.end_writer import end_writer
 from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.follower import Follower
+from lakelog.table.log_follow import follow
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import follow
 from lakelog.table.open import open_branch
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
@@ -138,20 +140,32 @@ class Table:
     def tail(
         self,
         start: str | Mapping[int, int] = "latest",
-        stop: str | None = None,
+        stop: str | threading.Event | None = None,
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Follows the log: Arrow batches with a column ``_row_kind``, each as soon as it is there.
 
         ``start`` is ``latest``, ``earliest``, a map bucket → offset, or ``latest-full``: the newest snapshot as rows of
-        kind +I, then the log from just behind it. ``stop="latest"`` ends at what is there now. The position is taken
-        when the call is made, not at the first ``next``. Raises OffsetExpired, unless ``scan.expired-offsets`` among
-        the ``options`` says how to go on.
+        kind +I, then the log from just behind it. ``stop="latest"`` ends at what is there now, an event soon after it
+        is set. The position is taken when the call is made, not at the first ``next``. ``options`` are any read
+        options: with ``log.consistency`` = ``transactional`` rows come when they are committed. Raises OffsetExpired,
+        unless ``scan.expired-offsets`` says how to go on.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
         return follow(scan, start, stop)
+
+    def tail_async(
+        self,
+        start: str | Mapping[int, int] = "latest",
+        stop: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """``tail`` for ``async for``: a thread of its own waits for the log, and ends with the loop or its task."""
+        ended = threading.Event()
+        return awaited(self.tail(start, stop or ended, columns, options), ended)
 
     def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
         """Makes files of rows that were written to the log first (``Lake.write_realtime``), exactly once; no Spark.

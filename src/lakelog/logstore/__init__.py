@@ -10,6 +10,7 @@ LOG_SYSTEMS: Registry[LogSystem] = Registry(
     {
         "embedded": "lakelog.logstore.systems.embedded:EmbeddedLogSystem",
         "kafka": "lakelog.logstore.systems.kafka:KafkaLogSystem",
+        "pulsar": "lakelog.logstore.systems.pulsar:PulsarLogSystem",
     },
-    extras={"confluent_kafka": "kafka"},
+    extras={"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"},
 )

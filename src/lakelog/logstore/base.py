@@ -1,8 +1,12 @@
 """What a log system does: one append-only log per bucket, append → offsets, read from an offset.
 
 A *log* is the log store of one table: ``buckets`` independent sequences of records, each numbered by a
-dense-or-growing integer offset. Kafka's topic with its partitions, Pulsar's, or the tables of an
-embedded SQLite file are logs.
+growing integer offset. Kafka's topic with its partitions, Pulsar's, or the tables of an embedded SQLite file
+are logs.
+
+Offsets are positive, below 2^62, and grow; nothing more. They are dense where a log appends record by record
+(embedded, Kafka), and have gaps where it packs many into one (Pulsar). What a log appends as one is an **entry**: a
+record, or a pack of records.
 """
 
 from __future__ import annotations
@@ -10,9 +14,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+
+LARGEST_OFFSET: Final = 2**62 - 1
+"""No log has a larger one; numbers above are for what is newer than all of a log."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,13 @@ class Records:
     """Records to append to one bucket, column by column, all of the same length.
 
     ``keys``/``values`` are ``large_binary`` arrays, a null value is a control record. ``headers`` is either one
-    header for all records or one per record.
+    header for all records or one per record. ``changes`` is the most changes that one of them holds.
     """
 
     keys: pa.LargeBinaryArray
     values: pa.LargeBinaryArray
     headers: bytes | Sequence[bytes]
+    changes: int = 1
 
     def __len__(self) -> int:
         return len(self.values)
@@ -69,7 +80,7 @@ class Records:
             return self
         chosen = pa.array(indices)
         headers = self.headers if isinstance(self.headers, bytes) else [self.headers[i] for i in indices]
-        return Records(self.keys.take(chosen), self.values.take(chosen), headers)
+        return Records(self.keys.take(chosen), self.values.take(chosen), headers, self.changes)
 
 
 class LogAppender(ABC):
@@ -99,9 +110,28 @@ class LogAppender(ABC):
 class PendingAppend(ABC):
     """The offsets of one append, known after ``flush``."""
 
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """How many entries of the log the append takes; known at once."""
+
     @abstractmethod
     def offsets(self) -> pa.Int64Array:
         """One offset per record, growing. Raises Unavailable before a successful flush."""
+
+    def orders(self, changes: int) -> np.ndarray:
+        """Per record the number of the first of its ``changes`` changes; those of all records of a bucket are in order.
+
+        Called after ``flush``. Raises UnsupportedFeature when the numbers would be too large.
+        """
+        offsets: np.ndarray = self.offsets().to_numpy(zero_copy_only=False)
+        if len(offsets) and offsets[-1] >= LARGEST_OFFSET // changes:
+            raise UnsupportedFeature(
+                f"offset {offsets[-1]} of the log is too large to number {changes} rows within each record: make the "
+                f"table with 'log-store.data-format' = 'debezium-json'"
+            )
+        numbers: np.ndarray = offsets * changes
+        return numbers
 
 
 class LogReader(ABC):
@@ -137,6 +167,13 @@ class LogReader(ABC):
         """
         return self.end_offsets(list(positions))
 
+    def entries(self, bucket: int, start: int, end: int) -> int | None:
+        """How many entries were appended from ``start`` to ``end``, two ends that the log had; None: only a read tells.
+
+        Never too few: when it is the number of those that are known, there is nothing else between.
+        """
+        return end - start
+
     def count(self, bucket: int, start: int, end: int, most: int) -> int:
         """How many records lie in start ≤ offset < end; at most ``most``, from which on it stops counting.
 
@@ -150,11 +187,14 @@ class LogReader(ABC):
 
     @abstractmethod
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        """Bucket → the offset that the next record will get. Raises Unavailable."""
+        """Bucket → an offset behind the last record and not behind the next one; never goes back. Raises Unavailable.
+
+        Raises NotFound when the log is gone, or another one is in its place.
+        """
 
     @abstractmethod
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        """Bucket → the first offset still held."""
+        """Bucket → an offset below which nothing is held any more; the end of a bucket that holds nothing."""
 
     @abstractmethod
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
@@ -177,6 +217,13 @@ class LogSystem(ABC):
         """
 
     @abstractmethod
+    def set_retention(self, location: LogLocation) -> None:
+        """Makes the log keep records as long as the location says from now on, or as the system does (None).
+
+        Called by ALTER TABLE. Raises NotFound, InvalidOption (the server does not allow it), Unavailable.
+        """
+
+    @abstractmethod
     def drop(self, location: LogLocation) -> None:
         """Deletes the log; nothing happens when it is already gone."""
 
@@ -184,13 +231,14 @@ class LogSystem(ABC):
     def check(self, location: LogLocation, spread: bool = False) -> None:
         """Raises when the log cannot be used from here: NotFound, Unavailable, InvalidRequest.
 
+        NotFound also says that a log lies there which was not made with the table: the identity is in ``log_id``.
         ``spread`` says that the Spark that will use it has executors on other machines.
         """
 
     @abstractmethod
     def appender(self, location: LogLocation) -> LogAppender:
-        """Opens an appender."""
+        """Opens an appender. Raises as ``check``."""
 
     @abstractmethod
     def reader(self, location: LogLocation) -> LogReader:
-        """Opens a reader."""
+        """Opens a reader. Raises as ``check``."""

@@ -24,6 +24,17 @@ def appender_for(location: LogLocation) -> LogAppender:
         return found
 
 
+def close_clients() -> None:
+    """Closes the clients of this thread; called by a thread of lakelog's own before it ends."""
+    mine = (os.getpid(), threading.get_ident())
+    held: tuple[dict[_Key, LogAppender], dict[_Key, LogReader]] = (_APPENDERS, _READERS)
+    for clients in held:
+        with _LOCK:
+            ended = [clients.pop(key) for key in list(clients) if key[:2] == mine]
+        for client in ended:
+            client.close()
+
+
 def reader_for(location: LogLocation) -> LogReader:
     """This thread's reader of a log."""
     key = (os.getpid(), threading.get_ident(), location)

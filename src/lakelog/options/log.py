@@ -24,8 +24,8 @@ LOG_TYPE: Final = Option(
     "log-store.type",
     str,
     None,
-    "Log system; by default kafka when an address is given, else embedded.",
-    choices=("embedded", "kafka"),
+    "Log system; by default pulsar for an address like pulsar://…, kafka for any other one, embedded without one.",
+    choices=("embedded", "kafka", "pulsar"),
     aliases=("log.system",),
     immutable=True,
 )
@@ -33,7 +33,8 @@ LOG_ADDRESS: Final = Option(
     "log-store.address",
     str,
     None,
-    "Bootstrap servers of Kafka; file path of an embedded log (by default inside the table's directory).",
+    "Bootstrap servers of Kafka; service URL of Pulsar (pulsar://host:6650); file path of an embedded log (by default "
+    "inside the table's directory).",
     aliases=("kafka.bootstrap.servers",),
 )
 LOG_TOPIC: Final = Option(
@@ -77,8 +78,10 @@ LOG_CONSISTENCY: Final = Option(
     "log.consistency",
     str,
     "eventual",
-    "When rows of the log become visible: eventual shows them at once and takes redundant ones back after a failure.",
-    choices=("eventual",),
+    "When a read of the log shows rows: at once, and redundant ones are taken back after a failure (eventual); or once "
+    "their epoch is in a snapshot, and nothing is ever taken back (transactional).",
+    scope=("table", "read"),
+    choices=("eventual", "transactional"),
     aliases=("table-storage.log.consistency",),
 )
 CHANGELOG_MODE: Final = Option(
@@ -99,6 +102,23 @@ CHANGELOG_MODES: Final = Option(
     scope=("table", "read"),
     choices=("all-kinds", "append-only"),
 )
+RETRACTIONS: Final = Option(
+    "log.consumer.retractions",
+    str,
+    "drop",
+    "What a read with log.consumer.changelog.modes = append-only does with a change that is no insert: leave it out "
+    "(drop), or fail (error).",
+    scope=("table", "read"),
+    choices=("drop", "error"),
+)
+NORMALIZE: Final = Option(
+    "log.consumer.normalize",
+    bool,
+    False,
+    "Whether a read of an upsert log gives whole changes (+I, -U and +U, -D) and drops those that change nothing, from "
+    "a state on disk of all keys that it has given. A log of mode all has whole changes already.",
+    scope=("table", "read"),
+)
 EMIT_MODE: Final = Option(
     "emit.mode",
     str,
@@ -107,6 +127,33 @@ EMIT_MODE: Final = Option(
     scope=("table", "write"),
     choices=("auto", "file", "log", "file,log"),
     aliases=("arctic.emit.mode", "mixed-format.emit.mode"),
+)
+WATERMARK_GAP: Final = Option(
+    "emit.auto-write-to-logstore.watermark-gap",
+    timedelta,
+    None,
+    "With emit.mode = auto: rows go to the files alone until the watermark of a writer is at most so far behind the "
+    "clock, then to both stores, for good. Needs watermark.column.",
+    scope=("table", "write"),
+    aliases=(
+        "arctic.emit.auto-write-to-logstore.watermark-gap",
+        "mixed-format.emit.auto-write-to-logstore.watermark-gap",
+    ),
+)
+WATERMARK_COLUMN: Final = Option(
+    "watermark.column",
+    str,
+    None,
+    "Column of the event time (TIMESTAMP, DATE, or BIGINT in ms since 1970): a write keeps its watermark in the "
+    "snapshot, where scan.watermark finds it.",
+    scope=("table", "write"),
+)
+WATERMARK_DELAY: Final = Option(
+    "watermark.delay",
+    timedelta,
+    timedelta(0),
+    "How late rows may be: the watermark is so far behind the newest event time.",
+    scope=("table", "write"),
 )
 CHANGE_TRACKING: Final = Option(
     "change-tracking",
@@ -175,6 +222,29 @@ SCAN_FILTER: Final = Option(
     "Rows to read, as a condition in SQL: partitions, buckets and files that cannot have such rows are skipped.",
     scope=("read",),
 )
+SCAN_DATA_FILES: Final = Option(
+    "scan.data-files",
+    str,
+    None,
+    "Read only these data files of a table without a primary key: names, separated by commas. It is an error when one "
+    "of them is no part of the table any more.",
+    scope=("read",),
+)
+OVERWRITE_DATA_FILES: Final = Option(
+    "overwrite.data-files",
+    str,
+    None,
+    "What an overwrite of a table without a primary key replaces instead: these data files, as a JSON list of names.",
+    scope=("write",),
+)
+CONCURRENT_WRITERS: Final = Option(
+    "write.concurrent-writers",
+    bool,
+    False,
+    "Whether several streaming queries may write a table with a primary key at a time: right only if no key is "
+    "written by two of them. Without a primary key they always may.",
+    scope=("table", "write"),
+)
 COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
@@ -197,7 +267,12 @@ LOG_OPTIONS: Final = Declared(
         LOG_CONSISTENCY,
         CHANGELOG_MODE,
         CHANGELOG_MODES,
+        RETRACTIONS,
+        NORMALIZE,
         EMIT_MODE,
+        WATERMARK_GAP,
+        WATERMARK_COLUMN,
+        WATERMARK_DELAY,
         CHANGE_TRACKING,
         READ_MODE,
         STARTUP_MODE,
@@ -207,13 +282,24 @@ LOG_OPTIONS: Final = Declared(
         WRITER_TIMEOUT,
         MAX_ROWS_PER_TRIGGER,
         SCAN_FILTER,
+        SCAN_DATA_FILES,
+        OVERWRITE_DATA_FILES,
+        CONCURRENT_WRITERS,
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],
 )
 
 
-_OPEN_PROPERTIES: Final = ("security.protocol", "sasl.mechanism", "client.id", "compression.type", "acks")
+_OPEN_PROPERTIES: Final = (
+    "security.protocol",
+    "sasl.mechanism",
+    "client.id",
+    "compression.type",
+    "acks",
+    "pulsar.admin.adminUrl",
+    "pulsar.client.authPluginClassName",
+)
 
 
 def shown_value(key: str, value: str) -> str:

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,6 +18,8 @@ from pyspark.util import PythonEvalType
 
 from lakelog.errors import InvalidOption
 from lakelog.io.names import new_uuid
+from lakelog.options.log import OVERWRITE_DATA_FILES
+from lakelog.options.option import Option
 from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spark.worker import settle
@@ -25,20 +28,24 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
 from lakelog.table.retention import tidy_quietly
+from lakelog.table.rewrite import commit_rewrite
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
+_T = TypeVar("_T")
 ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass
 class AttemptMessage(WriterCommitMessage):
-    """What a task sends to the driver."""
+    """What a task sends to the driver; ``run`` is that of its streaming query."""
 
     result: AttemptResult
+    run: str = ""
 
 
 def write_attempt(
@@ -69,6 +76,7 @@ class LakelogWriter(DataSourceArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         check_columns(schema, table.schema, table.name)
         self._table, self._writer = table, new_uuid()
+        self._files = _replaced_files(table) if overwrite else None
         self._target = _target(table) if overwrite else None
         if overwrite:
             check_overwritable(table)
@@ -81,6 +89,10 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
+        if self._files is not None:
+            commit_rewrite(self._table, self._writer, results, self._files)
+            tidy_quietly(self._table)
+            return
         if self._target is not None:
             commit_overwrite(self._table, self._writer, results, self._target)
             tidy_quietly(self._table)
@@ -132,9 +144,11 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) 
         committer = Committer(table, writer, once=True)
         committer.commit(0, results)
         seal(committer)
-        table.staged.forget_writer(writer)
+        if not committer.owes:
+            table.staged.forget_writer(writer)
     else:
         commit_append(table, writer, results)
+    finish_gone_quietly(table)
     tidy_quietly(table)
 
 
@@ -147,16 +161,24 @@ def _take_back(table: DynamicTable, writer: str) -> None:
         table.staged.forget_writer(writer)
 
 
+def _replaced_files(table: DynamicTable) -> list[str] | None:
+    """The data files that an overwrite replaces, None when it replaces partitions."""
+    text = table.options.get_typed(OVERWRITE_DATA_FILES)
+    return None if text is None else _parsed(OVERWRITE_DATA_FILES, text, list, "list of names of data files")
+
+
+def _parsed(option: Option[Any], text: str, kind: type[_T], what: str) -> _T:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, kind):
+        raise InvalidOption(f"option '{option.key}' = '{text[:200]}' is no JSON {what}")
+    return found
+
+
 def _target(table: DynamicTable) -> OverwriteTarget:
     text = table.options.get_typed(OVERWRITE_PARTITION)
     if text is None:
         return overwrite_target(table)
-    try:
-        values = json.loads(text)
-    except ValueError:
-        values = None
-    if not isinstance(values, dict) or not values:
-        raise InvalidOption(
-            f"option '{OVERWRITE_PARTITION.key}' = '{text}' is no JSON object of partition columns and values"
-        )
-    return overwrite_target(table, values)
+    return overwrite_target(table, _parsed(OVERWRITE_PARTITION, text, dict, "object of partition columns and values"))

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
@@ -18,6 +18,7 @@ from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import OVERWRITE_DATA_FILES
 from lakelog.options.table import OVERWRITE_PARTITION
 from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
@@ -28,11 +29,13 @@ from lakelog.spark.shuffle import shuffled
 from lakelog.spark.types import quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.changes import with_row_kind
+from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
 from lakelog.table.log_scan import LogScan
 from lakelog.table.overwrite import check_overwritable
+from lakelog.table.rewrite import files_to_rewrite
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
@@ -132,6 +135,35 @@ class SparkEngine:
             return self.start_stream(target, frame, _checkpoint_beside(target, digest))
         self.write(target, frame)
         return None
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
+        fields: StructType = spark_schema(Scan(self._tables.open(table)).schema)
+        nested = (ArrayType, MapType, StructType)
+        return {f.name: f.dataType.simpleString() for f in fields if not isinstance(f.dataType, nested)}
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """The data files of a table without a primary key that have the rows of a plan; all without a plan.
+
+        Where Spark does not read the files itself they are those that may have such rows.
+        """
+        target = self._tables.open(table, options)
+        if plan is None:
+            return files_to_rewrite(target)
+        source = next(source for source in plan.sources if source.table == table)
+        condition = None if source.filter is None else parse_filter(source.filter, target.schema)
+        candidates = files_to_rewrite(target, condition)
+        named = self.run_query(plan).toArrow().column(0).unique().to_pylist()
+        found = {str(path).rpartition("/")[2] for path in named}
+        return candidates if "" in found else sorted(found)
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Writes the rows of the plan in place of data files."""
+        target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
+        target.check_writable()
+        self._save(_by_position(self.run_query(plan), target, None), target, overwrite=True)
 
     def write(self, table: DynamicTable, frame: DataFrame) -> None:
         """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""

@@ -42,8 +42,10 @@ _SCHEMES: Final = ("file", "hdfs", "viewfs")
 """Where Spark finds files without settings of its own."""
 _PATTERN_SIGNS: Final = frozenset("{}[]*?\\")
 """Spark reads a path with one of them once for each such path of a scan, also when it is told that it is a name."""
-_FEW_ROWS: Final = 4096
-_FEW_FILES: Final = 16
+_FEW_ROWS: Final = 32_768
+_FEW_BYTES: Final = 16 << 20
+_FEW_FILES: Final = 32
+"""Up to these the driver reads the rows in less time than Spark takes to plan a scan of the files."""
 _FEW_KEYS: Final = 64
 _LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _MOST_FRAMES: Final = 8
@@ -133,7 +135,8 @@ class PlannedScans:
 
 def is_small(splits: Sequence[Split], scan: Scan) -> bool:
     """Whether a plan gives so few rows that reading them here takes less than any job: few keys, or small files."""
-    if sum(split.row_count for split in splits) + sum(len(run) for s in splits for run in s.inline_runs) <= _FEW_ROWS:
+    size = sum(split.file_size + sum(len(run) for run in split.inline_runs) for split in splits)
+    if size <= _FEW_BYTES and sum(split.row_count for split in splits) <= _FEW_ROWS:
         return sum(len(split.files) for split in splits) <= _FEW_FILES
     schema = scan.row_schema
     named = [equal_values(scan.filter, key) for key in schema.primary_keys]

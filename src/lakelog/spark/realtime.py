@@ -21,8 +21,10 @@ from lakelog.logstore.base import LogLocation
 from lakelog.logstore.header import CORRECTION, DATA, HEADER_KEY, NOBODYS_HEADER
 from lakelog.options.log import (
     CHANGELOG_MODES,
-    CONSISTENCY_GUARANTEE,
     DATA_FORMAT,
+    LOG_CONSISTENCY,
+    NORMALIZE,
+    RETRACTIONS,
     STARTUP_MODE,
     STARTUP_OFFSETS,
     STARTUP_TIMESTAMP,
@@ -36,9 +38,11 @@ from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.default_value import default_scalar
 from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table.committer import register_follower
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_scan import LogScan
+from lakelog.table.log_scan import LogScan, retraction_refused
+from lakelog.table.normalizer import normalizes
 
 _CHANGE: Final = "change"
 _ROW: Final = "row"
@@ -70,7 +74,18 @@ def read_changes(spark: SparkSession, table: DynamicTable, columns: Sequence[str
 
     Raises NotInstalled without the connector, InvalidRequest for a log or a start that it does not take.
     """
+    if normalizes(table):
+        raise InvalidRequest(
+            f"'{NORMALIZE.key}' of table {table.name} needs a state, which the real-time path does not have: "
+            f"leave it out, or use read_stream"
+        )
     log = realtime_log(table)
+    if LogScan(table).is_transactional:
+        raise UnsupportedFeature(
+            f"'{LOG_CONSISTENCY.key}'='transactional' of table {table.name} is not for the real-time path: Spark's own "
+            f"operators see each record once and cannot wait for its commit. Use read_stream, or set "
+            f"'{LOG_CONSISTENCY.key}'='eventual' for this read"
+        )
     options = {**client_options(log), **_start(table, log), "subscribe": log.topic, "includeHeaders": "true"}
     with connector_needed():
         records = spark.readStream.format("kafka").options(**options).load()
@@ -86,7 +101,7 @@ def changes_of(records: DataFrame, table: DynamicTable, columns: Sequence[str] |
     that the table does not have.
     """
     schema = arrow_schema(table.schema.select(columns)) if columns is not None else LogScan(table).data_schema
-    kinds = [DATA, *([CORRECTION] if table.options.need(CONSISTENCY_GUARANTEE) else [])]
+    kinds = [DATA, *([CORRECTION] if LogScan(table).emits_corrections else [])]
     wanted = records.where(sf.col("value").isNotNull() & _record_kind().isin(*kinds))
     image = StructType([StructField(f.name, json_type(f.type)) for f in schema])
     change = StructType([StructField(n, image) for n in ("before", "after")] + [StructField("op", StringType())])
@@ -94,7 +109,7 @@ def changes_of(records: DataFrame, table: DynamicTable, columns: Sequence[str] |
     changes = wanted.select(sf.from_json(text, change, {"mode": "FAILFAST"}).alias(_CHANGE))
     rows = changes.select(sf.inline(_rows_of_change()))
     if table.options.need(CHANGELOG_MODES) == "append-only":
-        rows = rows.where(sf.col(ROW_KIND_COLUMN) == NAMES[INSERT])
+        rows = rows.where(_is_insert(table))
     fields = [decoded(sf.col(_ROW).getField(f.name), f.type).alias(f.name) for f in schema]
     return rows.select(*fields, ROW_KIND_COLUMN)
 
@@ -115,6 +130,15 @@ def _start(table: DynamicTable, log: LogLocation) -> dict[str, str]:
         f"option '{STARTUP_MODE.key}' = '{mode}' is not for the real-time path: use latest, earliest, timestamp or "
         f"specific-offsets"
     )
+
+
+def _is_insert(table: DynamicTable) -> Column:
+    """Whether a row is an insert; another one fails the query when ``log.consumer.retractions`` says so."""
+    kind = sf.col(ROW_KIND_COLUMN)
+    if table.options.need(RETRACTIONS) == "drop":
+        return kind == NAMES[INSERT]
+    refused = sf.raise_error(sf.lit(retraction_refused(table.name, "-D, -U or +U"))).cast("boolean")
+    return sf.when(kind == NAMES[INSERT], sf.lit(True)).otherwise(refused)
 
 
 def _record_kind() -> Column:
@@ -181,6 +205,7 @@ def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_tim
     """Starts a query that appends a frame's rows to the log by Spark's Kafka sink; returns the StreamingQuery."""
     log = realtime_log(table)
     options = {**_PRODUCER, **client_options(log), "topic": log.topic, "checkpointLocation": checkpoint}
+    register_follower(table)
     writer = records_of(frame, table).writeStream.format("kafka").options(**options).outputMode("update")
     if real_time is not None:
         writer = writer.trigger(realTime=real_time)  # type: ignore[call-overload]  # its overloads lack it

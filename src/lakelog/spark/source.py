@@ -13,12 +13,14 @@ from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
 from lakelog.spark.file_stream_reader import LakelogFileStreamReader
+from lakelog.spark.normalized_reader import NormalizedStreamReader
 from lakelog.spark.stream_reader import LakelogStreamReader
 from lakelog.spark.stream_writer import LakelogStreamWriter
 from lakelog.spark.types import arrow_for_spark, spark_schema
 from lakelog.spark.worker import settle
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
+from lakelog.table.normalizer import normalizes
 from lakelog.table.open import open_by_name, open_by_path
 from lakelog.table.views import scan_of
 
@@ -72,7 +74,9 @@ class LakelogDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         table = self._table("read")
-        return LakelogStreamReader(table, schema) if table.reads_log else LakelogFileStreamReader(table, schema)
+        if not table.reads_log:
+            return LakelogFileStreamReader(table, schema)
+        return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
         table = self._table("write")

@@ -18,10 +18,10 @@ from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lakelog.errors import NotFound, OffsetExpired
+from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s
-from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
+from lakelog.options.log import EXPIRED_OFFSETS, LOG_CONSISTENCY, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.spark.types import arrow_for_spark, fit
 from lakelog.spark.worker import settle
@@ -30,13 +30,13 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_readers import NamedReaders
 from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import FullPart, latest_full
+from lakelog.table.log_switch import FullPart, latest_full, start_position
 
 _PREFETCH_ROWS = 20_000
 _PREFETCH_AT_LEAST = 24
 """Up to this many new rows, or records where one holds many, are read while planning; more are read by tasks."""
 
-_PARTITION_ROWS = 200_000
+PARTITION_ROWS = 200_000
 """Rows of one task."""
 
 _POLL_S = 0.02
@@ -45,6 +45,7 @@ _POLL_S = 0.02
 _TELL_EVERY_S = 1.0
 """A named reader tells its position so often at most."""
 
+_CONSISTENCY = "consistency"
 _INITIAL = "initial"
 _FROM = "from"
 """Spark keeps the end of a micro-batch only, and asks for the initial offset again when it repeats the first one: so
@@ -87,17 +88,14 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._most_rows = table.options.need(MAX_ROWS_PER_TRIGGER)
         self._limit = self._scan.records_of(self._most_rows)
         self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
-        self._of_a_task = self._scan.records_of(_PARTITION_ROWS)
+        self._of_a_task = self._scan.records_of(PARTITION_ROWS)
         self._stop_at: Offsets | None = None
         self._idle: tuple[Offsets, Offsets] | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
         self._told = float("-inf")
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-        scan = self._scan
-        is_full = scan.start_mode() == "latest-full"
-        position = latest_full(scan.table) if is_full else LogPosition(scan.start_offsets())
-        return {**self._to_json(position), _INITIAL: True}
+        return {**self._to_json(start_position(self._scan)), _INITIAL: True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
@@ -113,10 +111,14 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         except NotFound:  # the snapshot, or records of the log
             if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
                 raise
-            end = self._to_json(latest_full(self._scan.table))
+            end = self._begin_anew()
         if end == start or _INITIAL not in start:
             return end
         return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
+
+    def _begin_anew(self) -> dict[str, object]:
+        """The position at the newest snapshot, when what follows the old one has expired."""
+        return self._to_json(latest_full(self._scan.table))
 
     def _next_part(self, position: LogPosition) -> dict[str, object]:
         """So many parts of the snapshot as have the rows of one micro-batch."""
@@ -134,21 +136,31 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         end = self._end(begin)
         if all(end[b] <= begin[b] for b in begin):
             return start
-        if sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch:
+        seen = self._seen(begin)  # what shows nothing need not be read again
+        if sum(self._counts(seen, end, self._prefetch).values()) <= self._prefetch:
             try:
-                batches = self._fetch(position, self._seen(begin), end)  # control records need not be read again
+                batches = self._fetch(position, seen, end)
             except OffsetExpired:
                 batches = self._fetch(position, self._scan.held_offsets(begin), end)
-            if not batches and self._stop_at is None:
-                self._idle = (begin, end)  # control records only: not worth a micro-batch
+            if batches == [] and self._stop_at is None and self._is_short(begin, end):
+                self._idle = (begin, end)  # not worth a micro-batch
                 return start
-            self._fetched = {self._key(begin, end): batches}
+            self._fetched = {} if batches is None else {self._key(begin, end): batches}
         return self._to_json(position.at(end))
 
-    def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch]:
-        scan = replace(self._scan, switch=position.switch)
-        batches = (fit(b, self._target) for bucket in begin for b in scan.read(bucket, begin[bucket], end[bucket]))
-        return [b for b in batches if b.num_rows]
+    def _is_short(self, begin: Offsets, end: Offsets) -> bool:
+        """Whether a reader that starts again here may look at all of it again."""
+        return sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch
+
+    def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
+        """The rows of a micro-batch, None when there are so many that tasks should read them."""
+        scan, out, rows = replace(self._scan, switch=position.switch), list[pa.RecordBatch](), 0
+        for batch in (fit(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
+            out += [batch] if batch.num_rows else []
+            rows += batch.num_rows
+            if rows > PARTITION_ROWS and scan.is_transactional:  # of an epoch that began long before
+                return None
+        return out
 
     def _parts_of(self, snapshot: int) -> Sequence[Split]:
         if self._splits[0] != snapshot:
@@ -164,7 +176,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
         held = self._scan.held_offsets(begin.offsets)
-        return [p for b, at in held.items() for p in self._ranges(b, at, stop.offsets[b], begin.switch)] or nothing
+        ends, switch = stop.offsets, begin.switch
+        return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
 
     def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
         begin, stop = self._ends_of(start, end)
@@ -200,29 +213,32 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         """Clients stay open in the worker for the next query."""
 
     def _end(self, begin: Offsets) -> Offsets:
+        seen = self._seen(begin)
         if self._stop_at is not None:
             ends = self._stop_at
         else:
-            seen = self._seen(begin)
             ends = self._scan.reader.ready_offsets(seen)
             if all(ends[b] <= seen[b] for b in seen):
                 self._scan.reader.wait(seen, _POLL_S)
                 ends = self._scan.reader.ready_offsets(seen)
                 if all(ends[b] <= seen[b] for b in seen):
                     return begin
-        new = {b: max(ends[b], begin[b]) for b in begin}
-        counts = self._counts(begin, new, self._limit)
+        new = {b: max(ends[b], seen[b]) for b in begin}
+        counts = self._counts(seen, new, self._limit)
         total = sum(counts.values())
         if total <= self._limit:
             return new
         reader = self._scan.reader
-        return {b: reader.skip(b, begin[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
+        return {b: reader.skip(b, seen[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
 
     def _counts(self, begin: Offsets, end: Offsets, enough: int) -> dict[int, int]:
         """Bucket → its records between the offsets, counted up to one more than is enough."""
         return {b: self._scan.reader.count(b, begin[b], end[b], enough + 1) for b in begin}
 
-    def _ranges(self, bucket: int, start: int, end: int, switch: Switch | None) -> Iterator[LogRange]:
+    def _ranges(
+        self, bucket: int, start: int, end: int, switch: Switch | None, to: Mapping[str, object]
+    ) -> Iterator[LogRange]:
+        """The parts of a bucket that tasks read; ``to`` is the end of the micro-batch."""
         while start < end:
             first, start = start, self._scan.reader.skip(bucket, start, end, self._of_a_task)
             yield LogRange(bucket, first, start, switch)
@@ -232,7 +248,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
 
     def _to_json(self, position: LogPosition) -> dict[str, object]:
-        return position.to_json(self._scan.location.log_id)
+        out = position.to_json(self._scan.location.log_id)
+        return {**out, _CONSISTENCY: "transactional"} if self._scan.is_transactional else out
 
     def _ends_of(self, start: dict[str, object], end: dict[str, object]) -> tuple[LogPosition, LogPosition]:
         """The positions between which a micro-batch reads, the same whenever Spark asks for it."""
@@ -241,6 +258,13 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._from_json(first), self._from_json(end)
 
     def _from_json(self, value: Mapping[str, object]) -> LogPosition:
+        began = value.get(_CONSISTENCY, "eventual")
+        if self._scan.is_transactional != (began == "transactional"):
+            raise InvalidRequest(
+                f"the checkpoint of this read of table {self._scan.table.name} was made with '{LOG_CONSISTENCY.key}'="
+                f"'{began}', and rows of open epochs would come twice or never if it went on otherwise: set it to "
+                f"'{began}', or use a new checkpointLocation"
+            )
         return LogPosition.from_json(value, self._scan.location.log_id, self._scan.table.name)
 
     @staticmethod

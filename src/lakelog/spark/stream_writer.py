@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -15,6 +16,8 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import committer_for
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.event_time import EventTime
+from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.replay import ready_to_write
 from lakelog.table.seal import sealer_for
 
@@ -29,6 +32,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
                 f"primary key"
             )
         check_columns(schema, table.schema, table.name)
+        EventTime.of(table)  # raises for options that no task could follow
         self._table = table
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
@@ -38,20 +42,24 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
             raise InternalError("a streaming sink's task runs without Spark's TaskContext")
         writer = context.getLocalProperty("sql.streaming.queryId") or ""
         epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id
         if not ready_to_write(self._table, writer, epoch):
             for _ in iterator:  # the rows of a replay are in the table already
                 pass
-            return AttemptMessage(AttemptResult(writer, epoch, "", replay=True))
-        return write_attempt(self._table, writer, epoch, context.partitionId(), iterator)
+            return AttemptMessage(AttemptResult(writer, epoch, "", replay=True), run)
+        written = write_attempt(self._table, writer, epoch, context.partitionId(), iterator)
+        return replace(written, run=run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         settle()
-        results = [m.result for m in messages if isinstance(m, AttemptMessage)]
-        if not results:
+        sent = [m for m in messages if isinstance(m, AttemptMessage)]
+        if not sent:
             return
-        committer = committer_for(self._table, results[0].writer)
-        committer.commit(batchId, results)
-        sealer_for(committer).notify()
+        committer = committer_for(self._table, sent[0].result.writer)
+        committer.begin_run(sent[0].run)
+        committer.commit(batchId, [m.result for m in sent])
+        sealer_for(committer, finish_gone_quietly).notify()
+        committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing to do: the epoch stays undecided, and the run that decides it takes the rows back."""

@@ -59,6 +59,7 @@ _COLUMN_LISTS: Final = (
     ROWKIND_FIELD.key,
     BLOOM_COLUMNS,
     "record-level.time-field",
+    "watermark.column",
     "clustering.columns",
 )
 """Options whose value is a column, or several with commas."""

@@ -32,7 +32,7 @@ from lakelog.sql.types import Dialect, parse_default, parse_type
 _MOST_PARTS = 9
 _COMMENT = "comment"
 _NOT_COLUMNS = {
-    "WATERMARK": "a watermark is no part of the table; give it to the streaming DataFrame (withWatermark)",
+    "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PRIMARY": "the primary key is fixed when a table is made; make a new table and copy the rows",
     "CONSTRAINT": "constraints are fixed when a table is made; make a new table and copy the rows",
     "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",

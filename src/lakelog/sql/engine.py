@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from lakelog.catalog.base import Identifier
@@ -11,6 +11,7 @@ from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.plan import QueryPlan
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.row_changes import Changeable
 
 
 class Engine(Protocol):
@@ -42,6 +43,20 @@ class Engine(Protocol):
         ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``
         replaces these partitions; without any, those that the rows have or the whole table.
         """
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Column → its type as the engine writes it, of those that are no arrays, maps or structs."""
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """The data files of a table without a primary key that a plan names in its one column; all without a plan.
+
+        Raises UnsupportedFeature when its files cannot be replaced.
+        """
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict."""
 
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""
@@ -103,6 +118,9 @@ class Tables(Protocol):
 
     def open(self, identifier: Identifier, /) -> DynamicTable:
         """The table itself, for procedures. Raises NotFound."""
+
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+        """How rows of the table change by UPDATE, DELETE and MERGE. Raises UnsupportedFeature for what they cannot."""
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""

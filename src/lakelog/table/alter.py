@@ -7,11 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import InvalidOption, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidOption,
+    InvalidSchema,
+    LakelogError,
+    NotFound,
+    UnsupportedFeature,
+)
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.evolved_rows import can_read_as
 from lakelog.filestore.file_index import FileIndexWriter
-from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_TYPE
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TYPE
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, check_writable
 from lakelog.spec.arrow import arrow_schema
@@ -30,10 +39,12 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
 
     Options may be given by any of their names. Beside the format's rules: the result must be a table that lakelog
     writes; and in a table with a log, whose messages name their columns, nothing may change what a name means (see
-    ``check_log_follows``). Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict,
-    CommitUnknown.
+    ``check_log_follows``). A new ``log-store.retention`` reaches the log before the schema, so that it is in both or
+    refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
+    Unavailable.
     """
     location = catalog.load_table(identifier)
+    told: list[TableSchema] = []
 
     def check(before: TableSchema, after: TableSchema) -> None:
         check_writable(after.options)
@@ -45,8 +56,24 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
         check_readable_types(after, former)
+        if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
+            told.append(before)
+            _tell_log(replace(location, schema=after))
 
-    return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
+    try:
+        return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
+    except (CommitUnknown, CommitConflict):
+        if told:
+            with contextlib.suppress(LakelogError):
+                _tell_log(catalog.load_table(identifier))
+        raise
+
+
+def _tell_log(location: TableLocation) -> None:
+    """Gives the log of a table the retention that the schema says."""
+    log = DynamicTable(location).log
+    if log is not None:
+        LOG_SYSTEMS.create(log.system).set_retention(log)
 
 
 def rename_table(catalog: Catalog, identifier: Identifier, new: Identifier) -> None:

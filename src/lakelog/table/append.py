@@ -7,6 +7,7 @@ after it every row is there. A log needs the two steps of RFC 2, see ``committer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit_request import CommitRequest
@@ -16,6 +17,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_buckets import AssignedFiles, IndexReplaced, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.event_time import watermark_of
 from lakelog.table.log_state import state_at
 from lakelog.table.seal import level0_files_of
 
@@ -40,7 +42,7 @@ def commit_append(
             return None
         # 2
         try:
-            snapshot = _commit(ready.table, writer, number, ready.made)
+            snapshot = _commit(ready.table, writer, number, ready.made, watermark_of(record.attempts))
         except IndexReplaced:
             ready.made.delete(ready.table)
             continue
@@ -53,11 +55,11 @@ def commit_append(
     raise CommitConflict(f"table {table.name}: other writers keep giving new keys their buckets; try again")
 
 
-def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles) -> Snapshot:
+def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, watermark: int | None) -> Snapshot:
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         made.check_index(table, latest)
         # written even when it is empty, so that the next one need not look for it
         return state_at(table.store, latest).without_old(table.staged).to_properties()
 
     request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)
-    return table.store.commit(request)
+    return table.store.commit(replace(request, watermark=watermark))

@@ -41,16 +41,19 @@ class StagedRun:
 
 @dataclass(frozen=True)
 class BucketAppend:
-    """The records (``begin`` included) that an attempt appended to one bucket of the log."""
+    """What an attempt appended to one bucket of the log (``begin`` included): its first offset, its entries."""
 
     bucket: int
     first_offset: int
-    record_count: int
+    entry_count: int
 
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """The commit message of one task: what counts if the driver accepts this attempt (RFC 2)."""
+    """The commit message of one task: what counts if the driver accepts this attempt (RFC 2).
+
+    ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``.
+    """
 
     writer: str
     epoch: int
@@ -59,3 +62,4 @@ class AttemptResult:
     runs: tuple[StagedRun, ...] = ()
     row_count: int = 0
     replay: bool = False
+    watermark: int | None = None

@@ -18,17 +18,19 @@ from lakelog.logstore.control import commit_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.healer import heal
 from lakelog.logstore.healing import Healing
-from lakelog.options.log import DATA_FORMAT
+from lakelog.options.log import CONCURRENT_WRITERS, DATA_FORMAT
 from lakelog.table.attempt import AttemptResult
+from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import WriterState, newest_state
+from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.lookup import committed_values, logged_values
+from lakelog.table.streaming_run import StreamingRun, check_alone
 
 
 @dataclass
 class _Position:
-    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own records came
+    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries came
     after.
 
     ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
@@ -55,6 +57,17 @@ def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
     return table.staged.origin(writer)
 
 
+def register_follower(table: DynamicTable) -> None:
+    """Remembers, once, that the table gets rows of nobody: where the log begins, for they may lie anywhere in it.
+
+    Called before the first of them may be written, and when a follower begins; until its first snapshot union reads
+    and ``latest-full`` know by it that such rows are in no file.
+    """
+    if table.log is not None:
+        firsts = reader_for(table.log).first_offsets()
+        table.io.create(table.staged.origin_path(FOLLOWER), orjson.dumps({str(b): o for b, o in firsts.items()}))
+
+
 class Committer:
     """Commits the epochs of one writer, one after the other.
 
@@ -65,6 +78,9 @@ class Committer:
     def __init__(self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False) -> None:
         self.table, self.writer, self.once, self.ended = table, writer, once, ended
         self.lock = threading.RLock()
+        self.owes = False  # the control records of an epoch that is sealed
+        self.run: StreamingRun | None = None
+        self._state = LogState()
         self._known: _Position | None = None
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
@@ -100,7 +116,28 @@ class Committer:
                 self._heal_decided(record, self.table.log, made is None)
             else:
                 self._known = _Position(epoch, dict(record.since))
+            note_catch_up(self.table, record)
             return record
+
+    def begin_run(self, run_id: str) -> None:
+        """Says which run of a streaming query commits from now on; looks at the other writers when it is a new one."""
+        if self.run is not None and self.run.id == run_id:
+            return
+        staged = {w: max(self.table.staged.epochs(w), default=-1) for w in self.table.staged.writers()}
+        state = newest_state(self.table.store)[1]
+        known = state.writers.get(self.writer)
+        if known is not None and known.run is not None and known.run.id == run_id:
+            self.run = known.run  # Spark commits in another process than before
+            return
+        met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.streaming_beside(self.writer)}
+        met |= {w: epoch for w, epoch in staged.items() if w != self.writer and epoch >= 0}
+        self.run = StreamingRun(run_id, now_ms(), met)
+
+    def check_alone(self) -> None:
+        """Raises InvalidRequest when an earlier streaming query writes this table with a key, too (``check_alone``)."""
+        table = self.table
+        if self.run is not None and table.schema.is_keyed and not table.options.need(CONCURRENT_WRITERS):
+            check_alone(table.name, self.writer, self.run, self._state.streaming_beside(self.writer))
 
     def verified(self) -> WriterState | None:
         """The last epoch that is decided and healed, with its offsets; what a seal may take."""
@@ -111,8 +148,10 @@ class Committer:
             return WriterState(newest, dict(self._known.verified), now_ms())
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
-        """Appends ``commit`` control records of sealed epochs to the buckets that they touched (never part of
-        correctness).
+        """Appends the ``commit`` control records of sealed epochs to the buckets that they touched.
+
+        Called before the epoch records are forgotten: whoever finds one of a sealed epoch appends its control records,
+        again perhaps, which does no harm. Transactional readers wait for them. Raises Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:
@@ -122,10 +161,12 @@ class Committer:
             appended: dict[int, int] = {}
             for record in records:
                 for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
-                    first = min(p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket)
-                    control = commit_record(self.writer, record.epoch, sorted(record.accepted), first)
-                    appender.append(bucket, control)
-                    appended[bucket] = appended.get(bucket, 0) + 1
+                    firsts = {
+                        a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
+                    }
+                    control = commit_record(self.writer, record.epoch, sorted(firsts), min(firsts.values()))
+                    entries = appender.append(bucket, control).entries
+                    appended[bucket] = appended.get(bucket, 0) + entries
             appender.flush()
             if self._known is not None:
                 for bucket, count in appended.items():
@@ -142,7 +183,8 @@ class Committer:
             )
 
     def _sealed(self) -> WriterState | None:
-        return newest_state(self.table.store)[1].writers.get(self.writer)
+        self._state = newest_state(self.table.store)[1]
+        return self._state.writers.get(self.writer)
 
     def _position(self, epoch: int) -> _Position:
         """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
@@ -190,7 +232,7 @@ class Committer:
             # nothing to read when the log grew by just what this process knows of, since a point that it verified
             if known is not None and record.since.get(bucket, 0) == known.verified.get(bucket, 0):
                 extra = known.extra.get(bucket, 0)
-                if start + record.records_appended(bucket) + extra == end:
+                if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
                     verified[bucket] = end
                     continue
             verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))

@@ -47,8 +47,12 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
         raise InvalidSchema(f"column '{ROW_KIND_COLUMN}' must be text ({', '.join(NAMES)})")
 
 
-def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.RecordBatch, np.ndarray]:
+def conform(
+    batch: pa.RecordBatch, schema: TableSchema, table: str, defaults: bool = True
+) -> tuple[pa.RecordBatch, np.ndarray]:
     """The batch with exactly the table's columns and types, and the row kinds (int8); defaults stand where NULL was.
+
+    Without ``defaults``, for rows that were in the table before, NULL stays.
 
     Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is
     NOT NULL, an unknown row kind, a retraction for a table without a primary key.
@@ -61,7 +65,7 @@ def conform(batch: pa.RecordBatch, schema: TableSchema, table: str) -> tuple[pa.
         missing = index < 0
         column = pa.nulls(batch.num_rows, field.type) if missing else _cast(batch.column(index), field, table)
         default = default_scalar(schema.field(field.name))
-        if default is not None and column.null_count:
+        if defaults and default is not None and column.null_count:
             column = pc.fill_null(column, default)
         if not field.nullable and column.null_count:
             row = pc.index(pc.is_null(column), pa.scalar(True)).as_py()

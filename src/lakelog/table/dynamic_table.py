@@ -133,6 +133,11 @@ class DynamicTable:
         return self.branch == MAIN_BRANCH and ("log" in mode.split(",") or (mode == "auto" and self.log is not None))
 
     @property
+    def writes_log_by_default(self) -> bool:
+        """Whether writes fill the log because the table has one (``emit.mode`` = auto), not because they say so."""
+        return self.emits_log and self.options.need(EMIT_MODE) == "auto"
+
+    @property
     def emits_files(self) -> bool:
         """Whether a write fills the files (``emit.mode``); one that does not fill the log always does."""
         return not self.emits_log or self.options.need(EMIT_MODE) != "log"

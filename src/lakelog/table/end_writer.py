@@ -9,7 +9,7 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_state import newest_state
-from lakelog.table.seal import seal
+from lakelog.table.seal import seal, tell_sealed
 
 
 def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
@@ -24,6 +24,7 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
         found = ", ".join(sorted({*known, *table.staged.writers()})) or "none"
         raise NotFound(f"table {table.name} has no writer '{writer}'; it knows these: {found}")
     if writer in known and known[writer].ended:
+        tell_sealed(Committer(table, writer))
         return None
     newest = max([-1 if writer not in known else known[writer].epoch, *table.staged.epochs(writer)])
     committer = Committer(table, writer, ended=True)

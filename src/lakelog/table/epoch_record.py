@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,13 +46,18 @@ class EpochRecord:
         return frozenset(a.attempt for a in self.attempts)
 
     @property
+    def digest(self) -> str:
+        """Eight characters that tell this decision from another one about the same epoch."""
+        return f"{zlib.crc32(' '.join(sorted(self.accepted)).encode()):08x}"
+
+    @property
     def row_count(self) -> int:
         """Rows of the accepted attempts."""
         return sum(a.row_count for a in self.attempts)
 
-    def records_appended(self, bucket: int) -> int:
-        """Log records that the accepted attempts appended to a bucket, ``begin`` included."""
-        return sum(p.record_count for a in self.attempts for p in a.appends if p.bucket == bucket)
+    def entries_appended(self, bucket: int) -> int:
+        """Entries of the log that the accepted attempts appended to a bucket, ``begin`` included."""
+        return sum(p.entry_count for a in self.attempts for p in a.appends if p.bucket == bucket)
 
     def to_bytes(self) -> bytes:
         """Serialises the record; the reverse is ``from_bytes``."""
@@ -111,10 +117,11 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
                 "changelog": [file_to_json(f) for f in run.changelog],
             }
         )
-    appends = [[p.bucket, p.first_offset, p.record_count] for p in attempt.appends]
+    appends = [[p.bucket, p.first_offset, p.entry_count] for p in attempt.appends]
     return {"attempt": attempt.attempt, "row_count": attempt.row_count, "appends": appends, "runs": runs} | {
         "writer": attempt.writer,
         "epoch": attempt.epoch,
+        "watermark": attempt.watermark,
     }
 
 
@@ -134,7 +141,8 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
         for r in json["runs"]
     )
     appends = tuple(BucketAppend(*p) for p in json["appends"])
-    return AttemptResult(json["writer"], json["epoch"], json["attempt"], appends, runs, json["row_count"])
+    rows, watermark = json["row_count"], json.get("watermark")
+    return AttemptResult(json["writer"], json["epoch"], json["attempt"], appends, runs, rows, watermark=watermark)
 
 
 def file_to_json(file: DataFileMeta) -> dict[str, Any]:

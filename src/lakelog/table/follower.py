@@ -19,6 +19,7 @@ from lakelog.logstore.header import are_nobodys, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import APPEND, Snapshot
+from lakelog.table.committer import register_follower
 from lakelog.table.compaction_worker import worker_for
 from lakelog.table.dynamic_buckets import IndexReplaced, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
@@ -66,6 +67,7 @@ class Follower:
         """
         if stop not in (None, "latest"):
             raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
+        register_follower(self._table)
         last = None if stop is None else self._reader.end_offsets()
         interval = self._table.options.need(COMMIT_INTERVAL).total_seconds()
         worker = None if self._table.options.need(WRITE_ONLY) else worker_for(self._table)
@@ -136,7 +138,8 @@ class Follower:
                 offsets[bucket] = self._next_there(bucket, offsets[bucket], end)
                 while offsets[bucket] < end and left > 0:
                     records = self._reader.read(bucket, offsets[bucket], end, min(left, scan.records_of(_READ_ROWS)))
-                    if records.num_rows == 0:
+                    if records.num_rows == 0:  # the offsets below the end have a gap
+                        offsets[bucket] = end
                         break
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
                     left -= records.num_rows

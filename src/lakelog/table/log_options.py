@@ -26,20 +26,23 @@ ALL_OPTIONS = Declared(
 unknown keys are refused with the nearest known one."""
 
 
+_KAFKA_ADDRESS = "the bootstrap servers, like 'localhost:9092'"
+
+
 def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
     """Canonical keys of the options given; raises InvalidOption (``scope``: table, read or write)."""
     return ALL_OPTIONS.canonical(given, scope)
 
 
 def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLocation:
-    """The log that a new table asks for. Raises InvalidOption when Kafka's address is missing."""
+    """The log that a new table asks for. Raises InvalidOption when the address of its servers is missing."""
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
-    system = options.get_typed(LOG_TYPE) or ("embedded" if address is None else "kafka")
+    system = options.get_typed(LOG_TYPE) or _system_at(address)
     if address is None and system != "embedded":
         raise InvalidOption(
-            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give the bootstrap servers, like "
-            f"'localhost:9092'"
+            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give "
+            + ("the service URL, like 'pulsar://localhost:6650'" if system == "pulsar" else _KAFKA_ADDRESS)
         )
     if address is None and "://" in path:
         raise InvalidOption(
@@ -48,6 +51,12 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
     return _location(options, system, address or _embedded_path(path), topic, max(1, schema.num_buckets))
+
+
+def _system_at(address: str | None) -> str:
+    if address is None:
+        return "embedded"
+    return "pulsar" if address.startswith(("pulsar://", "pulsar+ssl://")) else "kafka"
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:

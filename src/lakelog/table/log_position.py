@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest
+from lakelog.logstore.control import Commit
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header, parse_kinds
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
@@ -36,33 +37,59 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
 class Switch:
     """Which records of the log a reader leaves out because its snapshot has what they say; picklable.
 
-    ``sealed`` is the last epoch in the snapshot of every writer that may have been at work then. Records of all other
-    writers below ``ends`` are of writers that had finished: their rows are in the snapshot, or were taken back. Rows of
-    nobody are new from ``nobodys`` on.
+    ``starts`` are, of every writer that may have been at work then, the offsets by bucket up to which the snapshot has
+    its records: by offset, not by epoch, for behind it lie redundant rows of sealed epochs and what takes them back,
+    which leave their keys right only together (RFC 2). Records of all other writers below ``ends`` are of writers that
+    had finished: their rows are in the snapshot, or were taken back. Rows of nobody are new from ``nobodys`` on.
+    From ``log_only`` on, in buckets of tables with a key that have rows in the log alone, all records are told again:
+    the order of the log is the only one that such rows share with others of their key.
     """
 
     ends: Mapping[int, int]
-    sealed: Mapping[str, int]
+    starts: Mapping[str, Mapping[int, int]]
     nobodys: Mapping[int, int] = field(default_factory=dict)
+    log_only: Mapping[int, int] = field(default_factory=dict)
+    sealed: Mapping[str, int] = field(default_factory=dict)
+    """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
+    floor: Mapping[int, int] = field(default_factory=dict)
+    """A transactional reader that begins with what the log holds asks for no row before."""
 
     def kept(self, bucket: int, records: pa.Table) -> pa.Table:
-        """The records (RECORDS_SCHEMA, of one bucket) that say something new; corrections go with what they correct."""
+        """The records (RECORDS_SCHEMA, of one bucket) that say something new."""
         heads = headers_of(records)
-        sealed = heads["writer"].replace_strict(dict(self.sealed), default=None, return_dtype=pl.Int64)
         end = self.ends.get(bucket, 0)
-        is_new = (heads["epoch"] > sealed).fill_null(heads["offset"] >= end)
+        firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
+        firsts[""] = self.nobodys.get(bucket, end)
+        first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
+        is_new = heads["offset"] >= first
+        if bucket in self.log_only:
+            is_new |= heads["offset"] >= self.log_only[bucket]
         is_new |= heads["attempt"].str.starts_with(LOG_ONLY)
-        is_new |= (heads["writer"] == "") & (heads["offset"] >= self.nobodys.get(bucket, end))
         return records if is_new.all() else records.filter(pa.array(is_new.to_numpy()))
+
+    def counting(self, bucket: int, commit: Commit) -> Commit:
+        """The commit record with those of its attempts that say something new: all, or those of rows in no file."""
+        sealed = self.sealed.get(commit.writer)
+        is_new = commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0)
+        told_again = bucket in self.log_only and commit.offset >= self.log_only[bucket]
+        if is_new or told_again:
+            return commit
+        return replace(commit, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
 
     def to_json(self) -> dict[str, Any]:
         """Values for JSON."""
-        return {"ends": _text_keys(self.ends), "sealed": dict(self.sealed), "nobodys": _text_keys(self.nobodys)}
+        starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
+        parts = {"ends": self.ends, "nobodys": self.nobodys, "log_only": self.log_only, "floor": self.floor}
+        offsets = {name: _text_keys(offsets) for name, offsets in parts.items()}
+        return {"starts": starts, "sealed": dict(self.sealed), **offsets}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Switch:
         """The reverse of ``to_json``."""
-        return Switch(_int_keys(value["ends"]), value["sealed"], _int_keys(value["nobodys"]))
+        starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
+        names = ("ends", "nobodys", "log_only", "floor")
+        offsets = {name: _int_keys(value.get(name, {})) for name in names}
+        return Switch(starts=starts, sealed=value.get("sealed", {}), **offsets)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,13 +22,16 @@ from lakelog.options.log import (
     CONSISTENCY_GUARANTEE,
     DATA_FORMAT,
     EXPIRED_OFFSETS,
+    LOG_CONSISTENCY,
+    RETRACTIONS,
     STARTUP_MODE,
     STARTUP_OFFSETS,
     STARTUP_TIMESTAMP,
     parse_specific_offsets,
 )
 from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.spec.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
+from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import Switch
 
@@ -43,8 +47,9 @@ class LogScan:
     """A read of a table's log, of some columns; picklable, so that executors read with it too.
 
     With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back;
-    without it they are left out. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts. ``switch``
-    leaves out what a snapshot has said already.
+    without it they are left out. With ``log.consistency = transactional`` no correction is emitted, and a row only once
+    its epoch is committed. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts, or refuses the
+    others (``log.consumer.retractions``). ``switch`` leaves out what a snapshot has said already.
     """
 
     table: DynamicTable
@@ -86,6 +91,11 @@ class LogScan:
         """The format of the log's values."""
         return log_format(self.table.options.need(DATA_FORMAT))
 
+    @property
+    def is_transactional(self) -> bool:
+        """Whether rows are emitted once they are committed (``log.consistency``)."""
+        return bool(self.table.options.need(LOG_CONSISTENCY) == "transactional")
+
     def records_of(self, rows: int) -> int:
         """So many log records hold at most so many rows, or are one."""
         return self.form.records_of(rows)
@@ -115,16 +125,26 @@ class LogScan:
         )
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The changes of the records with start ≤ offset < end, which must exist. Raises OffsetExpired, Unavailable."""
+        """The changes that the records with start ≤ offset < end, which must exist, make visible.
+
+        Raises OffsetExpired, Unavailable.
+        """
         for records in self.records_between(bucket, start, end):
-            yield from self.decode(self._new(bucket, records)).to_batches()
+            for shown in self._shown(bucket, records):
+                yield from self.decode(shown).to_batches()
 
     def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
         return self.reader.chunks(bucket, start, end, self.records_of(_READ_ROWS))
 
-    def _new(self, bucket: int, records: pa.Table) -> pa.Table:
-        return records if self.switch is None else self.switch.kept(bucket, records)
+    def _shown(self, bucket: int, records: pa.Table) -> Iterator[pa.Table]:
+        """The records that these make visible: they themselves, or those that they commit."""
+        if self.is_transactional:
+            expired, most = self.table.options.need(EXPIRED_OFFSETS), self.records_of(_READ_ROWS)
+            committed = CommittedRecords(self.reader, most, self.switch, self.table.name, expired)
+            yield from committed.shown(bucket, records)
+        else:
+            yield records if self.switch is None else self.switch.kept(bucket, records)
 
     def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """The positions, those that have expired moved to the first record that the log still holds.
@@ -151,16 +171,33 @@ class LogScan:
         """Rows (``schema``) of log records (RECORDS_SCHEMA); control records give none."""
         kinds = parse_kinds(records.column("header"))
         wanted = pc.equal(kinds, DATA)
-        if self.table.options.need(CONSISTENCY_GUARANTEE):
+        if self.emits_corrections:
             wanted = pc.or_(wanted, pc.equal(kinds, CORRECTION))
         wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # another producer's tombstone
         chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
         if chosen.num_rows == 0:
             return self.schema.empty_table()
         rows = self.rows(chosen.column("value").combine_chunks())
-        if self.table.options.need(CHANGELOG_MODES) == "append-only":
-            rows = rows.filter(pc.equal(rows.column(ROW_KIND_COLUMN), "+I"))
-        return rows
+        return self._inserts(rows) if self._is_append_only else rows
+
+    @property
+    def emits_corrections(self) -> bool:
+        """Whether records that take others back are emitted; who gets inserts alone gets none, not even their own."""
+        options = self.table.options
+        wanted = not self._is_append_only or options.need(RETRACTIONS) == "error"
+        return bool(options.need(CONSISTENCY_GUARANTEE)) and wanted
+
+    @property
+    def _is_append_only(self) -> bool:
+        return bool(self.table.options.need(CHANGELOG_MODES) == "append-only")
+
+    def _inserts(self, rows: pa.Table) -> pa.Table:
+        """The inserts alone. Raises InvalidRequest for another row when ``log.consumer.retractions`` says so."""
+        inserts = pc.equal(rows.column(ROW_KIND_COLUMN), NAMES[INSERT])
+        if self.table.options.need(RETRACTIONS) == "error" and not pc.all(inserts).as_py():
+            kind = rows.column(ROW_KIND_COLUMN).filter(pc.invert(inserts))[0].as_py()
+            raise InvalidRequest(retraction_refused(self.table.name, kind))
+        return rows.filter(inserts)
 
     def rows(self, values: pa.LargeBinaryArray) -> pa.Table:
         """Rows (``schema``) of log values, none of them null, in their order."""
@@ -177,28 +214,39 @@ class LogScan:
         return rows.cast(self.schema)
 
     def tail(
-        self, start: str | Mapping[int, int] | None = "latest", stop: str | None = None
+        self,
+        start: str | Mapping[int, int] | None = "latest",
+        stop: str | threading.Event | None = None,
+        changes: Callable[[int, pa.Table], pa.Table] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Follows the log: yields each batch of changes as soon as it is there, for ever or (``stop='latest'``) up to
-        its end now.
+        """Follows the log: yields each batch of changes as soon as it is there, for ever, up to its end now
+        (``stop='latest'``), or until an event is set, which it looks at a few times a second.
 
-        Raises OffsetExpired when a start offset is gone, Unavailable when the log is away.
+        ``changes`` makes what is yielded of the rows of a bucket (``Normalizer``). Raises OffsetExpired when a start
+        offset is gone, Unavailable when the log is away.
         """
-        if stop not in (None, "latest"):
-            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
+        if stop not in (None, "latest") and not isinstance(stop, threading.Event):
+            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever), 'latest' or an Event")
         positions = self.held_offsets(self.start_offsets(start))
-        ends = self.reader.end_offsets() if stop else None
+        ends = self.reader.end_offsets() if stop == "latest" else None
         while ends is None or any(positions[b] < ends[b] for b in positions):
+            if is_set(stop):
+                return
             moved = False
             for bucket, position in positions.items():
                 if ends is not None and position >= ends[bucket]:
                     continue
                 records = self._read_on(positions, bucket, None if ends is None else ends[bucket])
                 if records.num_rows == 0:
+                    if ends is not None:  # the offsets below the end have a gap
+                        positions[bucket] = ends[bucket]
                     continue
                 moved = True
                 positions[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
-                yield from (b for b in self.decode(self._new(bucket, records)).to_batches() if b.num_rows)
+                for shown in self._shown(bucket, records):
+                    rows = self.decode(shown)
+                    told = rows if changes is None else changes(bucket, rows)
+                    yield from (b for b in told.to_batches() if b.num_rows)
             if not moved:
                 self.reader.wait(positions, _TAIL_WAIT_S)
 
@@ -209,3 +257,18 @@ class LogScan:
         except OffsetExpired:
             positions.update(self.held_offsets({bucket: positions[bucket]}))
             return self.reader.read(bucket, positions[bucket], end, self.records_of(_READ_ROWS))
+
+
+def is_set(stop: str | threading.Event | None) -> bool:
+    """Whether ``stop`` of a tail is an event that was set."""
+    return isinstance(stop, threading.Event) and stop.is_set()
+
+
+def retraction_refused(table_name: str, kind: str) -> str:
+    """What a read that wants inserts alone says when it finds something else."""
+    return (
+        f"the log of table {table_name} has a change of kind '{kind}', and '{RETRACTIONS.key}'='error' with "
+        f"'{CHANGELOG_MODES.key}'='append-only' refuses it: leave such changes out ('{RETRACTIONS.key}'='drop'), or "
+        f"read all of them ('{CHANGELOG_MODES.key}'='all-kinds'). If it takes back rows of a failed micro-batch, "
+        f"'{LOG_CONSISTENCY.key}'='transactional' never shows those"
+    )

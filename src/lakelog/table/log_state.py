@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -17,6 +17,7 @@ from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.staged import StagedEpochs
+from lakelog.table.streaming_run import OtherWriter, StreamingRun
 
 _ATTEMPTS = 20
 FOLLOWER: Final = "follower"
@@ -34,7 +35,9 @@ _KEEP_ONCE_MS = 10 * 60_000
 class WriterState:
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
-    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back.
+    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back. ``telling`` are the
+    sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions. ``run`` is
+    the run of a streaming query that sealed last.
     """
 
     epoch: int
@@ -42,6 +45,8 @@ class WriterState:
     time_ms: int
     once: bool = False
     ended: bool = False
+    telling: Mapping[int, str] = field(default_factory=dict)
+    run: StreamingRun | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,21 @@ class LogState:
         state = self.writers.get(writer)
         return -1 if state is None else state.epoch
 
+    def streaming_beside(self, writer: str) -> list[OtherWriter]:
+        """The streaming writers but this one that have not ended."""
+        return [
+            OtherWriter(name, state.epoch, state.time_ms, state.run)
+            for name, state in self.writers.items()
+            if name != writer and not state.ended and state.run is not None
+        ]
+
     def to_properties(self) -> dict[str, str]:
         """The entries of the snapshot's ``properties``."""
         writers = {
             w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
             | ({"ended": True} if s.ended else {})
+            | ({"telling": {str(e): digest for e, digest in s.telling.items()}} if s.telling else {})
+            | ({} if s.run is None else {"run": s.run.to_json()})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -100,12 +115,16 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     properties = snapshot.properties or {}
     if _WRITERS not in properties:
         return None
-    writers = {
-        w: WriterState(s["epoch"], _int_keys(s["verified"]), s["time"], s["once"], s.get("ended", False))
-        for w, s in orjson.loads(properties[_WRITERS]).items()
-    }
+    writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
     offsets, log_only = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in (_OFFSETS, _LOG_ONLY))
     return LogState(writers, offsets, log_only)
+
+
+def _writer_of(found: Mapping[str, Any]) -> WriterState:
+    telling = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
+    verified, ended = _int_keys(found["verified"]), found.get("ended", False)
+    run = StreamingRun.from_json(found["run"]) if "run" in found else None
+    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run)
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -1,4 +1,4 @@
-"""The exact switch from a snapshot to the log (``latest-full``): where it is, and a tail that makes it."""
+"""The exact switch from a snapshot to the log (``latest-full``): where it is, and the parts of the snapshot."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakelog.errors import OffsetExpired
 from lakelog.filestore.scan import Split
-from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_moment import check_held, look
@@ -28,9 +26,29 @@ def latest_full(table: DynamicTable) -> LogPosition:
     writers = moment.writers
     check_held(table, moment, (w.sealed_up_to for w in writers.values()))
     starts = moment.starts(w.sealed_up_to for w in writers.values())
+    if LogScan(table).is_transactional:  # what a commit record below the end commits is in the snapshot
+        starts = moment.starts([])
     offsets = {**moment.ends, **starts}
-    switch = Switch(moment.ends, {name: w.sealed for name, w in writers.items()}, moment.nobodys)
+    log_only = moment.state.log_only if table.schema.is_keyed else {}
+    gone = {  # writers that came and went while it looked
+        name: state
+        for name, state in moment.state.writers.items()
+        if any(o > moment.ends.get(b, 0) for b, o in state.verified.items())
+    }
+    behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
+    sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
+    switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
+
+
+def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:
+    """Where a new reader begins, as ``LogScan.start_offsets`` says, or with a snapshot. Raises as ``latest_full``."""
+    if scan.start_mode(start) == "latest-full":
+        return latest_full(scan.table)
+    offsets = scan.start_offsets(start)
+    # of an epoch that was going on when the log began to be held, what is held
+    of_held = scan.is_transactional and scan.start_mode(start) == "earliest"
+    return LogPosition(offsets, switch=Switch({}, {}, floor=offsets) if of_held else None)
 
 
 @dataclass(frozen=True)
@@ -53,28 +71,3 @@ class FullPart:
         field = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
         for batch in self._scan.read(split):
             yield batch.append_column(field, pa.array(["+I"] * batch.num_rows, pa.string()))
-
-
-def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: str | None) -> Iterator[pa.RecordBatch]:
-    """``LogScan.tail`` from any start, ``latest-full`` too, and with ``scan.expired-offsets``.
-
-    The position is taken when the call is made. Raises as ``tail``, and NotFound when the snapshot expires while it is
-    read.
-    """
-    mode = scan.start_mode(start)
-    position = latest_full(scan.table) if mode == "latest-full" else LogPosition(scan.start_offsets(start))
-    return _followed(scan, position, stop)
-
-
-def _followed(scan: LogScan, position: LogPosition, stop: str | None) -> Iterator[pa.RecordBatch]:
-    part = FullPart(scan.table, scan.columns)
-    while True:
-        for split in () if position.full is None else part.splits(position.full[0]):
-            yield from part.read(split)
-        try:
-            yield from replace(scan, switch=position.switch).tail(position.offsets, stop)
-            return
-        except OffsetExpired:
-            if scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
-                raise
-            position = latest_full(scan.table)

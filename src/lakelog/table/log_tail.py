@@ -33,6 +33,7 @@ class LogTail:
     that hold rows of decided epochs which no file will ever have. With a key (whose newest row wins in every table
     with a log) all records of such a bucket count: the order of the log is the only one that they share with others.
     ``nobodys`` are the offsets from which rows of nobody count, which a follower has not put into files yet.
+    ``open_counts`` is false for a transactional read, which leaves open rows out.
     """
 
     starts: Mapping[int, int]
@@ -41,6 +42,7 @@ class LogTail:
     log_only: frozenset[int] = frozenset()
     keyed: bool = True
     nobodys: Mapping[int, int] = field(default_factory=dict)
+    open_counts: bool = True
 
     @property
     def buckets(self) -> list[int]:
@@ -57,10 +59,13 @@ class LogTail:
         is_data, is_correction = heads["kind"] == DATA, heads["kind"] == CORRECTION
         has_value = pl.Series(records.column("value").is_valid().to_numpy())
         is_data &= has_value  # not the tombstone of another producer
+        newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
+        undecided = (heads["epoch"] > newest).fill_null(False)
+        if not self.open_counts:
+            is_data, is_correction = is_data & ~undecided, is_correction & ~undecided
+        is_open = is_data & undecided
         if self.keyed and bucket in self.log_only:
             return (is_data | is_correction).to_numpy()
-        newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
-        is_open = is_data & (heads["epoch"] > newest).fill_null(False)
         only = heads["attempt"].str.starts_with(LOG_ONLY)
         # a correction is a row like another, newer one of its key; without a key the two of them leave
         stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
@@ -109,17 +114,18 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    Writers that have decided nothing for ``log.writer-timeout`` have no open rows. Raises OffsetExpired when the log
+    Writers that have decided nothing for ``log.writer-timeout`` have no open rows, and none has in a transactional
+    read. Raises OffsetExpired when the log
     has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
     """
+    open_counts = not LogScan(table).is_transactional
     since = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
-    writers = {name: w for name, w in moment.writers.items() if w.since_ms > since}
+    writers = {name: w for name, w in moment.writers.items() if w.since_ms > since or not open_counts}
     starts = moment.starts(w.settled for w in writers.values())
     check_held(table, moment, (w.settled for w in writers.values()))
     decided = {name: w.decided for name, w in writers.items()}
-    return LogTail(
-        starts, moment.ends, decided, frozenset(moment.state.log_only), table.schema.is_keyed, moment.nobodys
-    )
+    log_only = frozenset(moment.state.log_only)
+    return LogTail(starts, moment.ends, decided, log_only, table.schema.is_keyed, moment.nobodys, open_counts)
 
 
 def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:

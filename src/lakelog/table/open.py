@@ -12,14 +12,26 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.schemas import Schemas
 from lakelog.io import file_io_for
+from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
+from lakelog.options.option import Options
 from lakelog.table.dynamic_table import BRANCH_PREFIX, DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
 
 
-def open_catalog(warehouse: str, kind: str = "filesystem", storage_options: Mapping[str, str] | None = None) -> Catalog:
-    """The catalog of a warehouse (a directory, or a URI that lakelog.io knows). Raises what ``file_io_for`` raises."""
-    return CATALOGS.create(kind, warehouse, file_io_for(warehouse, storage_options))
+def open_catalog(
+    warehouse: str,
+    storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
+) -> Catalog:
+    """The catalog of a warehouse (a directory, or a URI that lakelog.io knows). Raises what ``file_io_for`` raises.
+
+    ``catalog_options`` say which kind it is, and where its names are. Raises InvalidOption, NotInstalled.
+    """
+    given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
+    kind = Options(given).need(CATALOG_TYPE)
+    own = Options({key: value for key, value in given.items() if key != CATALOG_TYPE.key})
+    return CATALOGS.create(kind, warehouse, file_io_for(warehouse, storage_options), own)
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakelog.errors import NotFound
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound
 from lakelog.filestore.filter import In
 from lakelog.filestore.scan import Split
+from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.bucket_count import bucket_totals, in_buckets
@@ -43,8 +44,22 @@ class Scan(TableScan):
         for _ in range(_ATTEMPTS):
             # a seal that comes between deletes the runs that it has given their buckets
             with contextlib.suppress(NotFound):
-                return self._plan()
-        return self._plan()
+                return self._chosen(self._plan())
+        return self._chosen(self._plan())
+
+    def _chosen(self, splits: list[Split]) -> list[Split]:
+        """The splits, of some data files only where ``scan.data-files`` names them. Raises CommitConflict."""
+        given = self.table.options.get_typed(SCAN_DATA_FILES)
+        if given is None:
+            return splits
+        if self.table.schema.is_keyed:
+            raise InvalidRequest(f"'{SCAN_DATA_FILES.key}' is not for table {self.table.name}: its files are merged")
+        wanted = {name for name in given.split(",") if name}
+        missing = wanted - {f.file_name for split in splits for f in split.files}
+        if missing and self.filter is None:  # else they may have no such rows
+            raise CommitConflict(f"data file '{min(missing)}' is no part of table {self.table.name} (any more)")
+        kept = (replace(s, files=tuple(f for f in s.files if f.file_name in wanted), inline_runs=()) for s in splits)
+        return [split for split in kept if split.files]
 
     def _plan(self) -> list[Split]:
         store = self.table.store

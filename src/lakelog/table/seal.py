@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.errors import CommitConflict, Fenced, LakelogError
@@ -29,10 +29,12 @@ from lakelog.table.dynamic_buckets import (
 )
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.event_time import watermark_of
 from lakelog.table.evolve import in_schema, knowing_all
-from lakelog.table.log_state import WriterState, newest_state, state_at
+from lakelog.table.log_state import LogState, WriterState, newest_state, state_at
 from lakelog.table.place_files import write_place
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
+from lakelog.table.streaming_run import StreamingRun
 
 _LOG = logging.getLogger("lakelog.seal")
 _ATTEMPTS = 8
@@ -42,8 +44,9 @@ def seal(committer: Committer) -> Snapshot | None:
     """Makes one snapshot of all epochs that are decided, healed and not sealed; None when there is nothing to do.
 
     1 read the epochs after the last sealed one · 2 write their rows as level-0 files · 3 commit, if the writer's last
-    sealed epoch is still the one of step 1 · 4 forget the epoch records · 5 append the ``commit`` control records. A
-    crash anywhere is repaired by the next seal: the snapshot says which epochs it holds.
+    sealed epoch is still the one of step 1 · 4 append the ``commit`` control records · 5 forget the epoch records. A
+    crash anywhere is repaired by the next seal: the snapshot says which epochs it holds, and one of them that still has
+    its epoch record may owe its control records.
     """
     state = committer.verified()
     if state is None:
@@ -53,51 +56,102 @@ def seal(committer: Committer) -> Snapshot | None:
         # 1
         latest, before = newest_state(table.store)
         base = before.sealed_epoch(writer)
-        records = [r for r in table.staged.records(writer, after=base) if r.epoch <= state.epoch]
+        staged = table.staged.records(writer)
+        records = [r for r in staged if base < r.epoch <= state.epoch]
+        owed = _owed(committer, [r for r in staged if r.epoch <= base], before)
         if not records:
-            table.staged.forget(writer, [e for e in table.staged.epochs(writer) if e <= base])
+            _tell(committer, owed)
             return None
-        sealed = WriterState(records[-1].epoch, state.verified, state.time_ms, committer.once, committer.ended)
+        telling = {r.epoch: r.digest for r in (*owed, *records)}
+        sealed = replace(
+            state,
+            epoch=records[-1].epoch,
+            once=committer.once,
+            ended=committer.ended,
+            telling=telling,
+            run=committer.run or _run_of(before, writer),
+        )
         # 2
         ready = level0_files_of(table, records, latest)
         table = ready.table
         # 3
         try:
-            snapshot = _commit(committer, ready.made, base, sealed, log_only_from(records))
+            snapshot = _commit(committer, ready.made, base, sealed, records)
         except _SealedElsewhere:
             continue
         except IndexReplaced:
             ready.made.delete(table)
             continue
         forget_unassigned(table, ready.runs)
-        # 4
-        table.staged.forget(writer, [r.epoch for r in records])
-        # 5
-        try:
-            committer.append_commit(records)
-        except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
-            _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure)
+        # 4, 5
+        _tell(committer, [*owed, *records])
         return snapshot
     raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
+
+
+def _run_of(state: LogState, writer: str) -> StreamingRun | None:
+    known = state.writers.get(writer)
+    return None if known is None else known.run
+
+
+def _owed(committer: Committer, records: Sequence[EpochRecord], state: LogState) -> list[EpochRecord]:
+    """Those records of sealed epochs whose control records may be missing; what else there is decides nothing.
+
+    A driver that was away when its epoch was decided, sealed and forgotten by another one creates a record of its own,
+    and may die before it notices.
+    """
+    known = state.writers.get(committer.writer)
+    telling = {} if known is None else known.telling
+    void = [r.epoch for r in records if telling.get(r.epoch) != r.digest]
+    if void:
+        committer.table.staged.forget(committer.writer, void)
+    return [r for r in records if r.epoch not in void]
+
+
+def _tell(committer: Committer, sealed: Sequence[EpochRecord]) -> None:
+    """Steps 4 and 5 for epochs that a snapshot holds. A failure is logged only, and left to the next seal."""
+    if not sealed:
+        return
+    try:
+        committer.append_commit(sealed)
+        committer.owes = False
+    except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
+        committer.owes = True
+        _LOG.warning("table %s: control records of sealed epochs are missing: %s", committer.table.name, failure)
+        return
+    committer.table.staged.forget(committer.writer, [r.epoch for r in sealed])
 
 
 def seal_staged(table: DynamicTable) -> list[Snapshot]:
     """Seals, for every writer, the micro-batches that are decided but in no snapshot yet.
 
     Called when the streams that wrote them have stopped, so that other engines see all rows at once. A writer that
-    goes on in another process is left to it.
+    goes on in another process is left to it. Appends the control records that a writer owes, too.
     """
-    made = []
-    for writer in table.staged.writers():
-        epochs = table.staged.epochs(writer)
-        if not epochs:
-            continue
-        committer = Committer(table, writer)
-        with contextlib.suppress(Fenced):
-            committer.commit(epochs[-1], [])
-            snapshot = seal(committer)
-            made += [] if snapshot is None else [snapshot]
-    return made
+    made = (seal_writer(table, writer) for writer in table.staged.writers())
+    return [snapshot for snapshot in made if snapshot is not None]
+
+
+def seal_writer(table: DynamicTable, writer: str) -> Snapshot | None:
+    """Seals what a writer has decided and tells what it has sealed; None when there is nothing to seal."""
+    epochs = table.staged.epochs(writer)
+    if not epochs:
+        return None
+    committer = Committer(table, writer)
+    tell_sealed(committer)
+    if epochs[-1] <= newest_state(table.store)[1].sealed_epoch(writer):
+        return None
+    with contextlib.suppress(Fenced):
+        committer.commit(epochs[-1], [])
+        return seal(committer)
+    return None
+
+
+def tell_sealed(committer: Committer) -> None:
+    """Appends the ``commit`` control records of a writer that died between its snapshot and them."""
+    table, (_, state) = committer.table, newest_state(committer.table.store)
+    base = state.sealed_epoch(committer.writer)
+    _tell(committer, _owed(committer, [r for r in table.staged.records(committer.writer) if r.epoch <= base], state))
 
 
 class _SealedElsewhere(Exception):
@@ -114,9 +168,10 @@ def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
 
 
 def _commit(
-    committer: Committer, made: AssignedFiles, base: int, sealed: WriterState, log_only: Mapping[int, int]
+    committer: Committer, made: AssignedFiles, base: int, sealed: WriterState, records: Sequence[EpochRecord]
 ) -> Snapshot:
     table, writer = committer.table, committer.writer
+    log_only = log_only_from(records)
 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         state = state_at(table.store, latest)
@@ -128,7 +183,8 @@ def _commit(
     request = CommitRequest(
         writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
     )
-    return table.store.commit(replace(request, index=made.index))
+    watermark = watermark_of(tuple(a for r in records for a in r.attempts))
+    return table.store.commit(replace(request, index=made.index, watermark=watermark))
 
 
 @dataclass(frozen=True)
@@ -176,15 +232,21 @@ def level0_files(
     )
 
 
+def _no(_: DynamicTable) -> None:
+    """Nothing is done beside."""
+
+
 class Sealer:
     """Seals the epochs of one streaming writer in the background, each ``commit.interval``, also when no more come.
 
     It lives in the Python process in which Spark commits, beside the worker that compacts the table; what one of them
-    fails with is raised by the next ``notify``.
+    fails with is raised by the next ``notify``. ``beside`` is called after each seal.
     """
 
-    def __init__(self, committer: Committer, worker: CompactionWorker | None = None) -> None:
-        self._committer = committer
+    def __init__(
+        self, committer: Committer, worker: CompactionWorker | None = None, beside: Callable[[DynamicTable], None] = _no
+    ) -> None:
+        self._committer, self._beside = committer, beside
         self._worker = worker_for(committer.table) if worker is None else worker
         self._wake = threading.Event()
         self._failure: Exception | None = None
@@ -232,6 +294,7 @@ class Sealer:
                     return
                 if self.seal_now() is not None and compacts:
                     self._worker.notify(table)
+                self._beside(table)
             except Exception as failure:
                 _LOG.warning("sealing table %s failed: %s", table.name, failure)
                 self._failure = failure
@@ -251,11 +314,11 @@ def _stop_all() -> None:
                 sealer.stop()
 
 
-def sealer_for(committer: Committer) -> Sealer:
-    """The sealer of a committer in this process."""
+def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> Sealer:
+    """The sealer of a committer in this process, which calls ``beside`` after its seals."""
     with _SEALERS_LOCK:
         key = (os.getpid(), committer.table.path, committer.writer)
         found = _SEALERS.get(key)
         if found is None:
-            found = _SEALERS[key] = Sealer(committer)
+            found = _SEALERS[key] = Sealer(committer, beside=beside)
         return found

@@ -21,6 +21,9 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
 
+_OWN_BITS = 36
+"""The lower bits of an order, in which the rows of one epoch differ; if not, the seal moves them (``sequencing``)."""
+
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -95,7 +98,9 @@ class Numbering:
             highest = self._highest[place]
             # offsets of the log are above the files already, unless something else has written those
             is_above = self.table.emits_log and lowest > highest
-            self._deltas[place] = 0 if is_above else highest + 1
+            # a log's offsets may be large: what all of an epoch have in common is not added again and again
+            common = lowest >> _OWN_BITS << _OWN_BITS if self.table.emits_log else 0
+            self._deltas[place] = 0 if is_above else highest + 1 - common
         return self._deltas[place]
 
     def _look(self, places: set[Place]) -> None:

@@ -13,23 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import LakelogError, UnsupportedFeature
+from lakelog.errors import LakelogError
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
-from lakelog.options.log import DATA_FORMAT
+from lakelog.options.log import DATA_FORMAT, OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.row_kind import UPDATE_BEFORE
 from lakelog.spec.schema import DYNAMIC_BUCKET
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.bucket_count import check_bucket_count
+from lakelog.table.catch_up import while_behind
 from lakelog.table.conform import conform
 from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.event_time import EventTime
 from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
@@ -40,7 +42,6 @@ _FULL_SHARES = 8
 """So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
-_LARGEST_ORDER = np.iinfo(np.int64).max
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -65,14 +66,7 @@ class _LogOrder:
     changes_per_record: int
 
     def resolve(self) -> np.ndarray:
-        offsets: np.ndarray = self.pending.offsets().to_numpy(zero_copy_only=False)
-        if len(offsets) and offsets[-1] >= _LARGEST_ORDER // self.changes_per_record:
-            raise UnsupportedFeature(
-                f"offset {offsets[-1]} of the log is too large to number {self.changes_per_record} rows within each "
-                f"record: make the table with '{DATA_FORMAT.key}' = 'debezium-json'"
-            )
-        first_of_record: np.ndarray = offsets * self.changes_per_record
-        ordered: np.ndarray = first_of_record[self.record_of_row] + self.change_of_row
+        ordered: np.ndarray = self.pending.orders(self.changes_per_record)[self.record_of_row] + self.change_of_row
         return ordered
 
 
@@ -85,6 +79,8 @@ class TaskWriter:
     """
 
     def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
+        self._event_time = EventTime.of(table)
+        table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
         check_bucket_mode(table)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
@@ -99,7 +95,7 @@ class TaskWriter:
         self._lock = threading.Lock()
         self._rows: dict[int, _BucketRows] = {}
         self._firsts: dict[int, PendingAppend] = {}
-        self._records: dict[int, int] = {}
+        self._entries: dict[int, int] = {}
         self._runs: list[StagedRun] = []
         self._row_count = 0
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
@@ -108,8 +104,11 @@ class TaskWriter:
         """Takes rows (table columns by name, optionally ``_row_kind``). Raises InvalidSchema, Unavailable."""
         if batch.num_rows == 0:
             return
-        rows, kinds = conform(batch, self._table.schema, self._table.name)
+        is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
+        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
         self._row_count += rows.num_rows
+        if self._event_time is not None:
+            self._event_time.take(rows)
         if has_dynamic_buckets(self._table.schema):
             buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal knows better
         else:
@@ -132,11 +131,14 @@ class TaskWriter:
         self.flush_log()
         self._stage_all(inline_share=self._inline_share)
         appends = tuple(
-            BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._records[bucket])
+            BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._entries[bucket])
             for bucket in sorted(self._firsts)
         )
         runs, self._runs = tuple(self._runs), []
-        return AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
+        watermark = None if self._event_time is None else self._event_time.watermark
+        return AttemptResult(
+            self._writer, self._epoch, self._attempt, appends, runs, self._row_count, watermark=watermark
+        )
 
     def close(self) -> None:
         """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it.
@@ -177,9 +179,10 @@ class TaskWriter:
         parts += [(bucket, made.records) for bucket, made in messages.items()]
         pending = log.append_all(parts)
         self._firsts.update(zip(begins, pending, strict=False))
+        for (bucket, _), appended in zip(parts, pending, strict=True):
+            self._entries[bucket] = self._entries.get(bucket, 0) + appended.entries
         out: dict[int, np.ndarray | _LogOrder] = {}
         for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
-            self._records[bucket] = self._records.get(bucket, 0) + len(made.records) + (bucket in begins)
             most = self._format.changes_per_record
             out[bucket] = _LogOrder(appended, made.record_of_row, made.change_of_row, most)
         return out

@@ -13,6 +13,7 @@ from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
@@ -77,6 +78,7 @@ class TableWriter:
         self._epoch += 1
         if self._committer is not None:
             seal(self._committer)
+        finish_gone_quietly(self._table)
         tidy_quietly(self._table)
 
     def abort(self) -> None:

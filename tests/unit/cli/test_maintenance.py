@@ -8,6 +8,8 @@ from lakelog.cli.main import lakelog as command
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import NOBODYS_HEADER
+from lakelog.table.committer import register_writer
+from lakelog.table.log_state import newest_state
 
 
 def test_compact_and_expire(tmp_path) -> None:
@@ -41,3 +43,18 @@ def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
     done = CliRunner().invoke(command, ["follow", "db.t", "--stop", "latest", "--warehouse", str(tmp_path)])
     assert done.output == "snapshot 1: 1 row\n", done.exception
     assert lake.table("db.t").scan().to_arrow().to_pylist() == [{"id": 7}]
+
+
+def test_a_writer_is_ended(tmp_path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql(
+        "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true')"
+    )
+    table = lake.table("db.t")._table
+    register_writer(table, "query-1")
+    where = ["--warehouse", str(tmp_path)]
+    done = CliRunner().invoke(command, ["log", "db.t", "--end-writer", "query-1", *where])
+    assert done.exit_code == 0 and "query-1" in done.output, done.output
+    assert newest_state(table.store)[1].writers["query-1"].ended
+    wrong = CliRunner().invoke(command, ["log", "db.t", "--end-writer", "query-2", *where])
+    assert wrong.exit_code and "it knows these: query-1" in str(wrong.exception)

@@ -21,8 +21,8 @@ from lakelog.errors import (
 from lakelog.io import file_io_for
 from lakelog.io import object_store as module
 from lakelog.io.file_io import FileIO
+from lakelog.service.server_process import free_port
 from servers.fake_s3 import FakeS3, fake_s3
-from servers.process import free_port
 
 PATH = "s3://b/t/snapshot-1"
 

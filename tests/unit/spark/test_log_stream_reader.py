@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from lakelog.errors import NotFound, OffsetExpired
+from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.lake.table import Table
 from lakelog.spark.stream_reader import LakelogStreamReader
 from lakelog.spark.types import spark_schema
@@ -164,3 +164,92 @@ def test_long_ranges_of_the_log_are_read_by_tasks_that_leave_out_the_same_record
     monkeypatch.setattr(source, "_prefetch", 1)
     assert sorted(seen(source, source.initialOffset())) == [("+I", n) for n in range(20)]
     early.close()
+
+
+TRANSACTIONAL = {"log__consistency": "transactional", "scan__startup__mode": "earliest"}
+
+
+def test_a_transactional_stream_waits_for_the_commit_and_plans_the_same_again(tmp_path) -> None:
+    table = make(tmp_path)
+    source = reader(table, **TRANSACTIONAL)
+    start = source.initialOffset()
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+        writer.flush()
+        assert source.latestOffset(start, ReadAllAvailable()) == start
+        writer.write(rows(*range(20, 30)))
+        writer.flush()
+        assert source.latestOffset(start, ReadAllAvailable()) == start
+        writer.commit()
+        ((end, found),) = batches(source, start)
+        writer.write(rows(30))
+        writer.commit()
+        assert found == sorted(("+I", n) for n in range(30))
+        again = reader(table, **TRANSACTIONAL)
+        assert sorted(r for part in again.partitions(start, end) for b in again.read(part) for r in ids(b)) == found
+        assert seen(again, end) == [("+I", 30)]
+
+
+def ids(batch: Any) -> list[tuple[str, int]]:
+    return [(r["_row_kind"], r["id"]) for r in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("prefetch", [1, 20_000])
+def test_a_transactional_stream_of_long_epochs_is_read_by_tasks(tmp_path, monkeypatch, prefetch) -> None:
+    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_AT_LEAST", 1)
+    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_ROWS", prefetch)
+    monkeypatch.setattr("lakelog.spark.stream_reader.PARTITION_ROWS", 7)
+    table = make(tmp_path)
+    source = reader(table, **TRANSACTIONAL)
+    at = source.initialOffset()
+    with table.writer() as writer:
+        for number in range(3):
+            writer.write(rows(*range(number * 20, number * 20 + 20)))
+            writer.flush()
+            steps = list(batches(source, at))
+            assert all(found == [] for _, found in steps)
+            at = steps[-1][0] if steps else at
+        writer.commit()
+    end = source.latestOffset(at, ReadAllAvailable())
+    assert source.getCache(at, end) is None, "more rows than are read while planning"
+    assert seen(source, at) == sorted(("+I", n) for n in range(60))
+
+
+def test_a_transactional_stream_with_a_limit_and_available_now(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        for number in range(10):
+            writer.write(rows(number))
+            writer.commit()
+        writer.write(rows(99))
+        writer.flush()
+        source = reader(table, read__max_rows_per_trigger="4", **TRANSACTIONAL)
+        source.prepareForTriggerAvailableNow()
+        steps = list(batches(source, source.initialOffset()))
+    assert len(steps) > 3 and sorted(r for _, found in steps for r in found) == sorted(("+I", n) for n in range(10))
+
+
+def test_latest_full_then_transactional(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer, table.writer() as other:
+        other.write(rows(50))
+        other.flush()
+        writer.write(rows(*range(5)))
+        writer.commit()
+        source = reader(table, log__consistency="transactional")
+        start = source.initialOffset()
+        writer.write(rows(6))
+        writer.commit()
+        other.commit()
+    expected = sorted(("+I", n) for n in (*range(5), 6, 50))
+    assert sorted(seen(source, start)) == expected
+    assert sorted(seen(reader(table, log__consistency="transactional"), start)) == expected
+
+
+@pytest.mark.parametrize("mode", ["eventual", "transactional"])
+def test_a_checkpoint_goes_on_with_the_consistency_that_it_began_with(tmp_path, mode) -> None:
+    table = make(tmp_path)
+    other = "eventual" if mode == "transactional" else "transactional"
+    start = reader(table, log__consistency=mode).initialOffset()
+    with pytest.raises(InvalidRequest, match=f"made with 'log.consistency'='{mode}'"):
+        reader(table, log__consistency=other).latestOffset(start, ReadAllAvailable())

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import InvalidRequest, NotFound, UnsupportedStatement
+from lakelog.errors import Fenced, InvalidRequest, NotFound, UnsupportedStatement
+from lakelog.table.committer import Committer, register_writer
 
 
 @pytest.fixture
@@ -57,6 +58,18 @@ def test_other_procedures(lake) -> None:
     assert counts == [{"deleted_file_count": 0, "deleted_file_total_len_in_bytes": 0}]
     with pytest.raises(InvalidRequest, match="no partitions"):
         lake.sql("CALL sys.expire_partitions('db.t', '1 d')")
+
+
+def test_the_end_of_a_writer(lake) -> None:
+    lake.sql("create table db.l (id int) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    table = lake.table("db.l")._table
+    register_writer(table, "query-1")
+    assert lake.sql("CALL sys.end_writer(table => 'db.l', writer => 'query-1')").to_pylist() == [{"snapshot_id": 1}]
+    assert lake.sql("CALL sys.end_writer('db.l', 'query-1')").to_pylist() == [{"snapshot_id": None}]
+    with pytest.raises(Fenced, match="was ended"):
+        Committer(table, "query-1").commit(3, [])
+    with pytest.raises(NotFound, match="query-1"):
+        lake.sql("CALL sys.end_writer('db.l', 'other')")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_record_survives_its_bytes() -> None:
 
 
 def test_it_counts_what_the_accepted_attempts_appended() -> None:
-    assert (RECORD.records_appended(0), RECORD.records_appended(1), RECORD.records_appended(2)) == (5, 1, 0)
+    assert (RECORD.entries_appended(0), RECORD.entries_appended(1), RECORD.entries_appended(2)) == (5, 1, 0)
     assert RECORD.accepted == {"aa", "bb"}
     assert RECORD.row_count == 6
 

@@ -8,22 +8,17 @@ inside an unfinished epoch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
+from failing_jobs import Job, end, files, net
 from lakelog import connect
 from lakelog.errors import Fenced, NotFound
 from lakelog.lake.table import Table
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.log_state import newest_state
 from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-
-Net = dict[tuple[int, str], int]
 
 
 @pytest.fixture(params=["debezium-json", "arrow"])
@@ -35,53 +30,6 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
         f"'bucket' = '1', 'bucket-key' = 'id', 'log-store.data-format' = '{request.param}')"
     )
     return lake.table("db.t")
-
-
-class Job:
-    """A streaming query from one start to its end: ``epoch`` runs a micro-batch, ``lose`` one whose tasks all die."""
-
-    def __init__(self, table: Table, tasks: int = 1, writer: str = "query") -> None:
-        self.table, self.tasks, self.writer = table._table, tasks, writer
-        register_writer(self.table, writer)
-        self.committer = Committer(self.table, writer)
-
-    def epoch(self, number: int, ids: Sequence[int]) -> None:
-        self.committer.commit(number, self.attempts(number, ids))
-
-    def attempts(self, number: int, ids: Sequence[int]) -> list[AttemptResult]:
-        return [task.finish() for task in self._run(number, ids)]
-
-    def lose(self, number: int, ids: Sequence[int]) -> None:
-        for task in self._run(number, ids):
-            task.flush_log()
-
-    def _run(self, number: int, ids: Sequence[int]) -> list[TaskWriter]:
-        out = []
-        for lane in range(self.tasks):
-            task = TaskWriter(self.table, self.writer, number, lane)
-            for start in range(lane, len(ids), 200 * self.tasks):
-                part = ids[start : start + 200 * self.tasks : self.tasks]
-                task.write(pa.record_batch({"id": pa.array(part, pa.int32()), "name": [f"e{number}"] * len(part)}))
-            out.append(task)
-        return out
-
-
-def net(table: Table, start: str | Mapping[int, int] = "earliest") -> Net:
-    """What a reader has in the end that takes back what it is told to."""
-    found: Counter[tuple[int, str]] = Counter()
-    for batch in table.tail(start, stop="latest"):
-        for kind, key, name in zip(*(batch[c].to_pylist() for c in ("_row_kind", "id", "name")), strict=True):
-            found[key, name] += 1 if kind[0] == "+" else -1
-    return {row: count for row, count in found.items() if count}
-
-
-def files(table: Table) -> Net:
-    rows = table.scan().to_arrow()
-    return dict(Counter(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)))
-
-
-def end(table: Table) -> dict[int, int]:
-    return {0: sum(part.num_rows for part in table.log_records())}
 
 
 def test_776_of_776_rows_come_through_a_failover(table: Table) -> None:

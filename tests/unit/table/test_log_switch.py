@@ -9,9 +9,10 @@ import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
 from lakelog.table.committer import Committer, register_writer
+from lakelog.table.log_follow import follow
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import follow, latest_full
+from lakelog.table.log_switch import latest_full
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim
@@ -78,7 +79,7 @@ def test_what_a_second_writer_sealed_behind_open_rows_is_not_told_twice(tmp_path
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
-def test_a_late_record_of_a_sealed_epoch_and_its_correction_are_left_out(tmp_path, key) -> None:
+def test_a_late_record_of_a_sealed_epoch_and_its_correction_add_up_to_nothing(tmp_path, key) -> None:
     table = make(tmp_path, key=key)
     handle = table._table
     register_writer(handle, "w")
@@ -107,6 +108,26 @@ def test_a_late_record_of_a_sealed_epoch_and_its_correction_are_left_out(tmp_pat
     assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
 
 
+def test_a_key_stays_as_decided_where_a_late_record_of_a_sealed_epoch_was_corrected_last(tmp_path) -> None:
+    table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
+    handle = table._table
+    register_writer(handle, "w")
+
+    def attempt(epoch: int, kind: str):
+        task = TaskWriter(handle, "w", epoch, lane=0)
+        task.write(rows(2, name=f"{kind} of epoch {epoch}", kinds=[kind]).to_batches()[0])
+        return task.finish()
+
+    committer = Committer(handle, "w")
+    committer.commit(0, [])
+    committer.commit(1, [attempt(1, "+I")])
+    seal(committer)
+    attempt(0, "+I")
+    attempt(2, "-D")
+    committer.commit(2, [attempt(2, "-D")])
+    assert by_key(changes(table)) == []
+
+
 def test_rows_only_in_the_log_come_behind_the_snapshot(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
@@ -114,6 +135,17 @@ def test_rows_only_in_the_log_come_behind_the_snapshot(tmp_path) -> None:
     with table.writer(options={"emit.mode": "log"}) as writer:
         writer.write(rows(2))
     assert by_key(changes(table)) == [(1, "a"), (2, "a")]
+
+
+def test_a_row_only_in_the_log_that_was_written_again_is_not_told_last(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer(options={"emit.mode": "log"}) as writer:
+        writer.write(rows(1, 2, name="only in the log"))
+    with table.writer() as writer:
+        writer.write(rows(1, name="in both"))
+    assert by_key(changes(table)) == [(1, "in both"), (2, "only in the log")] == by_key(changes(table, "earliest"))
+    position = latest_full(table._table)
+    assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
 
 
 def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:

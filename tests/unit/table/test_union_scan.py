@@ -17,14 +17,28 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer, register_follower, register_writer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.seal import level0_files_of, seal
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows, trim
+from log_tables import files, rows, trim
+from log_tables import make as make_table
 
 UNION = {"read.mode": "union"}
+USED = {"form": "debezium-json"}
+
+
+@pytest.fixture(params=["debezium-json", "arrow"], autouse=True)
+def form(request, monkeypatch) -> str:
+    """All tests run with both formats of the log's values."""
+    monkeypatch.setitem(USED, "form", request.param)
+    return request.param
+
+
+def make(tmp_path, more: str = "", key: str = ", primary key (id)"):
+    form = USED["form"]
+    return make_table(tmp_path, f"{more}, 'log-store.data-format' = '{form}'", key)
 
 
 def union(table, **hints: str) -> list[tuple[int, str]]:
@@ -56,10 +70,13 @@ def test_rows_of_a_table_without_a_key_are_there_once(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
-def test_a_table_without_buckets(tmp_path, few, monkeypatch) -> None:
+def test_a_table_without_buckets(tmp_path, few, form, monkeypatch) -> None:
     monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    lake.sql("create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    lake.sql(
+        "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
+        f"'log-store.data-format' = '{form}')"
+    )
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(rows(1))
@@ -185,11 +202,11 @@ def test_a_writer_that_has_been_silent_for_long_has_no_open_rows(tmp_path) -> No
     writer.close()
 
 
-def test_partitions_filters_and_columns(tmp_path) -> None:
+def test_partitions_filters_and_columns(tmp_path, form) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (p string, id int, v int, primary key (p, id)) using lakelog partitioned by (p) "
-        "tblproperties ('log-store.enabled' = 'true', 'read.mode' = 'union')"
+        f"tblproperties ('log-store.enabled' = 'true', 'read.mode' = 'union', 'log-store.data-format' = '{form}')"
     )
     table = lake.table("db.t")
     some = pa.table({"p": ["x", "y", "x"], "id": pa.array([1, 1, 2], pa.int32()), "v": pa.array([1, 2, 3], pa.int32())})
@@ -255,6 +272,7 @@ def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
     assert {h.split(b"|")[4][:4].decode() for h in heads if h.split(b"|")[1] == b"d"} == {LOG_ONLY}
 
 
+@pytest.mark.parametrize("form", ["debezium-json"], indirect=True)  # what another producer writes
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, key) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'", key=key)
@@ -276,6 +294,23 @@ def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, 
         union(table)
 
 
+@pytest.mark.parametrize("form", ["debezium-json"], indirect=True)  # what another producer writes
+def test_a_follower_is_known_from_when_it_begins(tmp_path) -> None:
+    table = make(tmp_path)  # not log first by its options
+    foreign(table._table, 0, 1, None)
+    made = next(table.follow())
+    assert made.delta_record_count == 1 and union(table) == [(1, "foreign")]
+    early = make(tmp_path / "early")
+    foreign(early._table, 0, 1, None)
+    assert union(early) == [], "nobody has said that the table takes such rows"
+    register_follower(early._table)
+    assert (
+        union(early)
+        == [(1, "foreign")]
+        == [(1, n) for b in early.tail("latest-full", stop="latest") for n in b[1].to_pylist()]
+    )
+
+
 def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
     """A row as any producer of debezium-json writes it, with no header or one of nobody."""
     value = f'{{"before":null,"after":{{"id":{number},"name":"foreign"}},"op":"c"}}'.encode()
@@ -287,12 +322,13 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
-def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch) -> None:
+def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch, form) -> None:
     monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", 100)
     monkeypatch.setattr("lakelog.table.union_split._LEAST_BUFFER", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    options = "'log-store.enabled' = 'true', 'bucket' = '2', 'write-buffer-size' = '10 kb'"
+    options = f"'log-store.enabled' = 'true', 'bucket' = '2', 'log-store.data-format' = '{form}'"
+    options += ", 'write-buffer-size' = '10 kb'"
     more = "" if key else ", 'bucket-key' = 'id'"
     lake.sql(
         f"create table db.t (p int, id bigint, v string{key}) using lakelog partitioned by (p) "
@@ -341,3 +377,23 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
         r"files: snapshot 1, \d+\.\d s old; 1 decided epochs that wait for a snapshot, the newest \d", said
     )
     assert re.search(r"log behind them: \d+ records in 2 of 2 buckets, the newest \d+\.\d s old", said)
+
+
+@pytest.mark.parametrize("key", [", primary key (id)", ""])
+@pytest.mark.parametrize("few", [0, 20_000])
+def test_a_transactional_union_leaves_open_rows_out(tmp_path, monkeypatch, few, key) -> None:
+    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    table = make(tmp_path, key=key)
+    transactional = {"log.consistency": "transactional"}
+    with table.writer(options={"emit.mode": "log"}) as only, table.writer() as writer:
+        only.write(rows(1))
+        only.commit()
+        only.write(rows(2))
+        only.flush()
+        writer.write(rows(3))
+        writer.commit()
+        writer.write(rows(4))
+        writer.flush()
+        assert union(table) == [(n, "a") for n in (1, 2, 3, 4)]
+        assert union(table, **transactional) == [(1, "a"), (3, "a")]
+    assert union(table, **transactional) == union(table)

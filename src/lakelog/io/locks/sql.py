@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from lakelog.errors import CommitUnknown, InvalidOption, Unavailable
+from lakelog.errors import CommitUnknown
 from lakelog.io.create_lock import WAIT_S, CreateLock, slot_of
+from lakelog.io.database import database_errors, engine_of, said
 from lakelog.io.names import new_attempt
 from lakelog.options.storage import STORAGE_LOCK_ADDRESS
 
@@ -39,15 +37,16 @@ class SqlLock(CreateLock):
     def held(self, path: str) -> Iterator[None]:
         slot = slot_of(path)
         with contextlib.ExitStack() as stack:
-            with _database_errors("cannot be had"):
-                connection = stack.enter_context(_engine(self.url).connect())
+            with database_errors("the lock of the storage cannot be had"):
+                engine = engine_of(self.url, _ROWS.metadata, STORAGE_LOCK_ADDRESS.key, WAIT_S)
+                connection = stack.enter_context(engine.connect())
                 _change(connection, slot)
             yield
             try:
                 connection.commit()
             except SQLAlchemyError as why:
                 raise CommitUnknown(
-                    f"the lock of '{path}' may have been lost before it was made: {_text(why)}"
+                    f"the lock of '{path}' may have been lost before it was made: {said(why)}"
                 ) from None
 
 
@@ -61,42 +60,3 @@ def _change(connection: sa.Connection, slot: int) -> None:
             connection.commit()
             continue
         connection.rollback()
-
-
-_ENGINES: dict[tuple[int, str], sa.Engine] = {}
-_LOCK = threading.Lock()
-
-
-def _engine(url: str) -> sa.Engine:
-    """The connections to a database, one pool a process; makes the table."""
-    key = (os.getpid(), url)
-    with _LOCK:
-        if key not in _ENGINES:
-            try:
-                parsed = sa.make_url(url)
-                # SQLite waits for a lock as long as it is told; the others as long as it takes
-                arguments: dict[str, Any] = {"timeout": WAIT_S} if parsed.get_backend_name() == "sqlite" else {}
-                engine = sa.create_engine(parsed, connect_args=arguments, pool_pre_ping=True, max_overflow=-1)
-            except (ArgumentError, ModuleNotFoundError) as why:
-                raise InvalidOption(
-                    f"option '{STORAGE_LOCK_ADDRESS.key}' is no URL of a database that can be opened ({_text(why)}): "
-                    f"write 'postgresql+psycopg://user:password@host/database', with its driver installed"
-                ) from None
-            # of two who make the table at once, the loser finds it there
-            with contextlib.suppress(OperationalError, IntegrityError):
-                _ROWS.metadata.create_all(engine)
-            _ENGINES[key] = engine
-        return _ENGINES[key]
-
-
-@contextlib.contextmanager
-def _database_errors(what: str) -> Iterator[None]:
-    try:
-        yield
-    except SQLAlchemyError as why:
-        raise Unavailable(f"the lock of the storage {what}: {_text(why)}") from None
-
-
-def _text(why: Exception) -> str:
-    """The first line of what the driver said: statements and URLs stand in later ones."""
-    return str(getattr(why, "orig", None) or why).partition("\n")[0]

@@ -154,7 +154,8 @@ def _messages(rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence
             firsts.append(first)
     change = np.searchsorted(row_of_change, np.arange(rows.num_rows))
     record = np.searchsorted(np.array(firsts, np.int64), change, side="right") - 1
-    records = Records(pa.nulls(len(values), pa.large_binary()), pa.array(values, pa.large_binary()), header)
+    nothing = pa.nulls(len(values), pa.large_binary())
+    records = Records(nothing, pa.array(values, pa.large_binary()), header, changes=_MOST_ROWS)
     return Messages(records, record, change - np.array(firsts, np.int64)[record])
 
 

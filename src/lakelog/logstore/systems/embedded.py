@@ -81,6 +81,9 @@ class EmbeddedLogSystem(LogSystem):
                 os.unlink(part)
         return made
 
+    def set_retention(self, location: LogLocation) -> None:
+        """Nothing to do: appenders trim by the retention of their location."""
+
     def drop(self, location: LogLocation) -> None:
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
@@ -133,12 +136,23 @@ def _open(location: LogLocation) -> sqlite3.Connection:
         database.execute("pragma journal_mode = wal")
         database.execute("pragma synchronous = full")
         database.execute("pragma cache_size = -16384")
-        return database
+        found = database.execute("select value from meta where key = 'log_id'").fetchone()
+    if location.log_id and (found is None or found[0] != location.log_id):
+        database.close()
+        raise NotFound(
+            f"the embedded log {location.address} is not the one that was made with the table: another one was put in "
+            f"its place. The rows are in the files; make the table anew to log again"
+        )
+    return database
 
 
 class _Known(PendingAppend):
     def __init__(self, first: int, count: int) -> None:
         self._offsets = pa.array(np.arange(first, first + count, dtype=np.int64))
+
+    @property
+    def entries(self) -> int:
+        return len(self._offsets)
 
     def offsets(self) -> pa.Int64Array:
         return self._offsets

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, OffsetExpired, Unavailable
-from lakelog.io.clock import monotonic_s, sleep
-from lakelog.io.names import new_uuid
+from lakelog.errors import OffsetExpired
+from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import (
     LogAppender,
     LogLocation,
@@ -26,15 +21,21 @@ from lakelog.logstore.base import (
 )
 from lakelog.logstore.header import HEADER_KEY
 from lakelog.logstore.messages import record_offset, records_table
-
-_TIMEOUT_S = 10.0
-"""How long the broker may be silent before it is taken to be away."""
+from lakelog.logstore.topics.identity import missing
+from lakelog.logstore.topics.kafka import (
+    EARLIEST,
+    LATEST,
+    TIMEOUT_S,
+    KafkaTopic,
+    away,
+    client,
+    error_of,
+    mapped,
+    with_leaders,
+)
 
 _TROUBLE_S = 3.0
 """How long after a lost connection a waiting reader asks the broker whether it is there."""
-
-_EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
-_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 _LONG_READ = 50_000
 """Records of one read for which the reader gives up following other buckets."""
@@ -55,87 +56,20 @@ _CONSUMER = """group.id=lakelog enable.auto.commit=false enable.partition.eof=fa
 _Headers = list[tuple[str, str | bytes | None]]
 
 
-def _away(location: LogLocation, why: object) -> Unavailable:
-    return Unavailable(
-        f"Kafka at {location.address} cannot be reached or does not answer ({why}): "
-        f"check that the broker runs, 'log-store.address', and that its advertised listeners can be reached from here"
-    )
-
-
-@contextlib.contextmanager
-def _mapped(location: LogLocation) -> Iterator[None]:
-    """The one place in which the client's errors become lakelog's."""
-    try:
-        yield
-    except KafkaException as failed:
-        error = failed.args[0]
-        raise _error(location, error) from failed
-
-
-def _error(location: LogLocation, error: KafkaError) -> LakelogError:
-    code = error.code()
-    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-        return NotFound(
-            f"topic '{location.topic}' (or one of its {location.buckets} partitions) does not exist on "
-            f"{location.address}: "
-            f"it was deleted behind the table's back. The rows are in the files; make the table anew to log again"
-        )
-    if code in (
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError._AUTHENTICATION,
-    ):
-        return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")
-    if code == KafkaError._INVALID_ARG:
-        return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
-    return _away(location, error.str())
-
-
-def _client(location: LogLocation, own: str = "") -> dict[str, Any]:
-    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **location.properties}
-    settings = dict(setting.split("=", 1) for setting in own.split())
-    return {**given, "bootstrap.servers": location.address, **settings}
-
-
 class KafkaLogSystem(LogSystem):
     """Topics of a Kafka cluster."""
 
     def create(self, location: LogLocation) -> LogLocation:
-        with _mapped(location):
-            admin = AdminClient(_client(location))
-            config = {"cleanup.policy": "delete"}
-            if location.retention_ms is not None:
-                config["retention.ms"] = str(location.retention_ms)
-            topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)
-            made = admin.create_topics([topic], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
-            try:
-                made[location.topic].result(_TIMEOUT_S * 2)
-            except KafkaException as failed:
-                if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
-                self._adopt(location)
-        return replace(location, log_id=location.log_id or f"{location.topic}@{new_uuid()}")
+        return KafkaTopic(location).create()
+
+    def set_retention(self, location: LogLocation) -> None:
+        KafkaTopic(location).set_retention()
 
     def drop(self, location: LogLocation) -> None:
-        with _mapped(location):
-            admin = AdminClient(_client(location))
-            gone = admin.delete_topics([location.topic], operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
-            try:
-                gone[location.topic].result(_TIMEOUT_S * 2)
-            except KafkaException as failed:
-                if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise
+        KafkaTopic(location).drop()
 
     def check(self, location: LogLocation, spread: bool = False) -> None:
-        found = self._partitions(location)
-        if found is None:
-            raise _error(location, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
-        if found != location.buckets:
-            raise InvalidOption(
-                f"topic '{location.topic}' has {found} partitions, but the table has {location.buckets} "
-                f"buckets; one partition "
-                f"belongs to one bucket: somebody changed the topic"
-            )
+        KafkaTopic(location).check()
 
     def appender(self, location: LogLocation) -> LogAppender:
         return KafkaAppender(location)
@@ -143,33 +77,12 @@ class KafkaLogSystem(LogSystem):
     def reader(self, location: LogLocation) -> LogReader:
         return KafkaReader(location)
 
-    def _partitions(self, location: LogLocation) -> int | None:
-        with _mapped(location):
-            topics = AdminClient(_client(location)).list_topics(timeout=_TIMEOUT_S).topics
-        return len(topics[location.topic].partitions) if location.topic in topics else None
-
-    def _adopt(self, location: LogLocation) -> None:
-        found = self._partitions(location)
-        if found != location.buckets:
-            raise AlreadyExists(
-                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
-                f"buckets: choose "
-                f"another 'log-store.topic', or set 'bucket' = '{found}'"
-            )
-        with contextlib.closing(KafkaReader(location)) as reader:
-            if reader.end_offsets() != reader.first_offsets():
-                raise AlreadyExists(
-                    f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
-                    f"choose another "
-                    f"'log-store.topic', or delete the topic"
-                )
-
 
 class _Delivered(PendingAppend):
     """Offsets that delivery reports bring, in the order in which the records were given."""
 
-    def __init__(self, count: int, location: LogLocation) -> None:
-        self._count, self._location = count, location
+    def __init__(self, bucket: int, count: int, location: LogLocation) -> None:
+        self.bucket, self._count, self._location = bucket, count, location
         self._offsets: list[int] = []
         self.failure: KafkaError | None = None
 
@@ -179,9 +92,18 @@ class _Delivered(PendingAppend):
         else:
             self._offsets.append(record_offset(message))
 
+    @property
+    def entries(self) -> int:
+        return self._count
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last offset."""
+        return (self._offsets[0], self._offsets[-1]) if self._offsets else None
+
     def offsets(self) -> pa.Int64Array:
         if self.failure is not None or len(self._offsets) != self._count:
-            raise _away(self._location, self.failure or "records are not acknowledged")
+            raise away(self._location, self.failure or "records are not acknowledged")
         return pa.array(self._offsets, pa.int64())
 
 
@@ -189,13 +111,15 @@ class KafkaAppender(LogAppender):
     """An idempotent producer that waits for all replicas: no duplicate from the client's own retries, order kept."""
 
     def __init__(self, location: LogLocation) -> None:
+        KafkaTopic(location).check()
         self._location = location
+        self._last: dict[int, int] = {}
         self._producer = self._new_producer()
         self._waiting: list[_Delivered] = []
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
         count = len(records)
-        pending = _Delivered(count, self._location)
+        pending = _Delivered(bucket, count, self._location)
         self._waiting.append(pending)
         headers = records.headers
         same: _Headers = [(HEADER_KEY, headers)] if isinstance(headers, bytes) else []
@@ -210,7 +134,7 @@ class KafkaAppender(LogAppender):
                 except BufferError:
                     self._make_room()
                 except KafkaException as failed:
-                    raise _error(self._location, failed.args[0]) from failed
+                    raise error_of(self._location, failed.args[0]) from failed
             if number % _POLL_EVERY == _POLL_EVERY - 1:
                 self._producer.poll(0)
         self._producer.poll(0)
@@ -223,9 +147,19 @@ class KafkaAppender(LogAppender):
         if left or failed is not None:
             self._start_anew()
         if failed is not None:
-            raise _error(self._location, failed)
+            raise error_of(self._location, failed)
         if left:
-            raise _away(self._location, f"{left} records were not acknowledged, none for {_TIMEOUT_S:.0f} s")
+            raise away(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
+        for pending in waiting:
+            self._check_same_topic(pending)
+
+    def _check_same_topic(self, pending: _Delivered) -> None:
+        """A broker that makes topics by itself makes one anew that was deleted; the client would not notice."""
+        if pending.ends is not None:
+            first, last = pending.ends
+            if first <= self._last.get(pending.bucket, -1):
+                raise missing(self._location, "was made anew")
+            self._last[pending.bucket] = last
 
     def close(self) -> None:
         self._producer.purge()
@@ -235,15 +169,15 @@ class KafkaAppender(LogAppender):
         full = len(self._producer)
         if self._drain(full // 2) >= full:
             self._start_anew()
-            raise _away(self._location, f"{full} records wait, none was acknowledged for {_TIMEOUT_S:.0f} s")
+            raise away(self._location, f"{full} records wait, none was acknowledged for {TIMEOUT_S:.0f} s")
 
     def _drain(self, most: int) -> int:
         """Waits, as long as there is progress, until at most so many records are unacknowledged; returns how many."""
-        left, deadline = len(self._producer), monotonic_s() + _TIMEOUT_S
+        left, deadline = len(self._producer), monotonic_s() + TIMEOUT_S
         while left > most and monotonic_s() < deadline:
             now = self._producer.flush(0.2)
             if now < left:
-                left, deadline = now, monotonic_s() + _TIMEOUT_S
+                left, deadline = now, monotonic_s() + TIMEOUT_S
         return left
 
     def _start_anew(self) -> None:
@@ -252,8 +186,8 @@ class KafkaAppender(LogAppender):
         old.purge()
 
     def _new_producer(self) -> Producer:
-        with _mapped(self._location):
-            return Producer(_client(self._location, _PRODUCER))
+        with mapped(self._location):
+            return Producer(client(self._location, _PRODUCER))
 
 
 class KafkaReader(LogReader):
@@ -265,15 +199,16 @@ class KafkaReader(LogReader):
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        with _mapped(location):
-            self._consumer = Consumer({**_client(location, _CONSUMER), "error_cb": self._notice})
-            self._admin = AdminClient(_client(location))
+        with mapped(location):
+            self._consumer = Consumer({**client(location, _CONSUMER), "error_cb": self._notice})
+        self._topic = KafkaTopic(location)
+        self._topic.check()
         self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        with _mapped(self._location):
+        with mapped(self._location):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
             self._follow(bucket, start)
@@ -288,7 +223,7 @@ class KafkaReader(LogReader):
         return records_table(taken)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        with _mapped(self._location):
+        with mapped(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
             if not any(self._held[b] for b in positions) and not self._take_in(timeout_s):
@@ -300,15 +235,18 @@ class KafkaReader(LogReader):
         return held if sum(map(len, self._held.values())) < _MANY_HELD else self.end_offsets(list(positions))
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(_LATEST, buckets)
+        return self._offsets(LATEST, buckets)
 
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        return self._offsets(_EARLIEST, buckets)
+        return self._offsets(EARLIEST, buckets)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
-        with _mapped(self._location):
-            asked = [TopicPartition(self._location.topic, b, timestamp_ms) for b in range(self._location.buckets)]
-            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S)
+        asked = [TopicPartition(self._location.topic, b, timestamp_ms) for b in range(self._location.buckets)]
+        found = with_leaders(
+            self._location,
+            lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S),
+            lambda: self._consumer.list_topics(self._location.topic, timeout=TIMEOUT_S),
+        )
         ends = self.end_offsets()
         return {p.partition: p.offset if p.offset >= 0 else ends[p.partition] for p in found}
 
@@ -316,18 +254,7 @@ class KafkaReader(LogReader):
         self._consumer.close()
 
     def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
-        """One question to the broker for all buckets; waits for partitions that have no leader yet (a new topic)."""
-        chosen = range(self._location.buckets) if buckets is None else buckets
-        deadline = monotonic_s() + _TIMEOUT_S
-        while True:
-            asked = {TopicPartition(self._location.topic, b): spec for b in chosen}
-            try:
-                answers = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_S)
-                return {p.partition: answer.result().offset for p, answer in answers.items()}
-            except KafkaException as failed:
-                if failed.args[0].code() not in _NO_LEADER or monotonic_s() > deadline:
-                    raise _error(self._location, failed.args[0]) from failed
-                sleep(0.02)
+        return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _notice(self, error: KafkaError) -> None:
         """The client calls this, while it polls, when a broker does not answer."""
@@ -376,14 +303,14 @@ class KafkaReader(LogReader):
 
     def _wait_for(self, bucket: int, end: int) -> None:
         """Takes in records until all of the bucket below ``end`` are here; they exist."""
-        deadline = monotonic_s() + _TIMEOUT_S
+        deadline = monotonic_s() + TIMEOUT_S
         while self._next[bucket] < end:
             if self._take_in(0.05):
-                deadline = monotonic_s() + _TIMEOUT_S
+                deadline = monotonic_s() + TIMEOUT_S
             elif monotonic_s() > deadline:
                 at = self._next[bucket]
                 self._forget(list(self._next))
-                raise _away(self._location, f"bucket {bucket} should have records from offset {at} on")
+                raise away(self._location, f"bucket {bucket} should have records from offset {at} on")
 
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)
@@ -392,7 +319,6 @@ class KafkaReader(LogReader):
             first = self.first_offsets([bucket])[bucket]
             raise OffsetExpired(
                 f"offset {at} of bucket {bucket} is no longer in topic '{self._location.topic}', the first one "
-                f"is {first}: start "
-                f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+                f"is {first}: start at 'earliest', or read the files ('read.mode'='file'), which have all rows"
             )
-        raise _error(self._location, error)
+        raise error_of(self._location, error)

@@ -19,6 +19,7 @@ PROCEDURES: Registry[Procedure] = Registry(
         "create_branch": "lakelog.sql.procedures.create_branch:CREATE_BRANCH",
         "delete_branch": "lakelog.sql.procedures.delete_branch:DELETE_BRANCH",
         "fast_forward": "lakelog.sql.procedures.fast_forward:FAST_FORWARD",
+        "end_writer": "lakelog.sql.procedures.end_writer:END_WRITER",
         "reset_consumer": "lakelog.sql.procedures.reset_consumer:RESET_CONSUMER",
     },
 )

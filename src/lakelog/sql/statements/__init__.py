@@ -37,6 +37,8 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "TRUNCATE TABLE": "lakelog.sql.statements.truncate_table:TruncateTable",
         "ALTER TABLE DROP PARTITION": "lakelog.sql.statements.drop_partition:DropPartition",
         "DELETE FROM": "lakelog.sql.statements.delete:Delete",
+        "UPDATE": "lakelog.sql.statements.update:Update",
+        "MERGE INTO": "lakelog.sql.statements.merge_into:MergeInto",
         "ANALYZE TABLE": "lakelog.sql.statements.analyze_table:AnalyzeTable",
         "SELECT": "lakelog.sql.statements.query:Query",
         "FROM": "lakelog.sql.statements.query:Query",

@@ -20,7 +20,7 @@ PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 # Clauses of tables that only Spark has (Hive's).
 _SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED", "LIKE")
 _WHY_NOT = {
-    "WATERMARK": "a watermark cannot be declared in the table; give it to the streaming DataFrame (withWatermark)",
+    "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
     "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
     "FOREIGN": "FOREIGN KEY is not supported; remove it",

@@ -1,43 +1,47 @@
-"""DELETE FROM: whole partitions, or all rows."""
+"""DELETE FROM: rows that meet a condition, whole partitions, or all rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.sql.clauses import read_options
+from lakelog.sql.changing import change_rows, is_of_partitions, target_of
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
 from lakelog.sql.result import done
+from lakelog.sql.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class Delete(ParsedStatement):
-    """``DELETE FROM name [/*+ OPTIONS(…) */] [WHERE condition on partition columns]``."""
+    """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
-    name: Name
-    options: dict[str, str]
+    table: ChangedTable
     condition: str | None
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Delete:
-        """Reads all but the condition, which is read with the table's columns at hand."""
+        """Reads it; the condition stays text."""
+        cursor.check_parentheses()
         cursor.expect_words("DELETE", "FROM")
-        name = cursor.name()
-        options = read_options(cursor)
-        if cursor.peek() is None:
-            return cls(cursor.source, name, options, None)
-        cursor.expect_words("WHERE")
-        first = cursor.peek()
-        if first is None:
-            cursor.fail_expected("a condition")
-        return cls(cursor.source, name, options, cursor.source.script[first.start : cursor.source.end])
+        table = read_changed_table(cursor, "WHERE")
+        condition = read_piece(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        cursor.expect_end()
+        return cls(cursor.source, table, condition)
 
     def run(self, session: Context) -> object:
-        """Deletes. Raises NotFound, UnsupportedFeature for a condition on other columns."""
-        found = session.own_table(self.name)
+        """Deletes; partitions that a condition names go without a look at their rows. Raises NotFound,
+        UnsupportedFeature.
+        """
+        found = session.own_table(self.table.name)
         if found is None:
             return session.engine.pass_through(self.source.text)
-        options = session.tables.canonical_options(self.options, "write")
-        session.tables.delete(found[0], self.condition, options)
-        return done()
+        identifier, schema = found
+        if is_of_partitions(session, identifier, self.table, schema, self.condition):
+            options = session.tables.canonical_options(self.table.options, "write")
+            session.tables.delete(identifier, self.condition, options)
+            return done()
+        condition = None if self.condition is None else qualified(self.condition, self.table, None)
+        target = target_of(session, identifier, self.table, schema, [DELETE])
+        return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)

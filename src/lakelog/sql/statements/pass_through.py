@@ -12,11 +12,8 @@ from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
 
 # Statements that name a table behind these words; on a lakelog table Spark could only misunderstand them.
-_ON_TABLES = (
-    ("DELETE", "FROM"), ("UPDATE",), ("MERGE", "INTO"), ("TRUNCATE", "TABLE"),
-    ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"), ("REPLACE", "TABLE"),
-)  # fmt: skip
-_WHAT_WORKS = "CREATE TABLE, ALTER TABLE, DROP TABLE, INSERT INTO, SELECT, DESCRIBE and SHOW work"
+_ON_TABLES = (("TRUNCATE", "TABLE"), ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"), ("REPLACE", "TABLE"))
+_WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,42 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
+from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
 
 
 class ServerProcess(ABC):
-    """One child process that keeps its data in a directory; after ``kill`` it can be started again."""
+    """One child process that keeps its data in a directory; after ``kill`` it can be started again.
 
-    START_S = 90.0
+    Starts with ``start`` or ``with``; its output is ``server.log`` in the directory.
+    """
+
+    NAME: ClassVar[str]
+    """What an error calls it."""
+    START_S: ClassVar[float] = 90.0
+    """How long it may take until it answers."""
 
     def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory)
+        self.directory = Path(directory).absolute()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
-    def command(self) -> Sequence[str]: ...
+    def command(self) -> Sequence[str]:
+        """Program and arguments; called at each start, with the directory as the working one."""
 
     @abstractmethod
-    def is_ready(self) -> bool: ...
+    def is_ready(self) -> bool:
+        """Whether it answers; asked again and again while it starts."""
 
     def environment(self) -> Mapping[str, str]:
+        """The variables that it gets."""
         return os.environ
 
     def start(self) -> Self:
-        """Starts the server and waits until it answers. Raises RuntimeError with the end of its log."""
+        """Starts the server and waits until it answers. Raises Unavailable with the end of its log."""
         with (self.directory / "server.log").open("ab") as output:
             self.process = subprocess.Popen(
                 self.command(),
@@ -45,14 +55,18 @@ class ServerProcess(ABC):
                 env=self.environment(),
                 start_new_session=True,
             )
-        end = monotonic_s() + self.START_S
-        while self.process.poll() is None and monotonic_s() < end:
-            if self.is_ready():
-                return self
-            sleep(0.05)
+        try:
+            end = monotonic_s() + self.START_S
+            while self.process.poll() is None and monotonic_s() < end:
+                if self.is_ready():
+                    return self
+                sleep(0.05)
+        except BaseException:
+            self.kill()
+            raise
         self.kill()
         log = (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")
-        raise RuntimeError(f"{type(self).__name__} did not start: {log[-2000:]}")
+        raise Unavailable(f"the {self.NAME} did not start: {log[-2000:]}")
 
     def stop(self) -> None:
         """Ends the server in order."""
@@ -76,6 +90,12 @@ class ServerProcess(ABC):
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+
+
+def java_program() -> str:
+    """The ``java`` of JAVA_HOME, or that of the path."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else "java"
 
 
 def free_port() -> int:

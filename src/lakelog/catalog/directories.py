@@ -1,0 +1,185 @@
+"""Databases and tables as directories: ``<warehouse>/<database>.db/<table>`` (format sheet 1)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
+from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.io.file_io import FileIO
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange, apply_changes
+
+_SUFFIX = ".db"
+_SCHEMA_FILE = re.compile(r"schema-(\d+)")
+_SNAPSHOT_FILE = re.compile(r"snapshot-\d+")
+_ALTER_TRIES = 100
+"""How often a change that lost against another one is tried on the newer schema."""
+_ASKED_AGAIN = 3
+"""How often a schema file whose outcome is unknown is looked up and created again."""
+_NOT_IN_NAMES = re.compile(r"[/\\$\x00-\x1f]")
+
+
+class Directories(Catalog):
+    """Databases are directories that end in ``.db``, tables are directories in them with a schema."""
+
+    def __init__(self, warehouse: str, io: FileIO) -> None:
+        self.warehouse = io.absolute(warehouse)
+        self._io = io
+
+    def list_databases(self) -> list[str]:
+        names = (s.name for s in self._io.list(self.warehouse) if s.is_dir)
+        return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n != _SUFFIX)
+
+    def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        path = self.database_path(name)
+        if self._io.exists(path) and not if_not_exists:
+            raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
+        self._io.makedirs(path)
+
+    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        path = self.database_path(name)
+        if not self._io.exists(path):
+            if if_exists:
+                return
+            raise self._no_database(name)
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise InvalidRequest(
+                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
+            )
+        self._io.delete_dir(path)
+
+    def list_tables(self, database: str) -> list[str]:
+        path = self.database_path(database)
+        if not self._io.exists(path):
+            if database == DEFAULT_DATABASE:
+                return []
+            raise self._no_database(database)
+        return [s.name for s in self._io.list(path) if s.is_dir and self._schema_ids(s.path)]
+
+    def table_path(self, identifier: Identifier) -> str:
+        _check_name("table", identifier.table)
+        return f"{self.database_path(identifier.database)}/{identifier.table}"
+
+    def load_table(self, identifier: Identifier) -> TableLocation:
+        path = self.table_path(identifier)
+        ids = self._schema_ids(path)
+        if not ids:
+            raise self._no_table(identifier)
+        schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{ids[-1]}"))
+        return TableLocation(identifier, path, schema, self._io)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        path = self.table_path(identifier)
+        if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
+            raise self._no_database(identifier.database)
+        # the listing knows a table whose first schema was removed; the create decides between rivals
+        if not self._schema_ids(path) and self._io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+            return TableLocation(identifier, path, schema, self._io)
+        if not if_not_exists:
+            raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
+        return self.load_table(identifier)
+
+    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
+        path = self.table_path(identifier)
+        if not self._schema_ids(path):
+            if if_exists:
+                return
+            raise self._no_table(identifier)
+        # snapshots first, so that no reader finds one without its files; the schema last, so that a drop that
+        # stopped half-way can be repeated, and a new table never finds files of the old one
+        self._io.delete_dir(f"{path}/snapshot")
+        for status in self._io.list(path):
+            if status.is_dir and status.name != "schema":
+                self._io.delete_dir(status.path)
+        self._io.delete_dir(path)
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
+    ) -> TableLocation:
+        path = self.table_path(identifier)
+        taken = 0
+        for _ in range(_ALTER_TRIES):
+            before = self.load_table(identifier)
+            if before.schema.id < taken:  # the listing lags behind what a create was told
+                schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{taken}"))
+                before = replace(before, schema=schema)
+            schema = apply_changes(before.schema, changes, self._has_snapshots(path), now_ms())
+            if schema is before.schema:
+                return before
+            if check is not None:
+                check(before.schema, schema)
+            if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+                return TableLocation(identifier, path, schema, self._io)
+            taken = schema.id
+        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        path, target = self.table_path(identifier), self.table_path(new)
+        if not self._schema_ids(path):
+            raise self._no_table(identifier)
+        if not self._io.exists(self.database_path(new.database)):
+            raise self._no_database(new.database)
+        if self._schema_ids(target):
+            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
+        self._io.rename_dir(path, target)
+
+    def _create_schema(self, path: str, data: bytes) -> bool:
+        """Whether the schema file is there with these bytes now; False when another change has its number."""
+        unknown: CommitUnknown | None = None
+        for _ in range(_ASKED_AGAIN):
+            try:
+                return self._io.create(path, data) or self._io.read(path) == data
+            except CommitUnknown as why:
+                unknown = why
+            # what is not there may still arrive; creating the same bytes again does no harm
+            if self._io.exists(path):
+                return self._io.read(path) == data
+        raise CommitUnknown(
+            f"nobody knows whether '{path}' was created: look at the table's columns, then change it again if need be"
+        ) from unknown
+
+    def _has_snapshots(self, path: str) -> bool:
+        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in self._io.list(f"{path}/snapshot"))
+
+    def has_table(self, identifier: Identifier) -> bool:
+        """Whether there is a table of this name."""
+        return bool(self._schema_ids(self.table_path(identifier)))
+
+    def database_path(self, name: str) -> str:
+        """The directory that a database has or would have. Raises InvalidRequest for a bad name."""
+        _check_name("database", name)
+        return f"{self.warehouse}/{name}{_SUFFIX}"
+
+    def _schema_ids(self, table_path: str) -> list[int]:
+        found = (_SCHEMA_FILE.fullmatch(s.name) for s in self._io.list(f"{table_path}/schema"))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _no_database(self, name: str) -> NotFound:
+        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
+
+    def _no_table(self, identifier: Identifier) -> NotFound:
+        if identifier.database not in (DEFAULT_DATABASE, *self.list_databases()):
+            return self._no_database(identifier.database)
+        near = near_or_all(identifier.table, self.list_tables(identifier.database))
+        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name.strip() or name.startswith(".") or _NOT_IN_NAMES.search(name):
+        raise InvalidRequest(
+            f"'{name}' cannot be the name of a {what}: it must not be blank, begin with '.', or have '/', '\\' or '$'"
+        )
+
+
+def near_or_all(name: str, known: Sequence[str]) -> str:
+    """What an error says behind a name that nobody knows: the nearest of the known ones, or all of them."""
+    near = difflib.get_close_matches(name, known, 1)
+    if near:
+        return f", did you mean '{near[0]}'?"
+    return f"; there are: {', '.join(known)}" if known else "; there is none yet"

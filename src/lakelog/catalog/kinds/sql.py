@@ -1,0 +1,148 @@
+"""A catalog whose names are rows of a database: what Paimon's JDBC catalog has, either can open it.
+
+The tables lie where the filesystem catalog has them. A row says that a name counts; the first schema file says who made
+the table. So each step may be repeated, and a crash between two of them leaves a name without a table, or a table
+without a name, which the next CREATE or DROP repairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
+from lakelog.catalog.directories import Directories, near_or_all
+from lakelog.catalog.name_rows import NameRows
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.io.file_io import FileIO
+from lakelog.options.catalog import CATALOG_KEY, CATALOG_URI
+from lakelog.options.option import Options
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange
+
+
+class SqlCatalog(Catalog):
+    """Names in a database, tables in directories ``<warehouse>/<database>.db/<table>``."""
+
+    def __init__(self, warehouse: str, io: FileIO, options: Options) -> None:
+        if CATALOG_URI.key not in options:
+            raise InvalidOption(
+                f"a sql catalog needs the option '{CATALOG_URI.key}', such as 'sqlite:////data/catalog.db' or "
+                f"'postgresql+psycopg://user:password@host/database'"
+            )
+        self._rows = NameRows(options.need(CATALOG_URI), options.need(CATALOG_KEY))
+        self._files = Directories(warehouse, io)
+        self.warehouse = self._files.warehouse
+
+    def list_databases(self) -> list[str]:
+        return self._rows.databases()
+
+    def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        location = self._files.database_path(name)
+        if name in self._rows.databases():
+            if not if_not_exists:
+                raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
+            return
+        self._files.create_database(name, if_not_exists=True)
+        if not self._rows.add_database(name, location) and not if_not_exists:
+            raise AlreadyExists(f"database '{name}' exists: somebody else has just created it")
+
+    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        self._files.database_path(name)
+        if name not in self._rows.databases():
+            if if_exists:
+                return
+            raise self._no_database(name)
+        tables = self._rows.tables(name)
+        if tables and not cascade:
+            raise InvalidRequest(
+                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
+            )
+        self._files.drop_database(name, if_exists=True, cascade=cascade)
+        self._rows.remove_database(name)
+
+    def list_tables(self, database: str) -> list[str]:
+        self._files.database_path(database)
+        found = self._rows.tables(database)
+        if not found and database != DEFAULT_DATABASE and database not in self._rows.databases():
+            raise self._no_database(database)
+        return found
+
+    def table_path(self, identifier: Identifier) -> str:
+        path, location = self._files.table_path(identifier), self._rows.location(identifier.database)
+        if location is not None and _bare(f"{location.rstrip('/')}/{identifier.table}") != _bare(path):
+            raise UnsupportedFeature(
+                f"database '{identifier.database}' lies at '{location}', not in the warehouse '{self.warehouse}': open "
+                f"the warehouse that it was created in"
+            )
+        return path
+
+    def load_table(self, identifier: Identifier) -> TableLocation:
+        self.table_path(identifier)
+        if not self._rows.has(identifier):
+            raise self._no_table(identifier)
+        return self._files.load_table(identifier)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        path = self.table_path(identifier)
+        if identifier.database not in self._rows.databases():
+            if identifier.database != DEFAULT_DATABASE:
+                raise self._no_database(identifier.database)
+            self.create_database(DEFAULT_DATABASE, if_not_exists=True)
+        is_named = self._rows.has(identifier)
+        if not is_named and self._files.has_table(identifier) and not if_not_exists:
+            raise AlreadyExists(
+                f"'{path}' holds a table that this catalog does not name: CREATE TABLE IF NOT EXISTS takes it over as "
+                f"it is"
+            )
+        if not is_named:
+            self._rows.add(identifier)
+        self._files.create_database(identifier.database, if_not_exists=True)  # Paimon's catalog makes no directory
+        made = self._files.create_table(identifier, schema, if_not_exists)
+        self._rows.add(identifier)  # a DROP that began before may have taken the name away
+        return made
+
+    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
+        self.table_path(identifier)
+        if not self._rows.has(identifier):
+            if if_exists:
+                return
+            raise self._no_table(identifier)
+        self._files.drop_table(identifier, if_exists=True)
+        self._rows.remove(identifier)
+        if self._files.has_table(identifier):  # made while the name was still there
+            self._rows.add(identifier)
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
+    ) -> TableLocation:
+        self.load_table(identifier)
+        return self._files.alter_table(identifier, changes, check)
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        self.table_path(identifier)
+        self.table_path(new)
+        if not self._rows.has(identifier):
+            raise self._no_table(identifier)
+        if new.database not in self._rows.databases():
+            raise self._no_database(new.database)
+        with self._rows.renamed(identifier, new):
+            # a rename that died between the directory and the row is finished
+            if self._files.has_table(identifier) or not self._files.has_table(new):
+                self._files.rename_table(identifier, new)
+
+    def _no_database(self, name: str) -> NotFound:
+        return NotFound(f"database '{name}' does not exist{near_or_all(name, self._rows.databases())}")
+
+    def _no_table(self, identifier: Identifier) -> NotFound:
+        if identifier.database not in (DEFAULT_DATABASE, *self._rows.databases()):
+            return self._no_database(identifier.database)
+        near = near_or_all(identifier.table, self._rows.tables(identifier.database))
+        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+
+
+def _bare(path: str) -> str:
+    """A path as it can be compared: local ones without a scheme, object stores by one name."""
+    scheme, colon, rest = path.partition(":")
+    if not colon:
+        return path
+    return "/" + rest.lstrip("/") if scheme == "file" else f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{rest}"

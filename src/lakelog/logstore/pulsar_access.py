@@ -1,0 +1,277 @@
+"""How a Pulsar cluster is reached: the addresses, and what the ``properties.*`` of a table say about access.
+
+Their names are those of Pulsar's own connectors. Secrets are never printed: an error names the key only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pulsar
+import urllib3
+
+from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
+from lakelog.logstore.base import LogLocation
+from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
+
+TIMEOUT_S: Final = 10.0
+"""How long the cluster may be silent before it is taken to be away."""
+
+ADMIN_URL: Final = "pulsar.admin.adminUrl"
+_PLUGIN: Final = "pulsar.client.authPluginClassName"
+AUTH_PARAMS: Final = "pulsar.client.authParams"
+_TRUST: Final = "pulsar.client.tlsTrustCertsFilePath"
+_INSECURE: Final = "pulsar.client.tlsAllowInsecureConnection"
+_HOSTNAME: Final = "pulsar.client.tlsHostnameVerificationEnable"
+_CERTIFICATE: Final = "pulsar.client.tlsCertificateFilePath"
+_KEY: Final = "pulsar.client.tlsKeyFilePath"
+_KNOWN: Final = (ADMIN_URL, _PLUGIN, AUTH_PARAMS, _TRUST, _INSECURE, _HOSTNAME, _CERTIFICATE, _KEY)
+_PLUGINS: Final = {"AuthenticationToken": "token", "AuthenticationBasic": "basic", "AuthenticationTls": "tls"}
+_ADMIN_PORTS: Final = {"pulsar": ("http", 8080), "pulsar+ssl": ("https", 8443)}
+
+_REFUSED: Final = (pulsar.AuthenticationError, pulsar.AuthorizationError, pulsar.ErrorGettingAuthenticationData)
+_GONE: Final = (pulsar.TopicNotFound,)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The addresses of a cluster and the right to use it; made from a location, raises InvalidOption."""
+
+    location: LogLocation
+
+    def __post_init__(self) -> None:
+        for key in self.location.properties:
+            if key not in _KNOWN:
+                near = difflib.get_close_matches(key, _KNOWN, 1, 0.4)
+                hint = f", did you mean '{PROPERTIES_PREFIX}{near[0]}'?" if near else ""
+                raise InvalidOption(
+                    f"option '{PROPERTIES_PREFIX}{key}' is not known for a log on Pulsar{hint} "
+                    f"Known: {', '.join(PROPERTIES_PREFIX + name for name in _KNOWN)}"
+                )
+        if self._scheme not in _ADMIN_PORTS:
+            raise InvalidOption(
+                f"option '{LOG_ADDRESS.key}' = '{self.location.address}' is not the service URL of a Pulsar cluster: "
+                f"write 'pulsar://host:6650', or 'pulsar+ssl://host:6651' with TLS"
+            )
+        for key in (_INSECURE, _HOSTNAME):
+            if self._get(key, "false") not in ("true", "false"):
+                raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is 'true' or 'false', not '{self._get(key)}'")
+        _ = self._method, self._credentials
+
+    @property
+    def admin_urls(self) -> tuple[str, ...]:
+        """Where the admin interface answers: as it is given, or on the usual port of each broker."""
+        given = self._get(ADMIN_URL)
+        if given:
+            return tuple(part.rstrip("/") for part in given.split(","))
+        scheme, port = _ADMIN_PORTS[self._scheme]
+        hosts = self.location.address.partition("://")[2].rstrip("/").split(",")
+        return tuple(f"{scheme}://{urlsplit('//' + host).hostname}:{port}" for host in hosts)
+
+    def headers(self) -> dict[str, str]:
+        """What each call of the admin interface carries."""
+        if self._method == "token":
+            return {"Authorization": f"Bearer {self._credentials}"}
+        if self._method == "basic":
+            return dict(urllib3.make_headers(basic_auth=self._credentials))
+        return {}
+
+    def pool(self) -> urllib3.PoolManager:
+        """An HTTP client for the admin interface."""
+        insecure = self._get(_INSECURE) == "true"
+        return urllib3.PoolManager(
+            timeout=urllib3.Timeout(connect=TIMEOUT_S / 2, read=TIMEOUT_S),
+            # a broker sends the caller to the one that serves the topic, with the caller's right
+            retries=urllib3.Retry(0, redirect=5, remove_headers_on_redirect=()),
+            ca_certs=self._get(_TRUST),
+            cert_file=self._get(_CERTIFICATE),
+            key_file=self._get(_KEY),
+            cert_reqs="CERT_NONE" if insecure else "CERT_REQUIRED",
+            assert_hostname=None if self._get(_HOSTNAME, "true") == "true" and not insecure else False,
+        )
+
+    def client(self) -> pulsar.Client:
+        """A client of the cluster; it connects when it is first used."""
+        authentication = None
+        if self._method == "token":
+            authentication = pulsar.AuthenticationToken(self._credentials)
+        elif self._method == "basic":
+            user, _, password = self._credentials.partition(":")
+            authentication = pulsar.AuthenticationBasic(user, password)
+        elif self._method == "tls":
+            authentication = pulsar.AuthenticationTLS(self._need(_CERTIFICATE), self._need(_KEY))
+        with mapped(self.location):
+            return pulsar.Client(
+                self.location.address,
+                authentication=authentication,
+                operation_timeout_seconds=int(TIMEOUT_S),
+                connection_timeout_ms=int(TIMEOUT_S * 500),
+                tls_trust_certs_file_path=self._get(_TRUST),
+                tls_allow_insecure_connection=self._get(_INSECURE) == "true",
+                tls_validate_hostname=self._get(_HOSTNAME, "true") == "true",
+                stats_interval_in_seconds=0,
+                logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),  # what went wrong is raised
+            )
+
+    @property
+    def _scheme(self) -> str:
+        return self.location.address.partition("://")[0]
+
+    @property
+    def _method(self) -> str | None:
+        """How the client proves who it is: token, basic, tls, or not at all."""
+        name = self._get(_PLUGIN)
+        if name is None:
+            return "token" if self._get(AUTH_PARAMS) else None
+        found = _PLUGINS.get(name.rpartition(".")[2], name)
+        if found not in _PLUGINS.values():
+            raise InvalidOption(
+                f"option '{PROPERTIES_PREFIX}{_PLUGIN}' = '{name}' is not supported: use one of {', '.join(_PLUGINS)}"
+            )
+        return found
+
+    @property
+    def _credentials(self) -> str:
+        """The token, or ``user:password``; never part of an error."""
+        if self._method == "token":
+            text = self._need(AUTH_PARAMS)
+            if text.startswith("file:"):
+                path = text.removeprefix("file://").removeprefix("file:")
+                try:
+                    return Path(path).read_text(encoding="utf-8").strip()
+                except OSError as failed:
+                    raise InvalidOption(
+                        f"the file that option '{PROPERTIES_PREFIX}{AUTH_PARAMS}' names cannot be read: "
+                        f"{failed.strerror}"
+                    ) from None
+            return text.removeprefix("token:")
+        if self._method == "basic":
+            try:
+                given = json.loads(self._need(AUTH_PARAMS))
+                return f"{given['userId']}:{given['password']}"
+            except (ValueError, KeyError, TypeError):
+                raise InvalidOption(
+                    f"option '{PROPERTIES_PREFIX}{AUTH_PARAMS}' of AuthenticationBasic is a JSON object with userId "
+                    f"and password"
+                ) from None
+        return ""
+
+    def _get(self, key: str, default: str | None = None) -> str | None:
+        return self.location.properties.get(key, default)
+
+    def _need(self, key: str) -> str:
+        found = self._get(key)
+        if not found:
+            raise InvalidOption(f"option '{PROPERTIES_PREFIX}{key}' is missing: the way of authentication needs it")
+        return found
+
+
+def away(location: LogLocation, why: object) -> Unavailable:
+    """The error for a cluster that does not answer."""
+    return Unavailable(
+        f"Pulsar at {location.address} cannot be reached or does not answer ({why}): "
+        f"check that the cluster runs, 'log-store.address', and that the brokers' advertised addresses can be reached "
+        f"from here"
+    )
+
+
+@contextlib.contextmanager
+def mapped(location: LogLocation) -> Iterator[None]:
+    """The one place in which the client's errors become lakelog's."""
+    try:
+        yield
+    except pulsar.PulsarException as failed:
+        raise error_of(location, failed) from failed
+
+
+def error_of(location: LogLocation, failed: pulsar.PulsarException) -> LakelogError:
+    """An error of the client as one of lakelog."""
+    if isinstance(failed, _REFUSED):
+        return InvalidOption(f"Pulsar at {location.address} refuses the credentials in 'properties.*' ({failed})")
+    if isinstance(failed, _GONE):
+        return NotFound(f"topic '{location.topic}' does not exist on {location.address}: it was deleted")
+    if isinstance(failed, pulsar.InvalidTopicName | pulsar.InvalidUrl | pulsar.InvalidConfiguration):
+        return InvalidOption(f"Pulsar's client refuses the topic, the address or an option: {failed}")
+    return away(location, failed)
+
+
+class Admin:
+    """The admin interface of a cluster (REST); one for a location."""
+
+    def __init__(self, access: Access) -> None:
+        self._access, self._location = access, access.location
+        self._urls, self._headers, self._pool = access.admin_urls, access.headers(), access.pool()
+
+    def get(self, path: str) -> Any:
+        """What is at a path, None when there is nothing. Raises as ``change``."""
+        return self._call("GET", path, None)
+
+    def change(self, method: str, path: str, body: object = None, kind: str = "application/json") -> None:
+        """Changes what is at a path. Raises NotFound, AlreadyExists, InvalidOption (refused), Unavailable."""
+        self._call(method, path, body, kind)
+
+    def _call(self, method: str, path: str, body: object, kind: str = "application/json") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        failure: Exception | None = None
+        for url in self._urls:
+            try:
+                answer = self._pool.request(
+                    method, f"{url}/admin/v2/{path}", body=data, headers={**self._headers, "Content-Type": kind}
+                )
+            except urllib3.exceptions.HTTPError as failed:
+                failure = failed
+                continue
+            return self._answered(method, url, answer)
+        why = type(failure).__name__ if failure is not None else "no address"
+        raise away(self._location, f"its admin interface at {', '.join(self._urls)}: {why}")
+
+    def _answered(self, method: str, url: str, answer: urllib3.BaseHTTPResponse) -> Any:
+        status = answer.status
+        if status < 300:
+            return json.loads(answer.data) if answer.data else None
+        reason = _reason(answer.data)
+        if status == 404:
+            if method == "GET":
+                return None
+            raise NotFound(f"topic '{self._location.topic}' does not exist on {self._location.address}: {reason}")
+        if status in (401, 403):
+            raise InvalidOption(
+                f"Pulsar's admin interface at {url} refuses the credentials in 'properties.*' ({status}): {reason}"
+            )
+        if status == 409:
+            raise AlreadyExists(f"topic '{self._location.topic}' on {self._location.address}: {reason}")
+        if status in (405, 412):
+            raise InvalidOption(f"Pulsar at {url} does not allow it ({status}): {reason}")
+        raise away(self._location, f"its admin interface at {url} answers {status}: {reason}")
+
+
+def _reason(data: bytes) -> str:
+    try:
+        told: Mapping[str, Any] = json.loads(data)
+        return str(told.get("reason", ""))[:300]
+    except (ValueError, AttributeError):
+        return data.decode("utf-8", "replace")[:300]
+
+
+_CLIENTS: dict[tuple[int, str, tuple[tuple[str, str], ...]], pulsar.Client] = {}
+_LOCK = threading.Lock()
+
+
+def client_for(access: Access) -> pulsar.Client:
+    """This process's client of a cluster, which all its readers and appenders share."""
+    location = access.location
+    key = (os.getpid(), location.address, tuple(sorted(location.properties.items())))
+    with _LOCK:
+        found = _CLIENTS.get(key)
+        if found is None:
+            found = _CLIENTS[key] = access.client()
+        return found

@@ -1,0 +1,157 @@
+"""MERGE INTO: rows of a source update, delete or join the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lakelog.errors import InvalidSchema
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.changing import change_rows, own_values, target_of
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.merge import Merge
+from lakelog.sql.pieces import (
+    ChangedTable,
+    qualified,
+    read_assignments,
+    read_changed_table,
+    read_piece,
+    relation_name,
+)
+from lakelog.sql.row_changes import DELETE, INSERT, UPDATE, Clause
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.tokens import quoted_name
+
+MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
+
+
+@dataclass(frozen=True)
+class When:
+    """One WHEN clause as written; ``values`` None means all columns (``*``)."""
+
+    kind: str
+    action: str
+    condition: str | None
+    values: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class MergeInto(ParsedStatement):
+    """``MERGE INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's clauses."""
+
+    table: ChangedTable
+    source_text: str
+    alias: str
+    on: str
+    clauses: tuple[When, ...]
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> MergeInto:
+        """Reads it; expressions and the source stay text."""
+        cursor.check_parentheses()
+        cursor.expect_words("MERGE", "INTO")
+        table = read_changed_table(cursor, "USING")
+        cursor.expect_words("USING")
+        start = cursor.at
+        source = read_piece(cursor, "a table or a query in parentheses", "ON")
+        alias = relation_name(cursor, start)
+        if alias is None:
+            cursor.fail("the source of a MERGE needs an alias: USING (SELECT …) AS s", cursor.tokens[start])
+        cursor.expect_words("ON")
+        on = read_piece(cursor, "a condition", "WHEN")
+        clauses = []
+        while cursor.accept_words("WHEN"):
+            clauses.append(_when(cursor, table))
+        if not clauses:
+            cursor.fail_expected("WHEN MATCHED or WHEN NOT MATCHED")
+        cursor.expect_end()
+        return cls(cursor.source, table, source, alias, on, tuple(clauses))
+
+    def run(self, session: Context) -> object:
+        """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        found = session.own_table(self.table.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        identifier, schema = found
+        target = target_of(session, identifier, self.table, schema, {when.action for when in self.clauses})
+
+        def clauses(kind: str) -> list[Clause]:
+            return [self._clause(when, schema) for when in self.clauses if when.kind == kind]
+
+        on = qualified(self.on, self.table, None)
+        parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
+        merge = Merge(target, self.source_text, self.alias, on, **parts)
+        return change_rows(session, identifier, merge, self.table.options)
+
+    def _clause(self, when: When, schema: TableSchema) -> Clause:
+        # of a row that has no partner only one side has columns
+        bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
+
+        def own(text: str) -> str:
+            return qualified(text, self.table, bare)
+
+        if when.action == DELETE:
+            values: dict[str, str] = {}
+        elif when.values is None:
+            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in schema.field_names}
+        else:
+            values = own_values(schema, self.table.name, {c: own(v) for c, v in when.values.items()})
+        if when.action == INSERT:
+            _check_not_null(schema, values, self.table)
+        return Clause(when.action, None if when.condition is None else own(when.condition), values)
+
+
+def _when(cursor: Cursor, table: ChangedTable) -> When:
+    kind = MATCHED
+    if cursor.accept_words("NOT"):
+        kind = MISSING
+    cursor.expect_words("MATCHED")
+    if kind == MISSING and cursor.accept_words("BY"):
+        if cursor.accept_words("SOURCE"):
+            kind = EXTRA
+        else:
+            cursor.expect_words("TARGET")
+    condition = read_piece(cursor, "a condition", "THEN") if cursor.accept_words("AND") else None
+    cursor.expect_words("THEN")
+    actions: dict[str, Callable[[], Mapping[str, str] | None]] = {
+        UPDATE: lambda: _update(cursor, table),
+        DELETE: dict,
+        INSERT: lambda: _insert(cursor),
+    }
+    allowed = (INSERT,) if kind == MISSING else (UPDATE, DELETE)
+    action = next((a for a in allowed if cursor.accept_words(a)), None)
+    if action is None:
+        cursor.fail_expected(" or ".join(allowed))
+    return When(kind, action, condition, actions[action]())
+
+
+def _update(cursor: Cursor, table: ChangedTable) -> Mapping[str, str] | None:
+    if cursor.accept_symbol("*"):
+        return None
+    cursor.expect_words("SET")
+    return None if cursor.accept_symbol("*") else read_assignments(cursor, table, "WHEN")
+
+
+def _insert(cursor: Cursor) -> Mapping[str, str] | None:
+    if cursor.accept_symbol("*"):
+        return None
+    place = cursor.peek()
+    columns = cursor.names_in_parentheses("a column")
+    cursor.expect_words("VALUES")
+    cursor.expect_symbol("(")
+    values = [read_piece(cursor, "a value", comma=True)]
+    while cursor.accept_symbol(","):
+        values.append(read_piece(cursor, "a value", comma=True))
+    cursor.expect_symbol(")", " after the values")
+    if len(columns) != len(values):
+        cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", place)
+    if len({c.lower() for c in columns}) < len(columns):
+        cursor.fail("INSERT names a column twice", place)
+    return dict(zip(columns, values, strict=True))
+
+
+def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: ChangedTable) -> None:
+    for field in schema.fields:
+        if not field.type.nullable and field.name not in values and field.default_value is None:
+            raise InvalidSchema(f"column '{field.name}' of table {table.name} is NOT NULL: INSERT must give it a value")

@@ -1,0 +1,48 @@
+"""UPDATE: rows that meet a condition get new values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakelog.sql.changing import change_rows, own_values, target_of
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.pieces import ChangedTable, qualified, read_assignments, read_changed_table, read_piece
+from lakelog.sql.row_changes import UPDATE, Clause, RowsWhere
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class Update(ParsedStatement):
+    """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
+
+    table: ChangedTable
+    values: Mapping[str, str]
+    condition: str | None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Update:
+        """Reads it; the expressions stay text."""
+        cursor.check_parentheses()
+        cursor.expect_words("UPDATE")
+        table = read_changed_table(cursor, "SET")
+        cursor.expect_words("SET")
+        values = read_assignments(cursor, table, "WHERE")
+        condition = read_piece(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        cursor.expect_end()
+        return cls(cursor.source, table, values, condition)
+
+    def run(self, session: Context) -> object:
+        """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        found = session.own_table(self.table.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        identifier, schema = found
+        given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
+        values = own_values(schema, self.table.name, given)
+        condition = None if self.condition is None else qualified(self.condition, self.table, None)
+        target = target_of(session, identifier, self.table, schema, [UPDATE])
+        return change_rows(
+            session, identifier, RowsWhere(target, Clause(UPDATE, condition, values)), self.table.options
+        )

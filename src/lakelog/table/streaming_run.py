@@ -1,0 +1,62 @@
+"""One streaming writer per table with a key: which run of which query came first, and whether it is still at work.
+
+Two queries that change the same key have no common order until they commit. The first one is known to be alive when it
+commits an epoch behind those that it had decided when the second one came: no clock, no lease, no waiting; and a query
+that has ended, however it ended, never keeps another one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakelog.errors import InvalidRequest
+from lakelog.io.clock import now_ms
+
+
+@dataclass(frozen=True)
+class StreamingRun:
+    """A query from one start to its end: Spark's run id, when it came, and the newest epoch of every writer then."""
+
+    id: str
+    started_ms: int
+    met: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Values for JSON."""
+        return {"id": self.id, "started": self.started_ms, "met": dict(self.met)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> StreamingRun:
+        """The reverse of ``to_json``."""
+        return StreamingRun(value["id"], value["started"], value["met"])
+
+
+@dataclass(frozen=True)
+class OtherWriter:
+    """A streaming writer as the newest snapshot knows it: its last epoch there, when that was, and its run."""
+
+    name: str
+    epoch: int
+    time_ms: int
+    run: StreamingRun
+
+
+def check_alone(table_name: str, writer: str, run: StreamingRun, others: list[OtherWriter]) -> None:
+    """Raises InvalidRequest when another writer's run came first and has committed since this one came.
+
+    Called when an epoch is decided and healed, so that nothing is left open. Of two that are at work one is refused,
+    the later; the other one sees an earlier start of its own.
+    """
+    for other in others:
+        is_first = (other.run.started_ms, other.name) < (run.started_ms, writer)
+        if is_first and other.epoch > run.met.get(other.name, -1):
+            heard = max(0.0, (now_ms() - other.time_ms) / 1000)
+            raise InvalidRequest(
+                f"query {writer} is the second one that streams into table {table_name}: query {other.name} does, too, "
+                f"and committed epoch {other.epoch} {heard:.1f} s ago, after this one had started. Two queries that "
+                f"change the same key have no common order: stop one of them (if '{other.name}' should never come "
+                f"back, end it with CALL sys.end_writer('{table_name}', '{other.name}')), or let both go on, when no "
+                f"key is written by both, with 'write.concurrent-writers'='true'"
+            )

@@ -1,0 +1,63 @@
+"""A stream writes both stores of a table while its processes and the log's server are killed; every row is counted.
+
+usage: make chaos ARGS="--minutes 10 --rate 2000 --log kafka --append --seed 7"
+
+A streaming job on Spark with executors in processes of their own writes ``rate`` changes a second; a job copies the log
+into a second table, and a tail follows it without Spark. In each ``--every`` seconds of work each victim
+(``chaos/kills.py``) is killed once, at a random time that follows from the seed. In the end what was sent is compared,
+row by row, with what each reader has. The exit code is 1 when a row was lost, is there twice, or is not taken back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from chaos.kills import VICTIMS
+from chaos.run import Chaos
+from chaos.servers import LOGS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--rate", type=int, default=2_000, help="changes a second")
+    parser.add_argument("--log", choices=LOGS, default="kafka")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--keyed", dest="kind", action="store_const", const="changes", default="changes")
+    kind.add_argument("--upserts", dest="kind", action="store_const", const="upserts")
+    kind.add_argument("--append", dest="kind", action="store_const", const="append")
+    parser.add_argument("--keys", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=float, default=60, help="seconds of work in which each victim is killed once")
+    parser.add_argument("--victims", default=",".join(VICTIMS), help="what is killed, of " + ", ".join(VICTIMS))
+    parser.add_argument("--directory", type=Path, help="where tables, checkpoints and logs stay for a look at them")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
+    with tempfile.TemporaryDirectory(prefix="lakelog-chaos-") as temporary:
+        chaos = Chaos(
+            directory=given.directory or Path(temporary),
+            kind=given.kind,
+            log=given.log,
+            seconds=given.minutes * 60,
+            rate=given.rate,
+            keys=given.keys,
+            seed=given.seed,
+            every_s=given.every,
+            victims=tuple(filter(None, given.victims.split(","))),
+            report=lambda line: print(line, flush=True),
+        )
+        found = chaos.run()
+    print(json.dumps(found), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    sys.exit(0 if found["equal"] else 1)
+
+
+if __name__ == "__main__":
+    main()

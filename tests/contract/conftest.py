@@ -1,0 +1,67 @@
+"""Logs of every registered system, on real servers where they need one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
+from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.service.pulsar_server import PulsarServer
+from log_records import NewLocation
+
+_MARKS = {"kafka": [pytest.mark.kafka], "pulsar": [pytest.mark.pulsar]}
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
+
+
+@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, [])) for name in sorted(LOG_SYSTEMS)])
+def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
+    """Locations of logs that do not exist yet."""
+    name = request.param
+    address, properties = "", {}
+    if name == "kafka":
+        address = request.getfixturevalue("broker").bootstrap
+    elif name == "pulsar":
+        server: PulsarServer = request.getfixturevalue("pulsar_server")
+        address, properties = server.service_url, server.properties
+
+    def make(buckets: int = 2, **more: object) -> LogLocation:
+        topic = f"t-{uuid.uuid4()}"
+        place = address or str(tmp_path / topic / "log.sqlite")
+        return replace(LogLocation(name, place, topic, buckets, properties=properties), **more)
+
+    return make
+
+
+@pytest.fixture
+def location(new_location: NewLocation) -> LogLocation:
+    return LOG_SYSTEMS.create(new_location().system).create(new_location())
+
+
+@pytest.fixture
+def system(location: LogLocation) -> LogSystem:
+    return LOG_SYSTEMS.create(location.system)
+
+
+@pytest.fixture
+def appender(system: LogSystem, location: LogLocation) -> Iterator[LogAppender]:
+    opened = system.appender(location)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def reader(system: LogSystem, location: LogLocation) -> Iterator[LogReader]:
+    opened = system.reader(location)
+    yield opened
+    opened.close()

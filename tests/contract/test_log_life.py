@@ -1,0 +1,164 @@
+"""How every log system makes a log, knows it again, keeps it and drops it: one suite for all that are registered."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from lakelog.errors import AlreadyExists, LakelogError, NotFound, OffsetExpired, Unavailable
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore.base import LogAppender, LogLocation, LogSystem
+from lakelog.logstore.packs import entry_of
+from lakelog.logstore.systems import embedded
+from lakelog.logstore.topics.pulsar import PulsarTopic
+from log_records import NewLocation, append
+
+
+def test_an_empty_log_of_the_same_shape_is_adopted(system: LogSystem, location: LogLocation) -> None:
+    again = system.create(replace(location, log_id="", machine=""))
+    system.check(again)
+    system.check(location)
+    with pytest.raises(AlreadyExists, match="bucket"):
+        system.create(replace(location, buckets=3))
+
+
+def test_a_log_that_holds_records_is_not_taken_over(
+    system: LogSystem, location: LogLocation, appender: LogAppender
+) -> None:
+    append(appender, [b"a"])
+    with pytest.raises(AlreadyExists, match=r"log-store\.(topic|address)"):
+        system.create(location)
+
+
+def test_a_dropped_log_is_gone_and_may_be_dropped_again(system: LogSystem, location: LogLocation) -> None:
+    system.check(location)
+    system.drop(location)
+    system.drop(location)
+    with pytest.raises(NotFound):
+        system.check(location)
+
+
+def test_a_log_that_never_was_is_not_found(new_location: NewLocation) -> None:
+    missing = new_location()
+    with pytest.raises(NotFound):
+        LOG_SYSTEMS.create(missing.system).check(missing)
+
+
+def test_a_location_travels_and_tells_no_secret(location: LogLocation) -> None:
+    secret = replace(location, properties={"sasl.password": "hush"})
+    assert pickle.loads(pickle.dumps(secret)) == secret
+    assert hash(secret) == hash(replace(secret, properties={}))
+    assert "hush" not in repr(secret)
+
+
+def test_what_is_no_longer_held_is_an_error_that_names_the_first_offset(
+    new_location: NewLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = LOG_SYSTEMS.create(new_location().system)
+    location = system.create(new_location(retention_ms=3_600_000))
+    appender, reader = system.appender(location), system.reader(location)
+    gone, kept = append_and_expire(location, appender, monkeypatch)
+    first = reader.first_offsets([0])[0]
+    assert gone < first <= kept
+    with pytest.raises(OffsetExpired, match=rf"offset {gone} .* first one is {first}"):
+        for _ in range(100):
+            reader.read(0, gone)
+            reader.wait({0: gone}, 0.1)
+    assert reader.read(0, kept, reader.end_offsets([0])[0]).column("value").to_pylist() == [b"c"]
+    appender.close()
+    reader.close()
+
+
+def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Appends three records to bucket 0, of which the log forgets the first two, as its retention would.
+
+    Returns the offsets of the first and of the last one.
+    """
+    if location.system == "pulsar":
+        gone = append(appender, [b"a", b"b"])
+        topic = PulsarTopic(location)
+        topic.admin.change("PUT", f"{topic.path}-partition-0/unload")  # ends the ledger
+        kept = append(appender, [b"c"])
+        # whose cursor holds the ledger until it moves, every two minutes
+        topic.admin.change("POST", f"{topic.path}/deduplicationEnabled", False)
+        topic.admin.change("POST", f"{topic.path}/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+        for _ in range(200):
+            topic.admin.change("POST", f"{topic.path}-partition-0/trim")
+            if topic.states([0])[0].first > entry_of(gone[-1]):
+                break
+            time.sleep(0.05)
+        return gone[0], kept[0]
+    if location.system == "embedded":
+        monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
+        with monkeypatch.context() as long_ago:
+            long_ago.setattr(embedded, "now_ms", lambda: 0)
+            gone = append(appender, [b"a", b"b"])
+        return gone[0], append(appender, [b"c"])[0]
+    offsets = append(appender, [b"a", b"b", b"c"])
+    admin = AdminClient({"bootstrap.servers": location.address})
+    partition = TopicPartition(location.topic, 0, 2)
+    admin.delete_records([partition])[partition].result(10)
+    return offsets[0], offsets[2]
+
+
+def made_anew(system: LogSystem, location: LogLocation) -> None:
+    """Somebody deletes the log, and another one of its name and shape is made."""
+    system.drop(location)
+    for _ in range(100):
+        try:
+            system.create(replace(location, log_id="", machine=""))
+            return
+        except (AlreadyExists, Unavailable):  # its deletion may take a moment
+            time.sleep(0.1)
+
+
+def test_a_log_that_was_deleted_and_made_anew_is_not_taken_for_the_table_s(
+    system: LogSystem, location: LogLocation
+) -> None:
+    made_anew(system, location)
+    for use in (system.check, system.appender, system.reader):
+        with pytest.raises(NotFound, match="not the one that was made with the table"):
+            use(location)
+
+
+def test_a_retention_that_is_changed_reaches_the_log(system: LogSystem, location: LogLocation) -> None:
+    assert kept_ms(location) != 7_200_000
+    system.set_retention(replace(location, retention_ms=7_200_000))
+    wait_until(lambda: kept_ms(location) in (None, 7_200_000))
+    system.set_retention(replace(location, retention_ms=None))
+    wait_until(lambda: kept_ms(location) in (None, 7 * 24 * 3_600_000))
+    system.drop(location)
+    if location.system != "embedded":  # whose appenders trim by what the table says
+        with pytest.raises(LakelogError):
+            system.set_retention(replace(location, retention_ms=7_200_000))
+
+
+def kept_ms(location: LogLocation) -> int | None:
+    """How long the log system keeps the records; None when that is in the location only."""
+    if location.system == "pulsar":
+        topic = PulsarTopic(location)
+        return 60_000 * int(topic.admin.get(f"{topic.path}/retention")["retentionTimeInMinutes"])
+    if location.system == "kafka":
+        resource = ConfigResource("topic", location.topic)
+        admin = AdminClient({"bootstrap.servers": location.address})
+        return int(admin.describe_configs([resource])[resource].result(10)["retention.ms"].value)
+    return None
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_errors_of_a_missing_log_are_errors_of_lakelog(new_location: NewLocation) -> None:
+    missing = new_location()
+    with pytest.raises(LakelogError):
+        LOG_SYSTEMS.create(missing.system).reader(missing).end_offsets()

@@ -1,0 +1,218 @@
+"""The Pulsar log on a real server: what happens when it goes away, comes back, or holds what others wrote."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+
+import pulsar
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import Corrupt, InvalidRequest, Unavailable
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.packs import PACK_KEY
+from lakelog.logstore.pulsar_access import client_for
+from lakelog.logstore.systems.pulsar import PulsarLogSystem
+from lakelog.logstore.topics.pulsar import PulsarTopic
+from log_records import append, everything, records
+from log_tables import files, rows
+from pulsar_logs import eventually, new_location, on, soon
+
+SYSTEM = PulsarLogSystem()
+
+
+def test_what_was_acknowledged_survives_a_killed_broker(own_server) -> None:
+    location = SYSTEM.create(new_location(own_server))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    first = reader.first_offsets()[0]
+    wanted = []
+    for kill in range(3):
+        for n in range(20):
+            appender.append(0, records([b"%d-%d" % (kill, n)] * 50))
+            appender.flush()
+            wanted += [b"%d-%d" % (kill, n)] * 50
+        own_server.kill()
+        own_server.start()
+        end = eventually(lambda: reader.end_offsets([0])[0])
+        assert reader.read(0, first, end).column("value").to_pylist() == wanted
+        assert everything(SYSTEM.reader(location)) == wanted
+        eventually(lambda: append(appender, [b"more"]))
+        wanted.append(b"more")
+        assert reader.read(0, end, reader.end_offsets([0])[0]).column("value").to_pylist() == [b"more"]
+    assert SYSTEM.reader(location).count(0, first, reader.end_offsets([0])[0], 10_000) == len(wanted)
+
+
+def test_a_reader_that_follows_misses_nothing_when_the_broker_is_killed(own_server) -> None:
+    """What is acknowledged comes once and in order to one who reads on; what is not may come once or not at all."""
+    location = SYSTEM.create(new_location(own_server))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    positions, got, acknowledged = reader.first_offsets(), [], []
+
+    def read_on() -> None:
+        reader.wait(positions, 0.1)
+        found = reader.read(0, positions[0])
+        if found.num_rows:
+            got.extend(found.column("value").to_pylist())
+            positions[0] = found.column("offset")[-1].as_py() + 1
+
+    for n in range(120):
+        if n == 60:
+            own_server.kill()
+            own_server.start()
+        for attempt in range(100):
+            try:
+                append(appender, [b"%d/%d" % (n, attempt)] * 3)
+                acknowledged += [b"%d/%d" % (n, attempt)] * 3
+                break
+            except Unavailable:
+                continue
+        eventually(read_on)
+    end = time.monotonic() + 30
+    while len([v for v in got if v in set(acknowledged)]) < len(acknowledged) and time.monotonic() < end:
+        eventually(read_on)
+    assert [v for v in got if v in set(acknowledged)] == acknowledged
+
+
+def test_a_broker_that_is_away_is_unavailable_soon_and_nothing_is_sent_later(own_server) -> None:
+    location = SYSTEM.create(new_location(own_server))
+    appender, reader = SYSTEM.appender(location), SYSTEM.reader(location)
+    append(appender, [b"before"])
+    ends = reader.end_offsets()
+    reader.wait(ends, 0.1)
+    own_server.kill()
+    pending = appender.append(0, records([b"lost"]))
+    with soon(), pytest.raises(Unavailable, match=own_server.service_url):
+        appender.flush()
+    with pytest.raises(Unavailable):
+        pending.offsets()
+    with soon(), pytest.raises(Unavailable, match=r"log-store\.address"):
+        reader.end_offsets()
+    with soon(), pytest.raises(Unavailable):
+        while True:
+            reader.wait(ends, 0.5)
+    with soon(), pytest.raises(Unavailable):
+        SYSTEM.check(location)
+    own_server.start()
+    eventually(lambda: append(appender, [b"after"]))
+    assert eventually(lambda: everything(reader)) == [b"before", b"after"]
+
+
+def test_a_writer_goes_on_over_a_killed_broker(own_server, tmp_path) -> None:
+    table = on(own_server, tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    own_server.kill()
+    with pytest.raises(Unavailable), table.writer() as writer:
+        writer.write(rows(3, 4))
+    own_server.start()
+
+    def write() -> None:
+        with table.writer() as writer:
+            writer.write(rows(5, 6))
+
+    eventually(write)
+    assert files(table) == [(n, "a") for n in (1, 2, 5, 6)]
+    told = [r["id"] for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
+    assert sorted(told) == [1, 2, 5, 6]
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
+@pytest.mark.parametrize("few", [0, 20_000])
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_open_rows_and_rows_that_were_taken_back(pulsar_server, tmp_path, key, few, form, monkeypatch) -> None:
+    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    table = on(pulsar_server, tmp_path, key, f", 'log-store.data-format' = '{form}'")
+    union = {"read.mode": "union"}
+    assert files(table, **union) == []
+    first = table.writer()
+    first.write(rows(1, 2))
+    first.flush()
+    with table.writer() as second:
+        second.write(rows(3, 4))
+    assert files(table, **union) == [(n, "a") for n in (1, 2, 3, 4)]
+    told = [r["id"] for b in table.tail("latest-full", stop="latest") for r in b.to_pylist()]
+    assert sorted(told) == [1, 2, 3, 4]
+    first.close()
+    assert files(table, **union) == files(table) == [(3, "a"), (4, "a")]
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
+def test_many_rows_go_through_a_topic_and_into_files_in_order(pulsar_server, tmp_path, form) -> None:
+    """Large runs, whose rows become files with the numbers of the log; the newest row of a key wins."""
+    table = on(pulsar_server, tmp_path, more=f", 'log-store.data-format' = '{form}'")
+    for name in ("old", "new"):
+        with table.writer() as writer:
+            writer.write(rows(*range(60_000), name=name * 10))
+    assert files(table) == [(n, "new" * 10) for n in range(60_000)]
+    read = pa.Table.from_batches(table.tail("earliest", stop="latest"))
+    assert read.num_rows == 120_000
+
+
+def test_a_quiet_epoch_reads_nothing(pulsar_server, tmp_path, monkeypatch) -> None:
+    table = on(pulsar_server, tmp_path)
+    healed = []
+    monkeypatch.setattr("lakelog.table.committer.heal", lambda *given: healed.append(given))
+    with table.writer() as writer:
+        monkeypatch.undo()
+        writer.write(rows(*range(100)))
+        writer.commit()
+        monkeypatch.setattr("lakelog.table.committer.heal", lambda *given: healed.append(given))
+        for number in range(3):
+            writer.write(rows(*range(100), name=str(number)))
+            writer.commit()
+    assert healed == []
+    assert files(table) == [(n, "2") for n in range(100)]
+
+
+def test_a_message_of_another_version_is_an_error_and_plain_ones_are_rows_of_nobody(pulsar_server) -> None:
+    location = SYSTEM.create(new_location(pulsar_server))
+    topic, reader = PulsarTopic(location), SYSTEM.reader(location)
+    client = client_for(topic.access)
+    plain = client.create_producer(topic.partition(0), batching_enabled=True, batching_max_publish_delay_ms=500)
+    for n in range(10):
+        plain.send_async(b"%d" % n, None, partition_key=f"k{n}")
+    plain.flush()
+    plain.send(b"alone")
+    found = reader.read(0, reader.first_offsets()[0], reader.end_offsets()[0])
+    assert found.column("value").to_pylist() == [*(b"%d" % n for n in range(10)), b"alone"]
+    assert found.column("key").to_pylist() == [*(b"k%d" % n for n in range(10)), None]
+    assert found.column("header").null_count == 11
+    assert sorted(set(found.column("offset").to_pylist())) == found.column("offset").to_pylist()
+    other = client.create_producer(topic.partition(1))
+    other.send(b"?", properties={PACK_KEY: "9|1|1"})
+    with pytest.raises(Corrupt, match=r"'9\|1\|1'.*upgrade lakelog"):
+        everything(reader, 1)
+    plain.close()
+    other.close()
+
+
+def test_a_record_that_is_too_large_is_the_caller_s_to_change(pulsar_server) -> None:
+    location = SYSTEM.create(new_location(pulsar_server))
+    appender = SYSTEM.appender(location)
+    with soon(), pytest.raises(InvalidRequest, match="maxMessageSize"):
+        append(appender, [os.urandom(8_000_000)])
+    assert append(appender, [b"small"])
+
+
+def append_in_a_child(location: LogLocation) -> None:
+    append(SYSTEM.appender(location), [b"child"])
+
+
+def test_a_process_of_its_own_opens_clients_of_its_own(pulsar_server) -> None:
+    location = SYSTEM.create(new_location(pulsar_server))
+    append(SYSTEM.appender(location), [b"parent"])
+    for method in ("spawn", "fork"):
+        child = multiprocessing.get_context(method).Process(target=append_in_a_child, args=(location,))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+    assert everything(SYSTEM.reader(location)) == [b"parent", b"child", b"child"]
+
+
+def test_the_client_of_a_log_is_reused(pulsar_server) -> None:
+    location = SYSTEM.create(new_location(pulsar_server))
+    clients = {id(client_for(PulsarTopic(location).access)) for _ in range(5)}
+    assert len(clients) == 1
+    assert isinstance(client_for(PulsarTopic(location).access), pulsar.Client)

@@ -1,0 +1,162 @@
+"""Streams of committed rows, and of inserts alone, on Spark: as they come, restarted, planned again, from SQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.errors.exceptions.base import PySparkException
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.spark.realtime import read_changes
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.seal import seal
+from lakelog.table.task_writer import TaskWriter
+from log_tables import rows
+
+CREATE = """create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true',
+'bucket' = '2', 'bucket-key' = 'id'{more})"""
+TRANSACTIONAL = {"log.consistency": "transactional"}
+
+
+@pytest.fixture
+def table(lake):
+    lake.sql("create database db")
+    lake.sql(CREATE.format(more=""))
+    return lake.table("db.t")
+
+
+def query(lake, checkpoint, out: list[tuple[str, int]], **options: str):
+    given = {
+        "read.mode": "log",
+        "scan.startup.mode": "earliest",
+        **{k.replace("__", "."): v for k, v in options.items()},
+    }
+    frame = lake.spark.readStream.format("lakelog").options(**given).load("db.t")
+
+    def take(batch, _) -> None:
+        out.extend((r["_row_kind"], r["id"]) for r in batch.toArrow().to_pylist())
+
+    return frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+
+
+def fail_over(table, epoch: int, *ids: int) -> Committer:
+    """An epoch with two attempts, of which the second one counts; decided, not sealed."""
+    register_writer(table._table, "w")
+    tasks = [TaskWriter(table._table, "w", epoch, 0) for _ in range(2)]
+    for task in tasks:
+        task.write(rows(*ids).to_batches()[0])
+        task.flush_log()
+    committer = Committer(table._table, "w")
+    committer.commit(epoch, [tasks[1].finish()])
+    tasks[0].close()
+    return committer
+
+
+def test_a_stream_shows_committed_rows_once_over_restarts(lake, table, tmp_path) -> None:
+    seen: list[tuple[str, int]] = []
+    for epoch in range(3):
+        committer = fail_over(table, epoch, 10 * epoch, 10 * epoch + 1)
+        running = query(lake, tmp_path / "cp", seen, log__consistency="transactional").start()
+        running.processAllAvailable()
+        assert len(seen) == 2 * epoch, "decided, not committed"
+        seal(committer)
+        running.processAllAvailable()
+        running.stop()
+    assert sorted(seen) == [("+I", n) for n in (0, 1, 10, 11, 20, 21)]
+
+
+def test_a_repeated_micro_batch_has_the_same_rows(lake, table, tmp_path) -> None:
+    first: list[tuple[str, int]] = []
+    seal(fail_over(table, 0, 1, 2, 3))
+    run = query(lake, tmp_path / "cp", first, log__consistency="transactional").trigger(availableNow=True).start()
+    run.awaitTermination()
+    with table.writer() as writer:
+        writer.write(rows(4))
+    commits = tmp_path / "cp" / "commits"
+    for commit in (p for p in commits.iterdir() if p.name.isdigit()):
+        commit.unlink()
+    again: list[tuple[str, int]] = []
+    run = query(lake, tmp_path / "cp", again, log__consistency="transactional").trigger(availableNow=True).start()
+    run.awaitTermination()
+    assert sorted(first) == [("+I", n) for n in (1, 2, 3)]
+    assert sorted(again) == [("+I", n) for n in (1, 2, 3, 4)]
+
+
+def test_a_long_epoch_is_read_by_tasks(lake, table, tmp_path) -> None:
+    seen: list[tuple[str, int]] = []
+    running = query(lake, tmp_path / "cp", seen, log__consistency="transactional").start()
+    with table.writer() as writer:
+        for start in range(0, 60_000, 20_000):
+            writer.write(rows(*range(start, start + 20_000)))
+            writer.flush()
+            running.processAllAvailable()
+        assert seen == []
+    running.processAllAvailable()
+    running.stop()
+    assert sorted(number for _, number in seen) == list(range(60_000))
+
+
+def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
+    with table.writer() as writer:
+        writer.write(rows(1))
+    text = "select id, _row_kind from db.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='latest-full', "
+    frame = lake.sql(f"{text} 'log.consistency'='transactional') */")
+    seen: list[int] = []
+    running = frame.writeStream.foreachBatch(lambda b, _: seen.extend(r.id for r in b.collect())).start()
+    running.processAllAvailable()
+    committer = fail_over(table, 0, 2, 3)
+    running.processAllAvailable()
+    assert seen == [1]
+    seal(committer)
+    running.processAllAvailable()
+    running.stop()
+    assert sorted(seen) == [1, 2, 3]
+
+
+def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
+    seal(fail_over(table, 0, 1))
+    run = query(lake, tmp_path / "cp", []).trigger(availableNow=True).start()
+    run.awaitTermination()
+    wrong = query(lake, tmp_path / "cp", [], log__consistency="transactional").start()
+    with pytest.raises(PySparkException, match="made with 'log.consistency'='eventual'"):
+        wrong.processAllAvailable()
+
+
+def test_the_real_time_path_refuses(lake) -> None:
+    lake.sql("create database db")
+    lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional'"))
+    table = lake.table("db.t")._table
+    on_kafka = replace(table.log, system="kafka")
+    table.__dict__["log"] = on_kafka
+    with pytest.raises(UnsupportedFeature, match="'log.consistency'='transactional'.*Use read_stream"):
+        read_changes(lake.spark, table, None)
+
+
+def test_the_guarantee_off_and_inserts_alone(lake, table, tmp_path) -> None:
+    fail_over(table, 0, 1, 2)
+    twice = [("+I", 1)] * 2 + [("+I", 2)] * 2
+    for number, (options, expected) in enumerate(
+        [
+            ({}, [*twice, ("-D", 1), ("-D", 2)]),
+            ({"log-store__consistency-guarantee__enabled": "false"}, twice),
+            ({"log__consumer__changelog__modes": "append-only"}, twice),
+        ]
+    ):
+        seen: list[tuple[str, int]] = []
+        run = query(lake, tmp_path / f"cp{number}", seen, **options).trigger(availableNow=True).start()
+        run.awaitTermination()
+        assert sorted(seen) == sorted(expected)
+    strict = {"log__consumer__changelog__modes": "append-only", "log__consumer__retractions": "error"}
+    run = query(lake, tmp_path / "strict", [], **strict).start()
+    with pytest.raises(PySparkException, match="log.consumer.retractions"):
+        run.processAllAvailable()
+
+
+def test_the_guarantee_off_as_a_property_of_the_table(lake, tmp_path) -> None:
+    lake.sql("create database db")
+    lake.sql(CREATE.format(more=", 'log-store.consistency-guarantee.enabled' = 'false'"))
+    fail_over(lake.table("db.t"), 0, 1)
+    seen: list[tuple[str, int]] = []
+    query(lake, tmp_path / "cp", seen).trigger(availableNow=True).start().awaitTermination()
+    assert seen == [("+I", 1)] * 2

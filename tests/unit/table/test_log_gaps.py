@@ -1,0 +1,53 @@
+"""A log whose offsets have gaps: what reads up to an end comes to it, though the last record lies before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelog.lake.table import Table
+from lakelog.logstore.clients import appender_for
+from lakelog.options.log import EMIT_MODE
+from log_tables import files, make, rows
+
+
+def leave_a_gap(table: Table) -> None:
+    log = table._table.log
+    assert log is not None
+    database = appender_for(log)._database  # type: ignore[attr-defined]
+    database.execute("update ends set next = next + 1000")
+
+
+def test_a_tail_ends_behind_a_gap(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    leave_a_gap(table)
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+    leave_a_gap(table)
+    for start in ("earliest", "latest-full"):
+        told = [row["id"] for batch in table.tail(start, stop="latest") for row in batch.to_pylist()]
+        assert sorted(told) == [1, 2, 3]
+    assert files(table, **{"read.mode": "union"}) == files(table) == [(n, "a") for n in (1, 2, 3)]
+
+
+def test_a_follower_ends_behind_a_gap(tmp_path: Path) -> None:
+    table = make(tmp_path, f", '{EMIT_MODE.key}' = 'log'")
+    leave_a_gap(table)
+    assert list(table.follow(stop="latest")) == []
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+    leave_a_gap(table)
+    assert list(table.follow(stop="latest")) == []
+
+
+def test_a_writer_goes_on_over_a_gap_and_takes_back_what_it_must(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    first = table.writer()
+    first.write(rows(1, 2))
+    first.flush()
+    leave_a_gap(table)
+    with table.writer() as second:
+        second.write(rows(3))
+    leave_a_gap(table)
+    first.close()
+    assert files(table) == [(3, "a")]
+    assert files(table, **{"read.mode": "union"}) == [(3, "a")]

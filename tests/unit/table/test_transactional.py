@@ -1,0 +1,357 @@
+"""``log.consistency`` = transactional: rows come when their epoch is committed, whole, once, and stay."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import InvalidOption, OffsetExpired, Unavailable
+from lakelog.io.clock import now_ms
+from lakelog.lake.table import Table
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.control import commit_record, commits_in
+from lakelog.logstore.header import NOBODYS_HEADER
+from lakelog.table.committed_records import CommittedRecords
+from lakelog.table.committer import Committer, register_writer
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.gone_writers import finish_gone_writers
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_switch import latest_full
+from lakelog.table.seal import seal, seal_staged
+from lakelog.table.task_writer import TaskWriter
+from log_tables import files, make, rows
+
+TRANSACTIONAL = {"log.consistency": "transactional"}
+Row = tuple[str, int, str]
+
+
+def seen(table: Table, start: str | dict[int, int] = "earliest", **options: str) -> list[Row]:
+    given = {**TRANSACTIONAL, **{k.replace("_", "."): v for k, v in options.items()}}
+    batches = table.tail(start, stop="latest", options=given)
+    return [(r["_row_kind"], r["id"], r["name"]) for batch in batches for r in batch.to_pylist()]
+
+
+def attempt(table: Table, writer: str, epoch: int, *ids: int, name: str = "a") -> TaskWriter:
+    """A task that has its rows in the log and is not finished."""
+    register_writer(table._table, writer)
+    task = TaskWriter(table._table, writer, epoch, 0)
+    task.write(rows(*ids, name=name).to_batches()[0])
+    task.flush_log()
+    return task
+
+
+@pytest.fixture(params=["debezium-json", "arrow"])
+def table(request: pytest.FixtureRequest, tmp_path) -> Table:
+    return make(tmp_path, f", 'log-store.data-format' = '{request.param}'", key="")
+
+
+def test_rows_come_when_their_snapshot_is_there(table) -> None:
+    task, committer = attempt(table, "w", 0, 1, 2), Committer(table._table, "w")
+    assert seen(table) == []
+    committer.commit(0, [task.finish()])
+    assert seen(table) == []
+    assert len(files(table)) == 2
+    seal(committer)
+    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
+
+
+def test_the_property_of_the_table_is_enough(tmp_path) -> None:
+    table = make(tmp_path, ", 'table-storage.log.consistency' = 'transactional'")
+    with table.writer() as writer:
+        writer.write(rows(1))
+        writer.flush()
+        assert list(table.tail("earliest", stop="latest")) == []
+    assert sum(b.num_rows for b in table.tail("earliest", stop="latest")) == 1
+    with pytest.raises(InvalidOption, match=r"log\.consistency.*sometimes"):
+        table.tail(options={"log.consistency": "sometimes"})
+
+
+def test_refused_attempts_and_corrections_never_come(table) -> None:
+    lost = attempt(table, "w", 0, 1, 2, 3)
+    counts = attempt(table, "w", 0, 1, 2, name="b")
+    committer = Committer(table._table, "w")
+    committer.commit(0, [counts.finish()])
+    lost.close()
+    seal(committer)
+    assert sorted(seen(table)) == [("+I", 1, "b"), ("+I", 2, "b")]
+    eventual = [r for b in table.tail("earliest", stop="latest") for r in b.to_pylist()]
+    assert len(eventual) == 8
+
+
+def test_an_open_epoch_holds_nobody_else_up(table) -> None:
+    attempt(table, "slow", 0, 1, 2, 3)
+    with table.writer() as writer:
+        writer.write(rows(4, 5))
+    assert sorted(seen(table)) == [("+I", 4, "a"), ("+I", 5, "a")]
+
+
+def test_the_order_of_epochs_is_that_of_their_commits_wherever_the_log_is_cut(tmp_path) -> None:
+    table = make(tmp_path)
+    first, second = attempt(table, "x", 0, 1, name="x0"), attempt(table, "y", 0, 1, name="y0")
+    x, y = Committer(table._table, "x"), Committer(table._table, "y")
+    x.commit(0, [first.finish()])
+    x.commit(1, [attempt(table, "x", 1, 1, name="x1").finish()])
+    y.commit(0, [second.finish()])
+    seal(y)
+    seal(x)
+    expected = [("+I", 1, "y0"), ("+I", 1, "x0"), ("+I", 1, "x1")]
+    assert seen(table) == expected
+    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    (bucket, end), *_ = sorted(scan.reader.end_offsets().items(), key=lambda item: -item[1])
+    for cut in range(end + 1):
+        parts = [*scan.read(bucket, 0, cut), *scan.read(bucket, cut, end)]
+        assert [(r["_row_kind"], r["id"], r["name"]) for p in parts for r in p.to_pylist()] == expected
+    assert files(table) == [(1, "x1")]
+
+
+def test_an_epoch_is_shown_whole_to_a_reader_that_begins_within_it(table) -> None:
+    task = attempt(table, "w", 0, *range(20))
+    middle = {b: o - 1 for b, o in LogScan(table._table).reader.end_offsets().items()}
+    committer = Committer(table._table, "w")
+    committer.commit(0, [task.finish()])
+    seal(committer)
+    assert sorted(r[1] for r in seen(table, middle)) == list(range(20))
+    assert seen(table, "latest") == []
+
+
+def test_a_commit_that_two_have_told_is_shown_once(table) -> None:
+    for number in range(3):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    log = table._table.log
+    assert log is not None
+    for bucket in (0, 1):
+        for commit in commits_in(reader_for(log).read(bucket, 0)):
+            again = commit_record(commit.writer, commit.epoch, commit.attempts, commit.first)
+            appender_for(log).append(bucket, again)
+    assert sorted(r[1] for r in seen(table)) == [0, 1, 2]
+    ends = reader_for(log).end_offsets()
+    later = {b: e - 1 for b, e in ends.items()}
+    assert seen(table, later) == []
+
+
+def test_long_epochs_are_read_back_in_parts(table) -> None:
+    expected = []
+    for epoch in range(3):
+        task = attempt(table, "w", epoch, *range(epoch * 50, epoch * 50 + 50))
+        attempt(table, "other", 0, *range(900, 910))
+        committer = Committer(table._table, "w")
+        committer.commit(epoch, [task.finish()])
+        seal(committer)
+        expected += range(epoch * 50, epoch * 50 + 50)
+    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    found = []
+    for bucket, end in scan.reader.end_offsets().items():
+        for most, step in itertools.product((1, 3, 7, 1000), (1, 5, 1000)):
+            committed = CommittedRecords(scan.reader, most)
+            shown = [
+                r["id"]
+                for start in range(0, end, step)
+                for part in scan.reader.chunks(bucket, start, min(end, start + step), most)
+                for records in committed.shown(bucket, part)
+                for r in scan.decode(records).to_pylist()
+            ]
+            found.append((bucket, tuple(shown)))
+            assert all(part.num_rows <= most for part in scan.reader.chunks(bucket, 0, end, most))
+    assert len(set(found)) == 2
+    assert sorted(sum((list(shown) for _, shown in set(found)), [])) == expected
+
+
+@pytest.mark.parametrize("dies", ["before the control records", "before the records are forgotten"])
+def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monkeypatch, dies) -> None:
+    task, committer = attempt(table, "w", 0, 1, 2), Committer(table._table, "w")
+    committer.commit(0, [task.finish()])
+
+    before = dies == "before the control records"
+    target = Committer if before else type(table._table.staged)
+    monkeypatch.setattr(target, "append_commit" if before else "forget", away)
+    if before:
+        seal(committer)
+    else:
+        with pytest.raises(Unavailable):
+            seal(committer)
+    monkeypatch.undo()
+    assert len(seen(table)) == (0 if before else 2)
+    assert seal_staged(table._table) == []
+    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
+    assert table._table.staged.epochs("w") == []
+
+
+@pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
+def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> None:
+    committer = Committer(table._table, "w", ended=next_one == "end_writer again")
+    committer.commit(0, [attempt(table, "w", 0, 1, 2).finish()])
+    monkeypatch.setattr(Committer, "append_commit", away)
+    seal(committer)
+    if next_one == "batch":
+        with table.writer() as writer:
+            writer.write(rows(3))
+    monkeypatch.undo()
+    assert seen(table) == []
+    if next_one == "restart":
+        anew = Committer(table._table, "w")
+        anew.commit(1, [attempt(table, "w", 1, 3).finish()])
+        seal(anew)
+    elif next_one == "batch":
+        table.seal()
+    else:
+        table.end_writer("w")
+    assert sorted(r[1] for r in seen(table)) == [1, 2, *([3] if next_one in ("restart", "batch") else [])]
+
+
+def test_an_epoch_record_that_came_too_late_tells_nothing(table) -> None:
+    committer = Committer(table._table, "w")
+    committer.commit(0, [attempt(table, "w", 0, 1).finish()])
+    seal(committer)
+    zombie = attempt(table, "w", 0, 1, 2, name="late").finish()
+    table._table.staged.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
+    table.seal()
+    assert table._table.staged.epochs("w") == []
+    assert seen(table) == [("+I", 1, "a")]
+
+
+def test_the_switch_from_a_snapshot_is_exact(table) -> None:
+    slow = attempt(table, "slow", 0, 10, 11)
+    committer = Committer(table._table, "w")
+    for epoch in range(4):
+        committer.commit(epoch, [attempt(table, "w", epoch, epoch).finish()])
+        if epoch in (0, 2):
+            seal(committer)
+        found = seen(table, "latest-full")
+        assert sorted(r[1] for r in found) == list(range(epoch // 2 * 2 + 1))
+    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    position = latest_full(scan.table)
+    seal(committer)
+    other = Committer(table._table, "slow")
+    other.commit(0, [slow.finish()])
+    seal(other)
+    scan = LogScan(scan.table, switch=position.switch)
+    later = [r["id"] for b in scan.tail(position.offsets, "latest") for r in b.to_pylist()]
+    assert sorted(later) == [3, 10, 11]
+
+
+def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
+    staged = type(table._table.staged)
+    registered: Callable = staged.registered
+
+    def later(self: object) -> object:
+        monkeypatch.undo()
+        with table.writer() as writer:
+            writer.write(rows(7))
+        return registered(self)
+
+    for options in ({}, TRANSACTIONAL):
+        monkeypatch.setattr(staged, "registered", later)
+        scan = LogScan(table._table.with_hints(options))
+        position = latest_full(scan.table)
+        scan = LogScan(scan.table, switch=position.switch)
+        assert list(scan.tail(position.offsets, "latest")) == []
+
+
+def test_rows_that_are_in_the_log_only(tmp_path) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'", key="")
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+        writer.flush()
+        assert seen(table) == [] and seen(table, "latest-full") == []
+    assert sorted(r[1] for r in seen(table)) == [1, 2]
+    assert sorted(r[1] for r in seen(table, "latest-full")) == [1, 2]
+
+
+def test_a_key_in_the_log_alone_and_later_in_both_stores_ends_as_the_newer(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer(options={"emit.mode": "log"}) as only:
+        only.write(rows(1, 2, name="log"))
+    with table.writer() as both:
+        both.write(rows(1, name="both"))
+    assert {number: name for _, number, name in seen(table, "latest-full")} == {1: "both", 2: "log"}
+
+
+def test_rows_of_nobody_come_where_they_stand(tmp_path) -> None:
+    table = make(tmp_path, ", 'emit.mode' = 'log'")
+    log = table._table.log
+    assert log is not None
+    appender = appender_for(log)
+    values = [b'{"before":null,"after":{"id":1,"name":"%d"},"op":"c"}' % number for number in range(3)]
+    keys = pa.array([b'{"id":1}'], pa.large_binary())
+    records = [Records(keys, pa.array([value], pa.large_binary()), NOBODYS_HEADER) for value in values]
+    appender.append(0, records[0])
+    task, committer = attempt(table, "w", 0, *range(2, 9), name="w"), Committer(table._table, "w")
+    appender.append(0, records[1])
+    committer.commit(0, [task.finish()])
+    seal(committer)
+    appender.append(0, records[2])
+    found = seen(table)
+    assert [name for _, number, name in found if number == 1] == ["0", "1", "2"]
+    assert sorted(number for _, number, name in found if name == "w") == list(range(2, 9))
+    first, last = (found.index(("+I", 1, name)) for name in ("1", "2"))
+    assert first < last and all(name == "w" for _, _, name in found[first + 1 : last])
+    assert sorted(seen(table, "latest-full")) == sorted(found)
+
+
+def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table) -> None:
+    task = attempt(table, "w", 0, *range(40))
+    committer = Committer(table._table, "w")
+    committer.commit(0, [task.finish()])
+    start = LogScan(table._table).reader.end_offsets()
+    seal(committer)
+    log = table._table.log
+    assert log is not None
+    database = appender_for(log)._database  # type: ignore[attr-defined]
+    database.execute('delete from records where "offset" < 1')
+    database.execute("update ends set trimmed = 1")
+    with pytest.raises(OffsetExpired, match="latest-full"):
+        seen(table, start)
+    assert len(seen(table, start, **{"scan_expired-offsets": "earliest"})) > 0
+    assert len(seen(table, start, **{"scan_expired-offsets": "latest-full"})) == 40
+    held = seen(table, "earliest")
+    assert held == seen(table, start, **{"scan_expired-offsets": "earliest"})
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_what_a_gone_writer_decided_is_told_after_its_timeout(table, monkeypatch, sealed) -> None:
+    committer = Committer(table._table, "gone")
+    committer.commit(0, [attempt(table, "gone", 0, 1, 2).finish()])
+    if sealed:
+        monkeypatch.setattr(Committer, "append_commit", away)
+        seal(committer)
+        monkeypatch.undo()
+    assert finish_gone_writers(table._table) == []
+    assert seen(table) == []
+    hinted = table._table.with_hints({"log.writer-timeout": "0 ms"})
+    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 1_000)
+    assert len(finish_gone_writers(hinted)) == (0 if sealed else 1)
+    assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
+
+
+def test_another_write_finishes_what_gone_writers_left(table, monkeypatch) -> None:
+    committer = Committer(table._table, "gone")
+    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
+    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
+    for number in (2, 3):
+        with table.writer() as writer:
+            writer.write(rows(number))
+    assert sorted(r[1] for r in seen(table)) == [1, 2, 3]
+    late = Committer(table._table, "late")
+    late.commit(0, [attempt(table, "late", 0, 4).finish()])
+    with table.writer() as writer:
+        writer.write(rows(5))
+    assert sorted(r[1] for r in seen(table)) == [1, 2, 3, 5], "it has looked less than a minute ago"
+
+
+def test_a_failure_to_finish_others_is_no_failure_of_a_write(table, monkeypatch) -> None:
+    committer = Committer(table._table, "gone")
+    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
+    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
+    monkeypatch.setattr("lakelog.table.gone_writers.seal_writer", away)
+    with table.writer() as writer:
+        writer.write(rows(2))
+    assert [r[1] for r in seen(table)] == [2]
+
+
+def away(*_: object) -> None:
+    raise Unavailable("away")
