@@ -230,13 +230,6 @@ SCAN_DATA_FILES: Final = Option(
     "of them is no part of the table any more.",
     scope=("read",),
 )
-OVERWRITE_DATA_FILES: Final = Option(
-    "overwrite.data-files",
-    str,
-    None,
-    "What an overwrite of a table without a primary key replaces instead: these data files, as a JSON list of names.",
-    scope=("write",),
-)
 CONCURRENT_WRITERS: Final = Option(
     "write.concurrent-writers",
     bool,
@@ -283,7 +276,6 @@ LOG_OPTIONS: Final = Declared(
         MAX_ROWS_PER_TRIGGER,
         SCAN_FILTER,
         SCAN_DATA_FILES,
-        OVERWRITE_DATA_FILES,
         CONCURRENT_WRITERS,
         COMMIT_INTERVAL,
     ],

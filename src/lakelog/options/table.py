@@ -11,6 +11,7 @@ from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Declared, MemorySize, Option, Options
+from lakelog.options.overwrite import OVERWRITE_OPTIONS
 from lakelog.options.picking import PICKING_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
 
@@ -249,13 +250,6 @@ SIZE_RATIO: Final = Option(
     "compaction.size-ratio", int, 1, "Percent by which the next run may be larger and still be compacted.", _WRITE
 )
 
-DYNAMIC_PARTITION_OVERWRITE: Final = Option(
-    "dynamic-partition-overwrite",
-    bool,
-    True,
-    "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
-    _WRITE,
-)
 WRITE_SHUFFLE: Final = Option(
     "write.shuffle",
     str,
@@ -265,13 +259,6 @@ WRITE_SHUFFLE: Final = Option(
     "several tasks and comes in more tasks than a bucket can take runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
-)
-OVERWRITE_PARTITION: Final = Option(
-    "overwrite.partition",
-    str,
-    None,
-    'What an overwrite by a DataFrame replaces: partition columns and values as JSON, like {"day": "2024-01-31"}.',
-    ("write",),
 )
 
 PARTITION_DEFAULT_NAME: Final = Option(
@@ -339,6 +326,7 @@ def needs_lookup(options: Options) -> bool:
 
 _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
+    *OVERWRITE_OPTIONS,
     *RETENTION_OPTIONS,
     *COMPACTION_OPTIONS,
     *PICKING_OPTIONS,

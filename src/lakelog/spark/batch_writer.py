@@ -18,9 +18,8 @@ from pyspark.util import PythonEvalType
 
 from lakelog.errors import InvalidOption
 from lakelog.io.names import new_uuid
-from lakelog.options.log import OVERWRITE_DATA_FILES
 from lakelog.options.option import Option
-from lakelog.options.table import OVERWRITE_PARTITION
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spark.worker import settle
 from lakelog.table.append import commit_append

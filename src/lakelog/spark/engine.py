@@ -18,8 +18,7 @@ from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.options.log import OVERWRITE_DATA_FILES
-from lakelog.options.table import OVERWRITE_PARTITION
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import PlannedScans, workers_frame

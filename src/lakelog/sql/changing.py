@@ -56,13 +56,11 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
         with plan.explained():
             session.engine.insert(identifier, plan, None, options, {}, overwrite=False)
         return done()
-    for last in range(_ATTEMPTS):
-        try:
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(CommitConflict):
             _replace_files(session, identifier, change, options)
             return done()
-        except CommitConflict:
-            if last == _ATTEMPTS - 1:
-                raise
+    _replace_files(session, identifier, change, options)
     return done()
 
 

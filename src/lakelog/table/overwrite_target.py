@@ -12,7 +12,7 @@ from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.filestore.commit_request import Overwrite
 from lakelog.filestore.filter import Predicate
 from lakelog.options.option import Options
-from lakelog.options.table import DYNAMIC_PARTITION_OVERWRITE
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.schema import TableSchema

@@ -20,7 +20,8 @@ from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
-from lakelog.options.log import DATA_FORMAT, OVERWRITE_DATA_FILES
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
 from lakelog.spec.row_kind import UPDATE_BEFORE

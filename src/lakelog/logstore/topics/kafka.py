@@ -120,12 +120,12 @@ class KafkaTopic:
 
     def drop(self) -> None:
         """Deletes it; one that is gone already, or was made anew by somebody else, is left alone."""
-        topic = self.location.topic
         with contextlib.suppress(NotFound):
             check_identity(self.location, str(self._described().topic_id))
-            self._delete(topic)
+            self._delete()
 
-    def _delete(self, topic: str) -> None:
+    def _delete(self) -> None:
+        topic = self.location.topic
         with mapped(self.location):
             gone = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
             try:
