@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from servers.s3_server import S3Server
 
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
-_MARKER_OF_NAME = "pulsar"
-"""Of the files of tests/integration, those with this word in their name have this marker."""
+_OTHER = "pulsar"
+"""The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
@@ -30,8 +30,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         folder = item.path.relative_to(here).parts[0]
         if folder in _MARKERS:
-            of_name = folder == "integration" and _MARKER_OF_NAME in item.path.name
-            item.add_marker(_MARKER_OF_NAME if of_name else _MARKERS[folder])
+            is_other = folder == "integration" and (
+                _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None
+            )
+            item.add_marker(_OTHER if is_other else _MARKERS[folder])
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-import debezium_consumer
 from chaos.kills import Kill, plan_kills
 from chaos.processes import EXECUTOR, TASK_WORKER, Job, kill, memory_mb
 from chaos.rows import DDL, Input
@@ -117,15 +116,16 @@ class Chaos:
     def _create(self, lake: Lake) -> None:
         options = {"log-store.enabled": "true", "bucket": "4", "log.changelog-mode": _MODE[self.kind]}
         if self.server is not None:
-            options |= {"log-store.type": self.log, "log-store.address": self.server.bootstrap}
+            options |= self.server.options()
         key, copied, copy_key = ", primary key (id)", DDL, {}
         if self.kind == "append":
             key, options = "", options | {"bucket-key": "id"}
             copied = "id bigint, n bigint, v bigint, name string, at timestamp"
             copy_key = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
             for column in ("v", "name", "at"):
+                # not last_value: what only takes back, compacted by itself, is a row with NULLs
                 copy_key |= {
-                    f"fields.{column}.aggregate-function": "last_value",
+                    f"fields.{column}.aggregate-function": "last_non_null_value",
                     f"fields.{column}.ignore-retract": "true",
                 }
         lake.sql("create database db")
@@ -262,10 +262,10 @@ class Chaos:
 
     def _values(self, lake: Lake) -> Iterator[bytes | None]:
         """The values of the log, by a client of its own where there is a server."""
-        if self.log == "kafka" and self.server is not None:
+        if self.server is not None:
             location = lake.table("db.t")._table.log
             assert location is not None
-            yield from debezium_consumer.messages(self.server.bootstrap, location.topic)
+            yield from self.server.values(location)
             return
         for records in lake.table("db.t").log_records():
             yield from records.column("value").to_pylist()
@@ -281,8 +281,7 @@ class Chaos:
         )
 
     def _server_pids(self) -> list[int]:
-        process = getattr(self.server, "_process", None)
-        return [] if process is None else [process.pid]
+        return [] if self.server is None or self.server.process is None else [self.server.process.pid]
 
     def _reached(self) -> int:
         """The change up to which micro-batches are planned."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from typing import Protocol, Self
 
+import debezium_consumer
+import packed_messages
+from lakelog.logstore.base import LogLocation
 from lakelog.options.registry import Registry
+from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.service.pulsar_server import PulsarServer
 
 
 class Server(Protocol):
     """A server of one node that keeps its data in a directory and its port over a kill."""
 
-    bootstrap: str
+    process: subprocess.Popen[bytes] | None
 
     def start(self) -> Self:
         """Starts it, or starts it again, and waits until it answers."""
@@ -21,6 +28,38 @@ class Server(Protocol):
     def stop(self) -> None:
         """Ends it in order."""
 
+    def options(self) -> dict[str, str]:
+        """What a table with a log on it says."""
 
-SERVERS: Registry[Server] = Registry("log server", {"kafka": "lakelog.service.kafka_broker:KafkaBroker"})
+    def values(self, log: LogLocation) -> Iterator[bytes | None]:
+        """The values of all records of a log, by a client that is not lakelog's."""
+
+
+class KafkaServer(KafkaBroker):
+    """A Kafka broker."""
+
+    def options(self) -> dict[str, str]:
+        return {"log-store.type": "kafka", "log-store.address": self.bootstrap}
+
+    def values(self, log: LogLocation) -> Iterator[bytes | None]:
+        return debezium_consumer.messages(self.bootstrap, log.topic)
+
+
+class PulsarNode(PulsarServer):
+    """Pulsar's broker and storage."""
+
+    def options(self) -> dict[str, str]:
+        return {
+            "log-store.type": "pulsar",
+            "log-store.address": self.service_url,
+            "properties.pulsar.admin.adminUrl": self.admin_url,
+        }
+
+    def values(self, log: LogLocation) -> Iterator[bytes | None]:
+        return packed_messages.values(self.service_url, log.topic, log.buckets)
+
+
+SERVERS: Registry[Server] = Registry(
+    "log server", {"kafka": "chaos.servers:KafkaServer", "pulsar": "chaos.servers:PulsarNode"}
+)
 LOGS = ("embedded", *SERVERS)

@@ -11,12 +11,15 @@ from chaos.run import Chaos
 
 
 @pytest.mark.timeout(600)
-def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("log", "kind"), [("kafka", "changes"), pytest.param("pulsar", "append", marks=pytest.mark.pulsar)]
+)
+def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path, log: str, kind: str) -> None:
     said: list[str] = []
     chaos = Chaos(
         directory=tmp_path,
-        kind="changes",
-        log="kafka",
+        kind=kind,
+        log=log,
         seconds=40,
         rate=2_000,
         keys=5_000,
