@@ -10,7 +10,7 @@ from chaos.kills import VICTIMS
 from chaos.run import Chaos
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("log", "kind"), [("kafka", "changes"), pytest.param("pulsar", "append", marks=pytest.mark.pulsar)]
 )
