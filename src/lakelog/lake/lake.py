@@ -13,6 +13,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.options.registry import Registry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
+from lakelog.spec.types import DataType
 from lakelog.sql.engine import Engine
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan
@@ -185,6 +186,11 @@ class LazyEngine:
     ) -> object:
         """Writes a query's rows on Spark."""
         result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
+        return result
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """The columns of a query."""
+        result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
         return result
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:

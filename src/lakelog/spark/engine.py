@@ -25,8 +25,9 @@ from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
-from lakelog.spark.types import quoted, spark_schema
+from lakelog.spark.types import columns_of, quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.spec.types import DataType
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
@@ -134,6 +135,11 @@ class SparkEngine:
             return self.start_stream(target, frame, _checkpoint_beside(target, digest))
         self.write(target, frame)
         return None
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of what a query answers."""
+        found = columns_of(self.run_query(plan).schema)
+        return [(name, kind) for name, kind in found if name != ROW_KIND_COLUMN]
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
