@@ -222,9 +222,12 @@ class LazyEngine:
         return found
 
     def close(self) -> None:
-        """Stops a session that was started here."""
-        if self._engine is not None and self._owned:
-            self._engine.stop()
+        """Stops a session that was started here; another one has its own ``spark.sql`` again."""
+        if self._engine is not None:
+            if self._owned:
+                self._engine.stop()
+            else:
+                self._engine.detach()
         self._engine = None
 
 
@@ -343,6 +346,10 @@ class Lake:
         table = self._tables.open(identifier_of(name, self._session.database), hints)
         table.check_writable()
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
+
+    def attach(self) -> None:
+        """Lets ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
+        self._engine.started.attach(self.run)
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Names ``db.table`` of one database or of all."""
