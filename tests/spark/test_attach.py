@@ -52,9 +52,10 @@ def test_parameters_and_frames(lake, spark) -> None:
 def test_the_end_of_the_lake_is_the_end_of_its_statements(spark, tmp_path) -> None:
     with lakelog.attach(spark, warehouse=str(tmp_path / "a")) as first:
         spark.sql("create table db.t as select 1 as id")
-        with lakelog.attach(spark, warehouse=str(tmp_path / "b")):
-            with pytest.raises(AnalysisException, match="`db`.`t`"):
-                spark.sql("select * from db.t")
+        second = lakelog.attach(spark, warehouse=str(tmp_path / "b"))
+        with pytest.raises(AnalysisException, match="`db`.`t`"):
+            spark.sql("select * from db.t")
+        second.close()
         first.attach()
         assert rows(spark.sql("select * from db.t")) == [(1,)]
     assert "sql" not in vars(spark) and rows(spark.sql("select 2")) == [(2,)]
