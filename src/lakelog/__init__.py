@@ -11,9 +11,9 @@ from lakelog.errors import LakelogError
 from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
-    from lakelog.lake import LOW_LATENCY, Lake, Table, connect
+    from lakelog.lake import LOW_LATENCY, Lake, Table, attach, connect
 
-__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect"]
 
 __version__: Final = "0.1.0"
 
@@ -21,6 +21,7 @@ _LATE: Final[Registry[Any]] = Registry(
     "name in lakelog",
     {
         "LOW_LATENCY": "lakelog.lake:LOW_LATENCY",
+        "attach": "lakelog.lake:attach",
         "connect": "lakelog.lake:connect",
         "Lake": "lakelog.lake:Lake",
         "Table": "lakelog.lake:Table",
@@ -29,7 +30,7 @@ _LATE: Final[Registry[Any]] = Registry(
 
 
 def __getattr__(name: str) -> Any:
-    """Loads ``connect``, ``Lake`` and ``Table`` when they are asked for, so that ``import lakelog`` is instant."""
+    """Loads what ``__all__`` names when they are asked for, so that ``import lakelog`` is instant."""
     if name not in _LATE:
         raise AttributeError(f"module 'lakelog' has no attribute '{name}'")
     return _LATE.load(name)

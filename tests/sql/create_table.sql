@@ -162,3 +162,67 @@ create table db.a (id int comment 'a;b') using lakelog;;
 -->   id int -- a;b
 --> create table db.b
 -->   id int -- it''s -- no; comment
+
+--# columns of a query
+create table db.a using lakelog primary key (id) tblproperties ('bucket' = '2') comment 'copied'
+as select id, name from db.t where id > 1
+--> columns of:
+-->   select id, name from v1 AS `t` where id > 1
+-->   v1 = db.t [id, name]
+--> create table db.a
+-->   id int not null
+-->   name string
+-->   primary key id
+-->   comment copied
+-->   bucket = 2
+--> insert into db.a:
+-->   select id, name from v1 AS `t` where id > 1
+-->   v1 = db.t [id, name]
+
+--# a query with expressions of its own, and keys as options
+create table if not exists new.a with ('primary-key' = 'id') as with q as (select * from db.u) select id, name from q
+--> columns of:
+-->   with q as (select * from v1 AS `u`) select id, name from q
+-->   v1 = db.u [id, name]
+--> create database new if missing
+--> create table new.a
+-->   id int not null
+-->   name string
+-->   primary key id
+--> insert into new.a:
+-->   with q as (select * from v1 AS `u`) select id, name from q
+-->   v1 = db.u [id, name]
+
+--# a table like another one
+create table db.a like other.p using lakelog;
+create table if not exists db.b like db.t tblproperties ('bucket' = '3')
+--> create table db.a
+-->   day date
+-->   id int
+-->   hour int
+-->   name string
+-->   partitioned by day, hour
+--> create table db.b if missing
+-->   id int not null
+-->   name string
+-->   ts timestamp
+-->   tags array<string>
+-->   info struct<a:int,id:string>
+-->   primary key id
+-->   bucket = 3
+
+--# a table of lakelog's like one of Spark's
+create table db.a like spark_t using lakelog
+--> columns of:
+-->   SELECT * FROM spark_t
+--> create table db.a
+-->   id int
+-->   name string
+
+--# a table of Spark's like another one
+create table b like spark_t;
+create table c like db.t using parquet
+--> spark:
+-->   create table b like spark_t
+--> spark:
+-->   create table c like db.t using parquet

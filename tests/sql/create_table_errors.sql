@@ -196,12 +196,28 @@ create table src (id int) with ('connector' = 'socket')
 -->   create table src (id int) with ('connector' = 'socket')
 -->   ^
 
---# create table as select
-create table db.a using lakelog as select * from db.t
+--# create table as select has its columns from the query
+create table db.a (id int) using lakelog as select * from db.t
 --> UnsupportedStatement:
--->   line 1, column 33: CREATE TABLE … AS SELECT is not supported for lakelog tables; write CREATE TABLE with its columns, then INSERT INTO … SELECT (for a table of Spark's own write USING parquet)
--->   create table db.a using lakelog as select * from db.t
--->                                   ^
+-->   line 1, column 42: the columns of CREATE TABLE … AS SELECT are the query's: leave out those in parentheses
+-->   create table db.a (id int) using lakelog as select * from db.t
+-->                                            ^
+
+--# create table as select of a table that exists
+create table if not exists db.u as select id from db.t;
+create table db.u as select id from db.t
+--> AlreadyExists:
+-->   table 'db.u' exists already
+
+--# the options of a table like another one
+create table db.a like db.t tblproperties ('bukket' = '2')
+--> InvalidOption:
+-->   unknown option 'bukket' = '2', did you mean 'bucket'?
+
+--# a table like one that is not there
+create table db.a like db.tt
+--> NotFound:
+-->   table or view 'db.tt' does not exist in database 'db', did you mean 't'?
 
 --# a location
 create table db.a (id int) using lakelog location '/tmp/a'

@@ -185,6 +185,11 @@ class ScribeOfSpark:
         self._write_plan(f"insert {verb} {table.database}.{table.table}{chosen}{listed}{_options(options)}", plan)
         return None
 
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        self._write_plan("columns of", plan)
+        row = parse_type_text("struct<id:int, name:string>")
+        return [(f.name, f.type) for f in row.fields]
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         return {"amount": "decimal(10,2)", "name": "string"}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from lakelog.lake.attach import attach
 from lakelog.lake.lake import LOW_LATENCY, Lake, connect
 from lakelog.lake.table import Table
 
-__all__ = ["LOW_LATENCY", "Lake", "Table", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "Table", "attach", "connect"]

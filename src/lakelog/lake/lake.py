@@ -13,6 +13,7 @@ from lakelog.options.log import EMIT_MODE
 from lakelog.options.registry import Registry
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
+from lakelog.spec.types import DataType
 from lakelog.sql.engine import Engine
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan
@@ -187,6 +188,11 @@ class LazyEngine:
         result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
         return result
 
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """The columns of a query."""
+        result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
+        return result
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Types of columns as Spark writes them."""
         result: Mapping[str, str] = self.started.simple_types(table)
@@ -216,9 +222,12 @@ class LazyEngine:
         return found
 
     def close(self) -> None:
-        """Stops a session that was started here."""
-        if self._engine is not None and self._owned:
-            self._engine.stop()
+        """Stops a session that was started here; another one has its own ``spark.sql`` again."""
+        if self._engine is not None:
+            if self._owned:
+                self._engine.stop()
+            else:
+                self._engine.detach()
         self._engine = None
 
 
@@ -337,6 +346,10 @@ class Lake:
         table = self._tables.open(identifier_of(name, self._session.database), hints)
         table.check_writable()
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
+
+    def attach(self) -> None:
+        """Lets ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
+        self._engine.started.attach(self.run)
 
     def list_tables(self, database: str | None = None) -> list[str]:
         """Names ``db.table`` of one database or of all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,14 +19,16 @@ from lakelog.io import scheme_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.spark.attached import attach, detach, spark_sql
 from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
-from lakelog.spark.types import quoted, spark_schema
+from lakelog.spark.types import columns_of, quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.spec.types import DataType
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
@@ -69,6 +71,7 @@ class SparkEngine:
         register(self.spark, warehouse, storage_options)
         self._streamed: dict[str, DynamicTable] = {}
         self._planned = PlannedScans(self.spark)
+        self._attached: Callable[..., Any] | None = None
 
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
@@ -97,7 +100,7 @@ class SparkEngine:
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
         for source in plan.sources:
             self._frame(source, lives).createOrReplaceTempView(source.view)
-        frame = self.spark.sql(plan.text)
+        frame = spark_sql(self.spark, plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
             for source in plan.sources:
                 self.spark.catalog.dropTempView(source.view)
@@ -105,7 +108,7 @@ class SparkEngine:
 
     def pass_through(self, text: str) -> DataFrame:
         """Hands a statement that is not ours to Spark as it is."""
-        return self.spark.sql(text)
+        return spark_sql(self.spark, text)
 
     def insert(
         self,
@@ -134,6 +137,11 @@ class SparkEngine:
             return self.start_stream(target, frame, _checkpoint_beside(target, digest))
         self.write(target, frame)
         return None
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of what a query answers."""
+        found = columns_of(self.run_query(plan).schema)
+        return [(name, kind) for name, kind in found if name != ROW_KIND_COLUMN]
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
@@ -237,6 +245,15 @@ class SparkEngine:
         if not wanted and is_here and self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
             return None
         return spark_executor(self.spark)
+
+    def attach(self, run: Callable[[str], list[Any]]) -> None:
+        """Lets ``spark.sql`` of the session run texts by ``run``."""
+        self._attached = attach(self.spark, run)
+
+    def detach(self) -> None:
+        """Gives the session its own ``spark.sql`` back."""
+        if self._attached is not None:
+            detach(self.spark, self._attached)
 
     def stop(self) -> None:
         """Stops the queries, seals what they have finished, stops the session."""

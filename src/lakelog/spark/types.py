@@ -7,6 +7,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.spec.arrow import fields_from_arrow
+from lakelog.spec.types import DataType
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -18,6 +20,12 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def arrow_for_spark(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark demands of a batch for this Spark schema."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
+    """(name, type) of Spark's columns as those of a new table; all may be NULL. Raises UnsupportedFeature."""
+    fields = fields_from_arrow(to_arrow_schema(schema, timezone="UTC"))
+    return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
 
 def fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

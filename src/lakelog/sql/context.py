@@ -90,6 +90,12 @@ class Context:
             return None
         raise self.no_table(name)
 
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Makes a table, and its database if that is missing: statements from manuals run as they stand."""
+        if identifier.database not in self.tables.list_databases():
+            self.tables.create_database(identifier.database, if_not_exists=True)
+        self.tables.create_table(identifier, schema, if_not_exists)
+
     def exists(self, identifier: Identifier) -> bool:
         """Whether the catalog knows the table."""
         return self.tables.load_schema(identifier) is not None

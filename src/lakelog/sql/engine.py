@@ -8,6 +8,7 @@ from typing import Protocol
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
+from lakelog.spec.types import DataType
 from lakelog.sql.plan import QueryPlan
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
@@ -43,6 +44,9 @@ class Engine(Protocol):
         ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``
         replaces these partitions; without any, those that the rows have or the whole table.
         """
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of what a query answers, row kinds left out; all may be NULL. Raises UnsupportedFeature."""
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type as the engine writes it, of those that are no arrays, maps or structs."""

@@ -47,8 +47,12 @@ def _find_keywords(tokens: Sequence[Token]) -> str:
     if tokens[0].is_word("WITH"):
         verb = _verb_after_expressions(tokens)
         return "WITH" if verb in ("SELECT", "FROM", "VALUES", "") else verb if verb in STATEMENTS else PASS_THROUGH
-    if tokens[0].is_word("ALTER") and _drops_partition(tokens):
-        return "ALTER TABLE DROP PARTITION"
+    if tokens[0].is_word("ALTER"):
+        for change in ("DROP", "ADD"):
+            if _changes_partition(tokens, change):
+                return f"ALTER TABLE {change} PARTITION"
+    if tokens[0].is_word("CREATE") and (template := _template(tokens)):
+        return f"CREATE TABLE {template}"
     words = [token.text.upper() for token in tokens[:3]]
     for length in range(len(words), 0, -1):
         if " ".join(words[:length]) in STATEMENTS:
@@ -65,10 +69,24 @@ def _verb_after_expressions(tokens: Sequence[Token]) -> str:
     return ""
 
 
-def _drops_partition(tokens: Sequence[Token]) -> bool:
-    """Whether ``DROP [IF EXISTS] PARTITION`` stands behind the table's name."""
+def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
+    """Whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` stands behind the table's name."""
     words = [token.text.upper() if token.kind is Kind.WORD else "" for token in tokens]
     for at, word in enumerate(words):
-        if word == "DROP":
-            return words[at + 1 : at + 2] == ["PARTITION"] or words[at + 1 : at + 4] == ["IF", "EXISTS", "PARTITION"]
+        if word == change:
+            behind = [w for w in words[at + 1 : at + 5] if w not in ("IF", "NOT", "EXISTS")]
+            return behind[:1] == ["PARTITION"]
     return False
+
+
+def _template(tokens: Sequence[Token]) -> str:
+    """What a CREATE TABLE takes its columns from: ``LIKE`` another table, ``AS`` a query has them, "" from its text."""
+    depth, table = 0, next((at for at, token in enumerate(tokens[:4]) if token.is_word("TABLE")), len(tokens))
+    for at, token in enumerate(tokens):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and at > table + 1 and token.kind is Kind.WORD:
+            if token.is_word("LIKE"):
+                return "LIKE"
+            if token.is_word("SELECT") or (token.is_word("AS") and not tokens[at - 1].is_word("STORED")):
+                return "AS"
+    return ""

@@ -18,7 +18,7 @@ from lakelog.sql.types import Dialect, parse_default, parse_type
 # What stands after USING (or in Flink's option `connector`) when the table is lakelog's.
 PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 # Clauses of tables that only Spark has (Hive's).
-_SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED", "LIKE")
+_SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
 _WHY_NOT = {
     "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
     "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
@@ -65,6 +65,17 @@ class CreateTable(ParsedStatement):
     @classmethod
     def parse(cls, cursor: Cursor) -> CreateTable | None:
         """Reads the statement; None if USING names a format of Spark's or a clause is Hive's."""
+        found = cls.read(cursor)
+        if found is None:
+            return None
+        cursor.expect_end()
+        if not found.columns:
+            cursor.fail(f"table '{found.name}' needs columns, such as (id int, name string, primary key (id))")
+        return found
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> CreateTable | None:
+        """Reads it up to its end, or to the query that fills it; None if it is Spark's."""
         cursor.expect_words("CREATE")
         modifier = cursor.peek()
         replaces, external = cursor.accept_words("OR", "REPLACE"), cursor.accept_words("EXTERNAL")
@@ -83,16 +94,7 @@ class CreateTable(ParsedStatement):
         definition = _Definition()
         if cursor.at_symbol("("):
             definition = _read_columns(cursor, definition, _dialect(cursor))
-        definition = _read_clauses(cursor, definition)
-        if cursor.at_words("AS") or cursor.at_words("SELECT"):
-            cursor.fail(
-                "CREATE TABLE … AS SELECT is not supported for lakelog tables; write CREATE TABLE with its columns, "
-                "then INSERT INTO … SELECT (for a table of Spark's own write USING parquet)"
-            )
-        cursor.expect_end()
-        if not definition.columns:
-            cursor.fail(f"table '{name}' needs columns, such as (id int, name string, primary key (id))")
-        return _finish(cursor, name, if_not_exists, definition)
+        return _finish(cursor, name, if_not_exists, _read_clauses(cursor, definition))
 
     def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
         """The schema of the new table. Raises InvalidSchema, UnsupportedFeature."""
@@ -114,9 +116,7 @@ class CreateTable(ParsedStatement):
         identifier = session.resolve(self.name)
         options = session.tables.canonical_options(self.options, "table")
         schema = self.schema(options, now_ms())
-        if identifier.database not in session.tables.list_databases():
-            session.tables.create_database(identifier.database, if_not_exists=True)
-        session.tables.create_table(identifier, schema, self.if_not_exists)
+        session.create_table(identifier, schema, self.if_not_exists)
         return done()
 
 

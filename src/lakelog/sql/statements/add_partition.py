@@ -1,0 +1,49 @@
+"""ALTER TABLE … ADD PARTITION."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.errors import InvalidSchema
+from lakelog.sql.clauses import PartitionClause, read_partition
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class AddPartition(ParsedStatement):
+    """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
+
+    name: Name
+    partitions: tuple[PartitionClause, ...]
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> AddPartition:
+        """Reads the statement."""
+        cursor.expect_words("ALTER", "TABLE")
+        name = cursor.name()
+        cursor.expect_words("ADD")
+        cursor.accept_words("IF", "NOT", "EXISTS")
+        clauses: list[PartitionClause] = []
+        while (clause := read_partition(cursor, must_have_values=True)) is not None:
+            clauses.append(clause)
+            cursor.accept_symbol(",")
+        if cursor.at_words("LOCATION"):
+            cursor.fail("LOCATION is not supported: a partition lies in its table's directory")
+        cursor.expect_end()
+        return cls(cursor.source, name, tuple(clauses))
+
+    def run(self, session: Context) -> object:
+        """Checks the statement; a partition is there from its first row on. Raises InvalidSchema."""
+        found = session.own_table(self.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        keys = found[1].partition_keys
+        for clause in self.partitions:
+            given = clause.own_values(found[1], self.name)
+            missing = [name for name in keys if name not in given]
+            if missing:
+                raise InvalidSchema(f"a partition of table '{self.name}' needs a value of '{missing[0]}', too")
+        return done()

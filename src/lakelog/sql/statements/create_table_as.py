@@ -1,0 +1,63 @@
+"""CREATE TABLE … AS SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lakelog.errors import AlreadyExists, InvalidSchema
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import done
+from lakelog.sql.rewrite import plan_query
+from lakelog.sql.script import StatementText
+from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statements.create_table import Column, CreateTable
+
+
+@dataclass(frozen=True)
+class CreateTableAs(ParsedStatement):
+    """``CREATE TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
+
+    table: CreateTable
+    query: StatementText
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> CreateTableAs | None:
+        """Reads all but the query; None for a table of Spark's own."""
+        table = CreateTable.read(cursor)
+        if table is None:
+            return None
+        place = cursor.peek()
+        if table.columns:
+            cursor.fail(
+                "the columns of CREATE TABLE … AS SELECT are the query's: leave out those in parentheses", place
+            )
+        cursor.accept_words("AS")
+        first = cursor.peek()
+        if first is None:
+            cursor.fail_expected("a query")
+        return cls(cursor.source, table, StatementText(cursor.source.script, first.start, cursor.source.end))
+
+    def run(self, session: Context) -> object:
+        """Creates the table and fills it; without rows written there is no table either. Raises AlreadyExists.
+
+        A streaming query starts a streaming write: the answer is its StreamingQuery.
+        """
+        identifier = session.resolve(self.table.name)
+        if session.exists(identifier):
+            if self.table.if_not_exists:
+                return done()
+            raise AlreadyExists(f"table '{identifier.database}.{identifier.table}' exists already")
+        plan = plan_query(session, self.query)
+        with plan.explained():
+            columns = tuple(Column(name, kind, None) for name, kind in session.engine.columns_of(plan))
+            twice = next((c.name for i, c in enumerate(columns) if c.name in [d.name for d in columns[:i]]), None)
+            if twice is not None:
+                raise InvalidSchema(f"the query has two columns '{twice}': name one of them anew with AS")
+            replace(self.table, columns=columns, if_not_exists=False).run(session)
+            try:
+                result = session.engine.insert(identifier, plan, None, {}, {}, overwrite=False)
+            except BaseException:
+                session.tables.drop_table(identifier, if_exists=True, purge=True)
+                raise
+        return done() if result is None else result

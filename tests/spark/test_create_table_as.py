@@ -1,0 +1,39 @@
+"""CREATE TABLE … AS SELECT on real tables."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from lakelog.errors import AlreadyExists, NotFound
+
+
+def test_columns_and_rows_are_the_query_s(lake, spark) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.s (id bigint, name string, at timestamp, price decimal(9, 2), tags array<string>)")
+    lake.sql(
+        "insert into db.s values (1, 'a', timestamp'2024-01-31 10:00:00', 1.5, array('x')), (2, null, null, 2, null)"
+    )
+    lake.sql(
+        "create table db.t using lakelog partitioned by (part) tblproperties ('primary-key' = 'id,part') as "
+        "select *, id % 2 as part from db.s"
+    )
+    table = lake.table("db.t")
+    assert table._table.schema.primary_keys == ("id", "part") and table._table.schema.partition_keys == ("part",)
+    assert [f.type for f in table.schema][:5] == [f.type for f in lake.table("db.s").schema]
+    found = lake.sql("select id, name, at, price, tags from db.t order by id").collect()
+    assert found == lake.sql("select id, name, at, price, tags from db.s order by id").collect()
+    with pytest.raises(AlreadyExists, match=r"db\.t"):
+        lake.sql("create table db.t as select 1 as id")
+    lake.sql("create table if not exists db.t as select 1 as id")
+    assert lake.sql("select count(*) as n from db.t").collect()[0].n == 2
+
+
+def test_a_query_that_fails_leaves_no_table(lake) -> None:
+    lake.sql("create database db")
+    with pytest.raises(PySparkException, match="no way"):
+        lake.sql("create table db.t as select cast(raise_error('no way') as int) as id from range(3)")
+    with pytest.raises(NotFound):
+        lake.table("db.t")
+    lake.sql("create table db.t as select id from range(3)")
+    assert lake.sql("select count(*) as n from db.t").collect()[0].n == 3

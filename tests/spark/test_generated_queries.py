@@ -1,0 +1,70 @@
+"""Queries that hypothesis makes, on lakelog tables in several forms: the answers of Spark on the same rows.
+
+LAKELOG_QUERIES is how many (500 is what a release is tested with).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from generated_queries import COLUMNS, queries, rows
+from lakelog import Lake, connect
+from lakelog.spark.types import spark_schema
+
+FORMS = {
+    "merged": "primary key (id)) tblproperties ('bucket' = '2')",
+    "vectors": "primary key (id)) tblproperties ('bucket' = '1', 'deletion-vectors.enabled' = 'true')",
+    "partitions": "primary key (id, day)) partitioned by (day) tblproperties ('bucket' = '1')",
+    "plain": "primary key (id)) tblproperties ('bucket' = '1', 'merge-engine' = 'partial-update')",
+    "append": ")",
+}
+COUNT = int(os.environ.get("LAKELOG_QUERIES", "60"))
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """Tables ``db.<form>_t`` and ``_u``, which have the rows of the views ``rows_t`` and ``rows_u``."""
+    with connect(spark, warehouse=str(tmp_path_factory.mktemp("queries"))) as lake:
+        lake.sql("create database db")
+        for name, seed, count in (("t", 0, 120), ("u", 1, 60)):
+            right = rows(seed, count)
+            frame = spark.createDataFrame(right.to_pylist(), spark_schema(right.schema))
+            frame.createOrReplaceTempView(f"rows_{name}")
+            for form, rest in FORMS.items():
+                lake.sql(f"create table db.{form}_{name} ({COLUMNS}{',' if rest.startswith('primary') else ''} {rest}")
+                for given_rows in _steps(right, form):
+                    with lake.table(f"db.{form}_{name}").writer() as writer:
+                        writer.write(given_rows)
+        yield lake
+
+
+def _steps(right: pa.Table, form: str) -> list[pa.Table]:
+    """What leads to the rows: where there is a key, first others, some of which go again."""
+    if form in ("append", "plain"):
+        return [right.slice(0, 50), right.slice(50)]
+    place = right.schema.get_field_index("name")
+    wrong = right.set_column(place, right.schema.field(place), pa.repeat("wrong", len(right)))
+    spare = right.set_column(0, right.schema.field(0), pa.array([-1 - i for i in right["id"].to_pylist()]))
+    gone = spare.append_column("_row_kind", pa.repeat("-D", len(spare)))
+    return [pa.concat_tables([wrong, spare]), right.slice(0, 80), gone, right.slice(70)]
+
+
+def _answer(frame: Any) -> Counter[str]:
+    return Counter(repr(tuple(row)) for row in frame.collect())
+
+
+@settings(max_examples=COUNT, suppress_health_check=list(HealthCheck))
+@given(query=queries(), t=st.sampled_from(sorted(FORMS)), u=st.sampled_from(sorted(FORMS)))
+def test_the_answer_is_spark_s(filled: Lake, spark: SparkSession, query: str, t: str, u: str) -> None:
+    expected = _answer(spark.sql(query.format(t="rows_t", u="rows_u")))
+    event("no rows" if not expected else "rows")
+    assert _answer(filled.sql(query.format(t=f"db.{t}_t", u=f"db.{u}_u"))) == expected
