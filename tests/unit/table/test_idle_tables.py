@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+
 import pytest
 
-from lakelog.errors import OffsetExpired, Unavailable
+from lakelog.errors import Fenced, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
+from lakelog.logstore.header import ABORT, COMMIT, parse_kinds
+from lakelog.logstore.systems.embedded import EmbeddedReader
 from lakelog.table.committer import Committer, register_writer
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import newest_state
+from lakelog.table.lost_records import lost_control_only
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim
@@ -176,3 +184,88 @@ def test_a_failed_tell_is_told_by_the_next_seal_and_known_from_then_on(tmp_path,
     seal(committer)
     trim(table)
     assert read_every_way(table) == [list(range(1, 9))] * 4
+
+
+class Writers:
+    """Streams, batch writers and what dies of them, at random, on one table."""
+
+    def __init__(self, table: Table, dice: random.Random, patch: pytest.MonkeyPatch) -> None:
+        self.table, self.dice, self.patch = table, dice, patch
+        self.streams = {name: Committer(table._table, name) for name in "ab"}
+        self.epochs = dict.fromkeys(self.streams, 0)
+
+    def step(self) -> None:
+        self.dice.choice([self.commit, self.commit, self.seal, self.seal, self.leave_open, self.batch, self.other])()
+
+    def _ids(self) -> list[int]:
+        return self.dice.sample(range(8), self.dice.choice([1, 1, 5]))
+
+    def commit(self) -> None:
+        name = self.dice.choice("ab")
+        task = attempt(self.table, name, self.epochs[name], *self._ids())
+        self.streams[name].commit(self.epochs[name], [task.finish()])
+        self.epochs[name] += 1
+
+    def seal(self) -> None:
+        """Its control records are told, or not, or its driver dies behind them, or others write before."""
+        plain, how = Committer.append_commit, self.dice.choice(["", "", "away", "dies", "late"])
+
+        def tell(committer: Committer, records: list[EpochRecord]) -> None:
+            if how == "late":
+                self.patch.setattr(Committer, "append_commit", plain)
+                self.dice.choice([self.commit, self.leave_open, self.batch])()
+            if how != "away":
+                plain(committer, records)
+            if how in ("away", "dies"):
+                raise Unavailable("away")
+
+        self.patch.setattr(Committer, "append_commit", tell)
+        seal(self.streams[self.dice.choice("ab")])
+        self.patch.setattr(Committer, "append_commit", plain)
+
+    def leave_open(self) -> None:
+        name = self.dice.choice("abz")
+        attempt(self.table, name, self.epochs.get(name, 0), *self._ids()).finish()
+
+    def batch(self) -> None:
+        with self.table.writer() as writer:
+            writer.write(rows(*self._ids()))
+
+    def other(self) -> None:
+        """A driver that starts again, one that finishes what others left, or the end of a writer."""
+        what = self.dice.random()
+        if what < 0.5:
+            name = self.dice.choice("ab")
+            self.streams[name] = Committer(self.table._table, name)
+        elif what < 0.9:
+            self.table.seal()
+        elif "z" in self.table._table.staged.writers():
+            self.table.end_writer("z")
+
+
+def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
+    """In how many places, if the log began there, no more than control records would be lost; they are looked at."""
+    reader, state, count = LogScan(table._table).reader, newest_state(table._table.store)[1], 0
+    for bucket, end in reader.end_offsets(list(state.offsets)).items():
+        known = state.offsets[bucket]
+        kinds = [k for part in reader.chunks(bucket, known, end) for k in parse_kinds(part["header"]).to_pylist()]
+        for first in range(known + 1, end + 1):
+            with patch.context() as context:
+                context.setattr(EmbeddedReader, "first_offsets", lambda *_, at={bucket: first}: at)
+                if lost_control_only(table._table, state, bucket, known):
+                    assert set(kinds[: first - known]) <= {COMMIT, ABORT}
+                    count += 1
+    return count
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_taken_for_control_records_is_never_anything_else(tmp_path, monkeypatch, seed) -> None:
+    table = make(tmp_path)
+    writers = Writers(table, random.Random(seed), monkeypatch)
+    for _ in range(25):
+        with contextlib.suppress(Fenced):  # a writer that was ended
+            writers.step()
+        claims(table, monkeypatch)
+    table.seal()
+    writers.batch()
+    assert claims(table, monkeypatch) > 0
