@@ -24,6 +24,8 @@ from lakelog.errors import UnsupportedFeature
 LARGEST_OFFSET: Final = 2**62 - 1
 """No log has a larger one; numbers above are for what is newer than all of a log."""
 
+_NOTE_EVERY_S: Final = 60.0
+
 
 @dataclass(frozen=True)
 class LogLocation:
@@ -41,6 +43,13 @@ class LogLocation:
     log_id: str = ""
     machine: str = ""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def note_every_s(self) -> float:
+        """After so many seconds a reader that came on without a row should note where it is: long before records expire
+        that it has passed.
+        """
+        return _NOTE_EVERY_S if self.retention_ms is None else min(_NOTE_EVERY_S, self.retention_ms / 4000)
 
     def __hash__(self) -> int:
         return hash((self.system, self.address, self.topic, self.buckets, self.log_id))

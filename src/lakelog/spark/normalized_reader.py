@@ -50,6 +50,10 @@ class NormalizedStreamReader(LakelogStreamReader):
         self._normalizer = Normalizer(self._scan)
         self._states: StreamStates | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without the states, whose files are open here: tasks open their own, and another planner makes them again."""
+        return {**self.__dict__, "_states": None}
+
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         return self._with_new_origin(super().initialOffset())
 

@@ -10,7 +10,7 @@ a test holds it).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -70,6 +70,15 @@ class FullRange(InputPartition):
         self.split = split
 
 
+@dataclass(frozen=True)
+class _Idle:
+    """What shows nothing: the records from ``begin``, where the checkpoint is, to ``seen``; known since ``since_s``."""
+
+    begin: Offsets
+    seen: Offsets
+    since_s: float
+
+
 class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's log.
 
@@ -90,7 +99,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
         self._of_a_task = self._scan.records_of(PARTITION_ROWS)
         self._stop_at: Offsets | None = None
-        self._idle: tuple[Offsets, Offsets] | None = None
+        self._idle: _Idle | None = None
         self._fetched: dict[str, list[pa.RecordBatch]] = {}
         self._told = float("-inf")
 
@@ -133,20 +142,35 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
 
     def _next_records(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
         begin = dict(position.offsets)
-        end = self._end(begin)
-        if all(end[b] <= begin[b] for b in begin):
-            return start
         seen = self._seen(begin)  # what shows nothing need not be read again
+        end = self._end(seen)
+        if all(end[b] <= seen[b] for b in begin):
+            return self._passed(start, position)
         if sum(self._counts(seen, end, self._prefetch).values()) <= self._prefetch:
             try:
                 batches = self._fetch(position, seen, end)
             except OffsetExpired:
-                batches = self._fetch(position, self._scan.held_offsets(begin), end)
+                batches = self._fetch(position, self._scan.held_offsets(seen), end)
             if batches == [] and self._stop_at is None and self._is_short(begin, end):
-                self._idle = (begin, end)  # not worth a micro-batch
-                return start
+                known = self._idle if self._idle is not None and self._idle.begin == begin else None
+                # not worth a micro-batch
+                self._idle = _Idle(begin, end, monotonic_s() if known is None else known.since_s)
+                return self._passed(start, position)
             self._fetched = {} if batches is None else {self._key(begin, end): batches}
         return self._to_json(position.at(end))
+
+    def _passed(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
+        """The same position again; from time to time the end of what shows nothing, by a micro-batch without rows.
+
+        A checkpoint that stood before such records for ever would expire with them.
+        """
+        idle = self._idle
+        if idle is None or idle.begin != position.offsets:
+            return start
+        if monotonic_s() < idle.since_s + self._scan.location.note_every_s:
+            return start
+        self._fetched = {self._key(idle.begin, idle.seen): []}
+        return self._to_json(position.at(idle.seen))
 
     def _is_short(self, begin: Offsets, end: Offsets) -> bool:
         """Whether a reader that starts again here may look at all of it again."""
@@ -175,7 +199,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
             return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
         if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
             return nothing
-        held = self._scan.held_offsets(begin.offsets)
+        held = self._scan.held_offsets(self._seen(dict(begin.offsets)))
         ends, switch = stop.offsets, begin.switch
         return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
 
@@ -212,8 +236,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def stop(self) -> None:
         """Clients stay open in the worker for the next query."""
 
-    def _end(self, begin: Offsets) -> Offsets:
-        seen = self._seen(begin)
+    def _end(self, seen: Offsets) -> Offsets:
+        """Where a micro-batch ends that reads from there on; the same when there is nothing new."""
         if self._stop_at is not None:
             ends = self._stop_at
         else:
@@ -222,8 +246,8 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
                 self._scan.reader.wait(seen, _POLL_S)
                 ends = self._scan.reader.ready_offsets(seen)
                 if all(ends[b] <= seen[b] for b in seen):
-                    return begin
-        new = {b: max(ends[b], seen[b]) for b in begin}
+                    return seen
+        new = {b: max(ends[b], seen[b]) for b in seen}
         counts = self._counts(seen, new, self._limit)
         total = sum(counts.values())
         if total <= self._limit:
@@ -245,7 +269,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
 
     def _seen(self, begin: Offsets) -> Offsets:
         """Up to where this process knows that there are no rows after ``begin``."""
-        return self._idle[1] if self._idle is not None and self._idle[0] == begin else begin
+        return self._idle.seen if self._idle is not None and self._idle.begin == begin else begin
 
     def _to_json(self, position: LogPosition) -> dict[str, object]:
         out = position.to_json(self._scan.location.log_id)

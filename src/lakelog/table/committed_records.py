@@ -98,7 +98,7 @@ class CommittedRecords:
         if first >= here:
             return lambda: iter([tail])
         head, first = self._held_from(bucket, first, here)
-        if here - first <= self.most:
+        if head.num_rows < self.most:  # all of them; how many they are, their offsets do not say
             return lambda: iter([head, tail])
 
         def long() -> Iterator[pa.Table]:

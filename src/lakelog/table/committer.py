@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.control import commit_record
+from lakelog.logstore.control import abort_record, commit_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.healer import heal
 from lakelog.logstore.healing import Healing
@@ -147,6 +148,17 @@ class Committer:
             newest = max(self._known.epoch, self._known.decided)
             return WriterState(newest, dict(self._known.verified), now_ms())
 
+    def appended(self) -> Mapping[int, int]:
+        """Bucket → the control records that this process has appended behind what ``verified`` says."""
+        with self.lock:
+            return {} if self._known is None else dict(self._known.extra)
+
+    def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
+        """Bucket → the control records that ``append_commit`` of these will append."""
+        if self.table.log is None or not self.table.emits_log:
+            return {}
+        return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
+
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
         """Appends the ``commit`` control records of sealed epochs to the buckets that they touched.
 
@@ -168,9 +180,25 @@ class Committer:
                     entries = appender.append(bucket, control).entries
                     appended[bucket] = appended.get(bucket, 0) + entries
             appender.flush()
-            if self._known is not None:
-                for bucket, count in appended.items():
-                    self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
+            self._count(appended)
+
+    def append_abort(self, epoch: int) -> None:
+        """Appends, to every bucket, that an epoch was taken back. Called when the log is healed to that."""
+        log = self.table.log
+        if log is None or not self.table.emits_log:
+            return
+        with self.lock:
+            appender = appender_for(log)
+            buckets = reader_for(log).end_offsets()
+            appended = {bucket: appender.append(bucket, abort_record(self.writer, epoch)).entries for bucket in buckets}
+            appender.flush()
+            self._count(appended)
+
+    def _count(self, appended: Mapping[int, int]) -> None:
+        """Knows of control records behind what is verified."""
+        if self._known is not None:
+            for bucket, count in appended.items():
+                self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
 
     def _stale(self, epoch: int) -> bool:
         return self._known is None or self._known.epoch != epoch - 1

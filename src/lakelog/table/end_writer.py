@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from lakelog.errors import NotFound
-from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.control import abort_record
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
@@ -29,10 +27,5 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     newest = max([-1 if writer not in known else known[writer].epoch, *table.staged.epochs(writer)])
     committer = Committer(table, writer, ended=True)
     committer.commit(newest + 1, [])
-    snapshot = seal(committer)
-    if table.log is not None and table.emits_log:
-        appender = appender_for(table.log)
-        for bucket in reader_for(table.log).end_offsets():
-            appender.append(bucket, abort_record(writer, newest + 1))
-        appender.flush()
-    return snapshot
+    committer.append_abort(newest + 1)  # before the seal, which counts it
+    return seal(committer)

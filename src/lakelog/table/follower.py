@@ -33,7 +33,8 @@ _ATTEMPTS: Final = 8
 _MOST_RECORDS: Final = 1_000_000
 """Records of one snapshot; they are read in parts, and rows above the write buffer become files at once."""
 _PASSED: Final = 1_000_000
-"""After so many records of others, and no row of nobody, the offsets are kept in a snapshot without rows."""
+"""After so many records of others, and no row of nobody, the offsets are kept in a snapshot without rows; before that
+when the last one is as old as ``LogLocation.note_every_s`` says, so that the position neither lags nor expires."""
 _READ_ROWS: Final = 100_000
 """Rows that are decoded at a time."""
 _WAIT_S: Final = 0.5
@@ -52,10 +53,10 @@ class Follower:
     def __init__(self, table: DynamicTable, skip_missing: bool = False) -> None:
         self._table = table.with_hints({EMIT_MODE.key: "file", CHANGELOG_MODES.key: "all-kinds"})
         self._skip_missing = skip_missing
-        self._reader = LogScan(table).reader
+        self._reader, self._note_every_s = LogScan(table).reader, LogScan(table).location.note_every_s
         self._base: WriterState | None = None
         self._offsets: Offsets = {}
-        self._passed = 0
+        self._passed = self._since_ms = 0
 
     def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
         """Makes snapshots and yields them: one each ``commit.interval`` while rows come, for ever or
@@ -109,7 +110,7 @@ class Follower:
                 # 2
                 table = self._table.with_newest_schema()
                 record = self._read(table, ends)
-                if not record.row_count and self._passed < _PASSED:
+                if not record.row_count and not self._is_far():
                     return None
                 # 3
                 ready = level0_files_of(table, [record], latest)
@@ -126,7 +127,13 @@ class Follower:
             return
         first = self._reader.first_offsets()
         self._base, self._passed = base, 0
+        self._since_ms = self._table.staged.registered()[FOLLOWER].time_ms if base is None else base.time_ms
         self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
+
+    def _is_far(self) -> bool:
+        """Whether what was passed without a row is worth a snapshot; by the clock of all, who follows may be new."""
+        is_old = now_ms() >= self._since_ms + self._note_every_s * 1000
+        return self._passed >= _PASSED or (self._passed > 0 and is_old)
 
     def _read(self, table: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
         """Stages the rows of nobody, at most so many records; moves ``_offsets`` on."""
@@ -200,7 +207,7 @@ class Follower:
             ready.made.delete(table)
             raise
         forget_unassigned(table, ready.runs)
-        self._base, self._passed = reached, 0
+        self._base, self._passed, self._since_ms = reached, 0, reached.time_ms
         return snapshot
 
 

@@ -52,7 +52,12 @@ class KeyedState:
         self._fresh: list[KeyedRun] = []
         self._fresh_bytes = 0
         self._open: dict[str, tuple[pa.NativeFile, pa.RecordBatchFileReader]] = {}
-        self._unsaved = True
+        self._saved, self._unsaved = offset, True
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it is at another offset than its newest save, or than its beginning."""
+        return self.offset != self._saved
 
     @property
     def rows(self) -> int:
@@ -92,7 +97,7 @@ class KeyedState:
 
     def save(self) -> None:
         """Makes the state durable at its offset; another process that has done so before keeps what it made."""
-        if not self._unsaved:
+        if not self._unsaved and not self.has_moved:
             return
         before = {run.name for run in self._files}
         self._flush()
@@ -102,7 +107,7 @@ class KeyedState:
             for name in made:
                 self._io.delete(f"{self._directory}/{name}")
             self._load(self.offset)
-        self._unsaved = False
+        self._saved, self._unsaved = self.offset, False
 
     def close(self) -> None:
         """Closes its files."""
@@ -122,7 +127,8 @@ class KeyedState:
         self.close()
         path = f"{self._directory}/{_SAVE}{offset:019d}"
         self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in _runs_of(self._io, path)]
-        self._fresh, self._fresh_bytes, self.offset, self._unsaved = [], 0, offset, False
+        self._fresh, self._fresh_bytes, self.offset = [], 0, offset
+        self._saved, self._unsaved = offset, False
 
     def _run(self, name: str, bounds: pa.RecordBatch, rows: int) -> KeyedRun:
         bounds = _conformed(bounds, pa.schema([self._schema.field(key) for key in self._keys]))

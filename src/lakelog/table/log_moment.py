@@ -14,6 +14,7 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import FOLLOWER, KEEP_MS, LogState, state_at
+from lakelog.table.lost_records import lost_control_only
 from lakelog.table.staged import Registration
 
 _ATTEMPTS = 3
@@ -109,7 +110,7 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
 
 
 def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:
-    """Raises OffsetExpired when the log has lost records behind these offsets that no snapshot knows.
+    """Raises OffsetExpired when the log has lost records behind these offsets that may be rows no snapshot knows.
 
     Not when ``scan.expired-offsets`` says how to go on.
     """
@@ -118,7 +119,7 @@ def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping
     known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
     for bucket, seen in [*known, *moment.nobodys.items()]:
         first = moment.firsts.get(bucket, 0)
-        if seen < first:
+        if seen < first and not lost_control_only(table, moment.state, bucket, seen):
             raise OffsetExpired(
                 f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
                 f"knows it up to {seen} only: what lay between has expired. Keep the log longer "

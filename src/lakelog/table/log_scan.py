@@ -34,6 +34,8 @@ from lakelog.spec.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
 from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import Switch
+from lakelog.table.log_state import newest_state
+from lakelog.table.lost_records import lost_control_only
 
 _READ_ROWS = 100_000
 """Rows that are decoded at a time."""
@@ -149,17 +151,24 @@ class LogScan:
     def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """The positions, those that have expired moved to the first record that the log still holds.
 
-        Raises OffsetExpired unless ``scan.expired-offsets`` is ``earliest``.
+        Raises OffsetExpired when rows may have been lost, unless ``scan.expired-offsets`` is ``earliest``.
         """
         firsts = self.reader.first_offsets(list(positions))
         for bucket, offset in positions.items():
-            if offset < firsts[bucket] and self.table.options.need(EXPIRED_OFFSETS) != "earliest":
+            if offset < firsts[bucket] and not self._may_miss(bucket, offset):
                 raise OffsetExpired(
                     f"offset {offset} of bucket {bucket} of the log of table {self.table.name} has expired, the first "
                     f"one is {firsts[bucket]}: begin anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'="
                     f"'latest-full'), or go on without the rows between ('{EXPIRED_OFFSETS.key}'='earliest')"
                 )
         return {b: max(o, firsts[b]) for b, o in positions.items()}
+
+    def _may_miss(self, bucket: int, offset: int) -> bool:
+        """Whether a read may go on without what expired from an offset on: it says so, or it would show nothing."""
+        if self.table.options.need(EXPIRED_OFFSETS) == "earliest":
+            return True
+        state = newest_state(self.table.store)[1]
+        return not self.is_transactional and lost_control_only(self.table, state, bucket, offset)
 
     def records(self, start: str | Mapping[int, int] | None = None) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""

@@ -25,6 +25,7 @@ FOLLOWER: Final = "follower"
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
+_TOLD = "lakelog.log-told"
 KEEP_MS = 30 * 24 * 3_600_000
 """A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
@@ -50,25 +51,41 @@ class WriterState:
 
 
 @dataclass(frozen=True)
+class Tells:
+    """Control records by bucket: ``appended`` behind the verified offsets before a seal, ``coming`` because of it."""
+
+    appended: Mapping[int, int] = field(default_factory=dict)
+    coming: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LogState:
     """Writers by id, and the log offset per bucket that the snapshot's rows correspond to.
 
-    ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone.
+    ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone. ``told``
+    is how many control records certainly follow the offset of a bucket once what is sealed has been told, never more.
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
     offsets: Mapping[int, int] = field(default_factory=dict)
     log_only: Mapping[int, int] = field(default_factory=dict)
+    told: Mapping[int, int] = field(default_factory=dict)
 
-    def with_writer(self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None) -> LogState:
+    def with_writer(
+        self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None, tells: Tells | None = None
+    ) -> LogState:
         """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
 
-        Offsets never go back.
+        Offsets never go back. ``tells`` are the control records of the seal.
         """
-        offsets = dict(self.offsets)
+        offsets, told, tells = dict(self.offsets), dict(self.told), tells or Tells()
         for bucket, offset in state.verified.items():
-            offsets[bucket] = max(offsets.get(bucket, 0), offset)
-        return LogState({**self.writers, writer: state}, offsets, {**(log_only or {}), **self.log_only})
+            if offset > offsets.get(bucket, -1):  # of what others have told, nobody knows on which side it lies
+                offsets[bucket], told[bucket] = offset, tells.appended.get(bucket, 0)
+        for bucket, count in tells.coming.items():
+            told[bucket] = told.get(bucket, 0) + count
+        known = {bucket: count for bucket, count in told.items() if count}
+        return LogState({**self.writers, writer: state}, offsets, {**(log_only or {}), **self.log_only}, known)
 
     def without_old(self, staged: StagedEpochs) -> LogState:
         """The state without writers that will never come back; looks at storage for the few old batch writers."""
@@ -107,7 +124,8 @@ class LogState:
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
-        return out | ({_LOG_ONLY: orjson.dumps(_text_keys(self.log_only)).decode()} if self.log_only else {})
+        more = {_LOG_ONLY: self.log_only, _TOLD: self.told}
+        return out | {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
@@ -116,8 +134,8 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     if _WRITERS not in properties:
         return None
     writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
-    offsets, log_only = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in (_OFFSETS, _LOG_ONLY))
-    return LogState(writers, offsets, log_only)
+    keys = (_OFFSETS, _LOG_ONLY, _TOLD)
+    return LogState(writers, *(_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:

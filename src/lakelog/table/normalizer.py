@@ -171,22 +171,26 @@ class StreamStates:
         state.close()
 
     def save_old(self) -> None:
-        """Saves what has waited in memory for long, or is much. Called whenever Spark asks for a micro-batch.
+        """Saves what has waited in memory for long, or is much, and how far records without rows were passed.
+
+        Called whenever Spark asks for a micro-batch.
 
         From time to time it notes that the stream is at work, so that nobody removes its states.
         """
         if monotonic_s() > self._told + _ALIVE_S:
             self._told = monotonic_s()
             self._table.io.write(f"{self._root}/{_ALIVE}", b"")
+        without_rows = self.normalizer.scan.location.note_every_s  # the log may lose what they have passed
         for bucket, (state, unsaved, since) in self._held.items():
-            if unsaved and (unsaved >= _SAVE_ROWS or monotonic_s() > since + _SAVE_S):
+            due = since + (_SAVE_S if unsaved else without_rows)
+            if state.has_moved and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
                 state.save()
                 self._held[bucket] = (state, 0, monotonic_s())
 
     def save_all(self) -> None:
         """Saves what is in memory, and closes the files. Called when the stream stops."""
-        for state, unsaved, _ in self._held.values():
-            if unsaved:
+        for state, *_ in self._held.values():
+            if state.has_moved:
                 state.save()
             state.close()
         self._held.clear()

@@ -31,7 +31,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.event_time import watermark_of
 from lakelog.table.evolve import in_schema, knowing_all
-from lakelog.table.log_state import LogState, WriterState, newest_state, state_at
+from lakelog.table.log_state import LogState, Tells, WriterState, newest_state, state_at
 from lakelog.table.place_files import write_place
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 from lakelog.table.streaming_run import StreamingRun
@@ -48,7 +48,8 @@ def seal(committer: Committer) -> Snapshot | None:
     crash anywhere is repaired by the next seal: the snapshot says which epochs it holds, and one of them that still has
     its epoch record may owe its control records.
     """
-    state = committer.verified()
+    with committer.lock:
+        state, appended = committer.verified(), committer.appended()
     if state is None:
         return None
     table, writer = committer.table, committer.writer
@@ -76,7 +77,8 @@ def seal(committer: Committer) -> Snapshot | None:
         table = ready.table
         # 3
         try:
-            snapshot = _commit(committer, ready.made, base, sealed, records)
+            tells = Tells(appended, committer.tells(records))  # not what is owed: it may have been told
+            snapshot = _commit(committer, ready.made, base, sealed, records, tells)
         except _SealedElsewhere:
             continue
         except IndexReplaced:
@@ -168,7 +170,12 @@ def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
 
 
 def _commit(
-    committer: Committer, made: AssignedFiles, base: int, sealed: WriterState, records: Sequence[EpochRecord]
+    committer: Committer,
+    made: AssignedFiles,
+    base: int,
+    sealed: WriterState,
+    records: Sequence[EpochRecord],
+    tells: Tells,
 ) -> Snapshot:
     table, writer = committer.table, committer.writer
     log_only = log_only_from(records)
@@ -178,7 +185,7 @@ def _commit(
         if state.sealed_epoch(writer) != base:
             raise _SealedElsewhere
         made.check_index(table, latest)
-        return state.with_writer(writer, sealed, log_only).without_old(table.staged).to_properties()
+        return state.with_writer(writer, sealed, log_only, tells).without_old(table.staged).to_properties()
 
     request = CommitRequest(
         writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True

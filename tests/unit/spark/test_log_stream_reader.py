@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -188,6 +189,117 @@ def test_a_transactional_stream_waits_for_the_commit_and_plans_the_same_again(tm
         again = reader(table, **TRANSACTIONAL)
         assert sorted(r for part in again.partitions(start, end) for b in again.read(part) for r in ids(b)) == found
         assert seen(again, end) == [("+I", 30)]
+
+
+def write(table: Table, *numbers: int) -> None:
+    """Writes and commits; the commit records show nothing to an eventual reader."""
+    with table.writer() as writer:
+        writer.write(rows(*numbers))
+
+
+def take_back(table: Table, *numbers: int) -> None:
+    """Rows that show nothing to a transactional reader."""
+    with table.writer() as writer:
+        writer.write(rows(*numbers))
+        writer.flush()
+        writer.abort()
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr("lakelog.spark.stream_reader.monotonic_s", lambda: now[0])
+    return now
+
+
+def at_rest(table: Table, mode: str) -> tuple[LakelogStreamReader, dict[str, Any]]:
+    """A stream whose checkpoint stands before records that show nothing, which it has looked at."""
+    source = reader(table, log__consistency=mode, scan__startup__mode="earliest")
+    at = source.initialOffset()
+    with table.writer() as writer:
+        writer.write(rows(*range(10)))
+        writer.flush()
+        if mode == "transactional":
+            writer.commit()
+        *_, (at, _) = batches(source, at)
+    if mode == "transactional":
+        take_back(table, *range(10, 20))
+    assert source.latestOffset(at, ReadAllAvailable()) == at
+    return source, at
+
+
+@pytest.mark.parametrize("mode", ["eventual", "transactional"])
+def test_an_idle_stream_notes_from_time_to_time_how_far_it_has_come(tmp_path, clock, mode) -> None:
+    table = make(tmp_path)
+    source, at = at_rest(table, mode)
+    clock[0] += 50
+    assert list(batches(source, at)) == []
+    clock[0] += 20
+    ((end, found),) = batches(source, at)
+    assert found == [] and LogScan(table._table).reader.end_offsets() == source._from_json(end).offsets
+    clock[0] += 1000
+    assert list(batches(source, end)) == [], "there is nothing more to note"
+    again = reader(table, log__consistency=mode, scan__startup__mode="earliest")
+    assert [row for part in again.partitions(at, end) for b in again.read(part) for row in ids(b)] == []
+    trim(table)
+    with pytest.raises(OffsetExpired) if mode == "transactional" else nullcontext():
+        again.partitions(at, end)
+    write(table, 20, 21)
+    anew = reader(table, log__consistency=mode, scan__startup__mode="earliest")
+    assert seen(anew, end) == [("+I", 20), ("+I", 21)]
+
+
+def test_records_are_noted_the_sooner_the_sooner_they_expire(tmp_path, clock) -> None:
+    table = make(tmp_path, ", 'log-store.retention' = '20 s'")
+    source, at = at_rest(table, "eventual")
+    clock[0] += 4
+    assert list(batches(source, at)) == []
+    clock[0] += 2
+    assert [found for _, found in batches(source, at)] == [[]]
+
+
+@pytest.mark.parametrize("prefetch", [0, 20_000])
+@pytest.mark.parametrize("mode", ["eventual", "transactional"])
+def test_a_stream_goes_on_when_what_it_has_passed_expires(tmp_path, mode, prefetch) -> None:
+    table = make(tmp_path)
+    source, at = at_rest(table, mode)
+    trim(table)
+    source._prefetch = prefetch
+    write(table, *range(20, 30))
+    assert seen(source, at) == [("+I", n) for n in range(20, 30)]
+
+
+@pytest.mark.parametrize("prefetch", [0, 20_000])
+def test_a_stream_that_starts_again_goes_on_when_only_control_records_are_gone(tmp_path, prefetch) -> None:
+    table = make(tmp_path)
+    _, at = at_rest(table, "eventual")
+    trim(table)
+    source = reader(table)
+    source._prefetch = prefetch
+    with table.writer() as writer:
+        writer.write(rows(*range(20, 30)))
+        writer.flush()
+        assert seen(source, at) == [("+I", n) for n in range(20, 30)]
+
+
+def test_a_stream_that_starts_again_may_have_missed_rows(tmp_path) -> None:
+    """What an open attempt has left, or to a transactional reader a commit record."""
+    table = make(tmp_path)
+    source = reader(table, **TRANSACTIONAL)
+    start = source.initialOffset()
+    write(table, *range(10))
+    trim(table)
+    write(table, 20)
+    with pytest.raises(OffsetExpired):
+        seen(reader(table, **TRANSACTIONAL), start)
+    open_rows = make(tmp_path / "open")
+    _, at = at_rest(open_rows, "eventual")
+    writer = open_rows.writer()
+    writer.write(rows(*range(10)))
+    writer.flush()
+    trim(open_rows)
+    with pytest.raises(OffsetExpired):
+        seen(reader(open_rows), at)
 
 
 def ids(batch: Any) -> list[tuple[str, int]]:

@@ -16,6 +16,7 @@ import pytest
 from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog import connect
 from lakelog.errors import Corrupt, LakelogError, NotFound, OffsetExpired
+from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import Records
@@ -27,6 +28,7 @@ from lakelog.spec.row_kind import DELETE, INSERT
 from lakelog.table import follower
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.follower import Follower
+from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.scan import Scan
 
@@ -170,6 +172,40 @@ def test_offsets_move_on_without_rows_when_others_write_much(tmp_path, monkeypat
     assert followed(table) == [0]
     assert followed(table) == []
     assert content(table._table) == dict.fromkeys(range(30), "w")
+
+
+def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path, ", 'log-store.retention' = '2 min'")
+    now = [now_ms()]
+    monkeypatch.setattr(follower, "now_ms", lambda: now[0])
+    log_first(table, range(2), "a")
+    assert followed(table) == [2]
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(2, 4), pa.int32()), "name": ["w"] * 2}))
+    ends = LogScan(table._table).reader.end_offsets()
+    now[0] += 29_000
+    assert followed(table) == []
+    now[0] += 2_000
+    assert followed(table) == [0], "a quarter of the retention is over, whoever follows"
+    assert newest_state(table._table.store)[1].writers[FOLLOWER].verified == ends
+    now[0] += 10**6
+    assert followed(table) == [], "nobody has written"
+    for bucket, end in ends.items():
+        trim(table, bucket, end)
+    log_first(table, range(4, 6), "b")
+    assert followed(table) == [2]
+    assert content(table._table) == {0: "a", 1: "a", 2: "w", 3: "w", 4: "b", 5: "b"}
+
+
+def test_the_first_offsets_are_kept_when_nobody_but_others_has_written_for_long(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(4), pa.int32()), "name": ["w"] * 4}))
+    assert followed(table) == []
+    later = now_ms() + 61_000
+    monkeypatch.setattr(follower, "now_ms", lambda: later)
+    assert followed(table) == [0]
+    assert followed(table) == []
 
 
 def trim(table: Table, bucket: int, offset: int) -> None:

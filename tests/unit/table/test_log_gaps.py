@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
+from lakelog.logstore.systems.embedded import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
+from lakelog.table.committed_records import CommittedRecords
+from lakelog.table.log_scan import LogScan
 from log_tables import files, make, rows
 
 
@@ -51,3 +57,24 @@ def test_a_writer_goes_on_over_a_gap_and_takes_back_what_it_must(tmp_path: Path)
     first.close()
     assert files(table) == [(3, "a")]
     assert files(table, **{"read.mode": "union"}) == [(3, "a")]
+
+
+def test_what_lies_before_a_gap_is_read_back_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3))
+        writer.flush()
+        leave_a_gap(table)
+    reader = LogScan(table._table).reader
+    ends, asked = reader.end_offsets(), []
+    commits = {bucket: reader.read(bucket, end - 1, end) for bucket, end in ends.items()}
+    plain = EmbeddedReader.read
+
+    def read(self: EmbeddedReader, bucket: int, start: int, *rest: int) -> pa.Table:
+        asked.append((bucket, start))
+        return plain(self, bucket, start, *rest)
+
+    monkeypatch.setattr(EmbeddedReader, "read", read)
+    shown = [CommittedRecords(reader, 100).shown(bucket, records) for bucket, records in commits.items()]
+    assert sum(part.num_rows for parts in shown for part in parts) == 3
+    assert asked == [(bucket, 0) for bucket in commits]

@@ -12,12 +12,12 @@ import pytest
 from changelogs import folded
 from lakelog import connect
 from lakelog.io.local import LocalFileIO
-from lakelog.table import keyed_state
+from lakelog.table import keyed_state, normalizer
 from lakelog.table.keyed_run import BLOCK_ROWS
 from lakelog.table.keyed_state import KeyedState, forget_old, saved_offsets
 from lakelog.table.log_scan import LogScan
 from lakelog.table.normalizer import Normalizer, StreamOrigin, StreamStates
-from log_tables import make, rows
+from log_tables import make, rows, trim
 
 WHOLE = {"log.consumer.normalize": "true"}
 
@@ -240,6 +240,50 @@ def test_the_rows_of_a_range_are_the_same_from_any_save(tmp_path) -> None:
         ]
         assert again[::-1] == whole
         assert folded(row for part in whole for batch in part for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("saves", ["in time", "at the end", "in a task"])
+def test_a_bucket_with_records_that_tell_nothing_is_saved_behind_them(tmp_path, monkeypatch, saves) -> None:
+    table = make(tmp_path)
+    now = [1000.0]
+    monkeypatch.setattr(normalizer, "monotonic_s", lambda: now[0])
+    scan = LogScan(table._table.with_hints({**WHOLE, "log.consistency": "transactional"}))
+    with table.writer() as writer:
+        writer.write(rows(*range(10)))
+    at = scan.reader.end_offsets()[0]
+    with table.writer() as writer:
+        writer.write(rows(*range(10, 20)))
+        writer.flush()
+        writer.abort()
+    end = scan.reader.end_offsets()[0]
+    states = StreamStates(Normalizer(scan), StreamOrigin.new({0: 0, 1: 0}, None))
+    assert sum(b.num_rows for b in states.changes(0, 0, at)) > 0
+    now[0] += 11
+    states.save_old()
+    directory = f"{states._root}/0"
+    assert saved_offsets(LocalFileIO(), directory) == [at]
+    assert list(states.changes(0, at, end, saves=saves == "in a task")) == []
+    if saves == "in time":
+        for seconds in (50, 11, 1000):
+            now[0] += seconds
+            states.save_old()
+            assert saved_offsets(LocalFileIO(), directory) == ([at] if seconds == 50 else [at, end])
+    elif saves == "at the end":
+        states.save_all()
+    assert saved_offsets(LocalFileIO(), directory) == [at, end]
+    trim(table)
+    with table.writer() as writer:
+        writer.write(rows(*range(10), name="b"))
+    again = StreamStates(states.normalizer, states.origin)
+    told = [row for b in again.changes(0, end, scan.reader.end_offsets()[0]) for row in b.to_pylist()]
+    assert told and {row["_row_kind"] for row in told} == {"-U", "+U"}
+
+
+def test_a_bucket_without_records_has_no_save(tmp_path) -> None:
+    states = StreamStates(Normalizer(LogScan(make(tmp_path)._table)), StreamOrigin.new({0: 0, 1: 0}, None))
+    assert list(states.changes(0, 0, 0)) == []
+    states.save_all()
+    assert saved_offsets(LocalFileIO(), f"{states._root}/0") == []
 
 
 def test_streams_that_ended_long_ago_leave_no_state(tmp_path) -> None:
