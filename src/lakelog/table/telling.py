@@ -79,8 +79,9 @@ def owed(committer: Committer, records: Sequence[EpochRecord], state: LogState) 
 
 def _debts(committer: Committer, records: Sequence[EpochRecord], state: LogState) -> list[_Debt]:
     """These epochs, and those of others that are to be told before the last of them, in the order of the snapshots."""
-    known = state.writers[committer.writer]
-    own = [_Debt(known.sealed_in.get(r.epoch, 0), r) for r in records]
+    known = state.writers.get(committer.writer)
+    sealed_in = {} if known is None else known.sealed_in
+    own = [_Debt(sealed_in.get(r.epoch, 0), r) for r in records]
     others = _debts_of_others(committer.table, committer.writer, state, max(debt.snapshot for debt in own))
     return sorted([*own, *others], key=lambda d: (d.snapshot, d.record.writer, d.record.epoch))
 
