@@ -101,6 +101,8 @@ class Bug:
     seal_again: bool = False
     forget_first: bool = False
     last_first: bool = False
+    own_debts_only: bool = False
+    debts_by_name: bool = False
     committed: Committed = CommittedRecords
 
 
@@ -121,6 +123,8 @@ BUGS: Final = {
     "seal-twice": Bug(seal_again=True),
     "forget-before-telling": Bug(forget_first=True),
     "first-of-last-task": Bug(last_first=True),
+    "own-debts-only": Bug(own_debts_only=True),
+    "debts-by-name": Bug(debts_by_name=True),
     "tell-twice": Bug(committed=Twice),
     "never-read-back": Bug(committed=FromHere),
 }

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from functools import cache
 
-from protocol_records import Change, Folded, changes_of
+from protocol_records import SHARED, Change, Folded, changes_of
 from protocol_world import Record, World, differences, files_of, records_of
 
 from lakelog.logstore.header import CORRECTION, DATA, Header, decode_header
@@ -85,7 +85,7 @@ class Eventual(Reader):
 
     def check_at_rest(self) -> None:
         seen = Folded(Counter(self.begin.net), dict(self.begin.rows)).add(self.out)
-        if wrong := seen.differs(files_of(self.world), self.world.case):
+        if wrong := seen.differs(files_of(self.world), self.world.case, SHARED):
             raise Wrong(f"1, 6: {self}: {wrong}")
 
 
@@ -131,7 +131,7 @@ class SwitchedOver(Reader):
 
     def check_at_rest(self) -> None:
         seen = Folded(Counter(self.begin.net), dict(self.begin.rows)).add(self.out)
-        if wrong := seen.differs(files_of(self.world), self.world.case):
+        if wrong := seen.differs(files_of(self.world), self.world.case, SHARED):
             raise Wrong(f"5: {self}: {wrong}")
 
 

@@ -23,7 +23,7 @@ from protocol_readers import (
     check_step,
     head_of,
 )
-from protocol_records import CASES, Case, Row, message_of, value_of
+from protocol_records import CASES, SHARED, Case, Row, message_of, value_of
 from protocol_sealing import owed, seal, tell
 from protocol_transactional import Transactional, TransactionalBehindSnapshot
 from protocol_world import Decision, Known, ListLog, Snapshot, World
@@ -55,6 +55,8 @@ class Simulation:
         self.epochs = self.dice.randint(1, 3)
         self.fresh_input = self.dice.random() < 0.4
         self.writer = "stream"
+        self.batches = self.dice.choice((0, 0, 1, 2, 3))
+        self.shared = self.dice.choice((0.0, 0.6))
         self.deaths = self.steps = self.restores = 0
         self.verified: dict[str, int] = {}
 
@@ -106,8 +108,10 @@ class Simulation:
         if writer == self.writer:
             self.world.spark_done = max(self.world.spark_done, epoch)
 
-    def batch_write(self, writer: str, base: int) -> Process:
-        return self.spawn(lambda me: self.run_epoch(me, writer, 0, base, None, 2) and None)
+    def batch_write(self) -> Process:
+        """One of the batch writers beside the stream, with keys of its own and some that all share."""
+        number, self.batches = self.batches, self.batches - 1
+        return self.spawn(lambda me: self.run_epoch(me, f"batch{number}", 0, 10 * number, None, 2) and None)
 
     def run_epoch(
         self, me: Process, writer: str, epoch: int, base: int, known: Known | None, lanes: int
@@ -144,7 +148,7 @@ class Simulation:
             return None  # what is open behind a decision of before is healed with the next epoch
         self.rest(me)
         # 4 seal
-        if self.dice.random() < 0.4:
+        if writer.startswith("batch") or self.dice.random() < 0.4:
             me.pause()
             seal(world, me, writer, now, self.bug)
         return now
@@ -208,6 +212,8 @@ class Simulation:
         rows: list[Row] = []
         for _ in range(self.dice.randint(0, 4)):
             key = base + self.dice.randint(0, 2)
+            if self.shared and self.dice.random() < self.shared:
+                key = self.dice.choice(SHARED)
             before = state.get(key)
             after = None if before is not None and self.dice.random() < 0.3 else self.dice.randint(0, 3)
             if before == after:
@@ -229,11 +235,11 @@ class Simulation:
     def run(self) -> World:
         """Runs until all epochs are decided, then lets zombies run out, then heals once more as maintenance does."""
         dice, world = self.dice, self.world
-        if dice.random() < 0.3:
-            self.batch_write("batch", 10)
         driver = self.run_of_query()
         while world.spark_done < self.epochs - 1 or not driver.done:
             self.live = [p for p in self.live if not p.done]
+            if self.batches and dice.random() < 0.1:
+                self.batch_write()
             if driver.done and world.spark_done < self.epochs - 1:
                 driver = self.run_of_query()
             process = driver if dice.random() < 0.4 else dice.choice(self.live or [driver])
@@ -297,11 +303,12 @@ class Simulation:
         return self.run_of_query()
 
     def settle_all(self) -> None:
-        """Maintenance, then every reader reads on to the end."""
-        for writer, epoch in (("stream", self.epochs), ("anew", self.epochs), ("batch", 1)):
+        """Maintenance, then every reader reads on to the end; one that shows what is committed reads all of the log."""
+        batches = ((f"batch{number}", 1) for number in (1, 2, 3))
+        for writer, epoch in (("stream", self.epochs), ("anew", self.epochs), *batches):
             self.settle(writer, epoch)
         check_rest(self.world)
-        for reader in self.readers:
+        for reader in (*self.readers, Transactional(self.world, 0, self.bug.committed)):
             reader.read_on()
             reader.check_at_rest()
 
@@ -317,8 +324,8 @@ class Simulation:
             raise Wrong(f"7: the log of {writer} does not come to rest")
         waiting = [p for p in world.order if p[0] == writer and p not in world.snapshot.places]
         sealed = {**world.snapshot.sealed, writer: (epoch, healed[0].verified)}
-        world.snapshot = Snapshot((*world.snapshot.places, *waiting), sealed)
-        self.finish(lambda me: tell(world, me, owed(world, writer), Known(0, 0), self.bug))
+        made = world.snapshot = Snapshot((*world.snapshot.places, *waiting), sealed)
+        self.finish(lambda me: tell(world, me, owed(world, writer), made, Known(0, 0), self.bug))
 
     def finish(self, body: Callable[[Process], None]) -> None:
         """Runs something to its end, with a broker that works."""

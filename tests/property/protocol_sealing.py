@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from protocol_bugs import Bug
-from protocol_process import Process
+from protocol_process import Killed, Process
 from protocol_readers import head_of
 from protocol_world import Known, ListLog, Place, Snapshot, World
 
@@ -14,11 +14,12 @@ from lakelog.logstore.control import commit_record
 
 def seal(world: World, me: Process, writer: str, now: Known, bug: Bug) -> None:
     """Decided epochs become a snapshot, then control records say so, also those that a dead driver owes."""
+    before = world.snapshot
     base = world.sealed(writer)[0]
     places = [(writer, e) for e in range(base + 1, now.decided + 1)]
-    before = owed(world, writer)
+    untold = owed(world, writer)
     if not places:
-        tell(world, me, before, now, bug)
+        tell(world, me, untold, before, now, bug)
         return
     if bug.commit_first:
         append_commits(world, me, places, now, bug)
@@ -27,9 +28,20 @@ def seal(world: World, me: Process, writer: str, now: Known, bug: Bug) -> None:
         world.events["lost seals"] += 1
         return  # somebody else has sealed; the next seal looks again
     sealed = {**world.snapshot.sealed, writer: (now.decided, now.verified)}
-    world.snapshot = Snapshot((*world.snapshot.places, *places), sealed)
+    made = world.snapshot = Snapshot((*world.snapshot.places, *places), sealed)
     me.pause()
-    tell(world, me, [*before, *places], now, bug)
+    stumble(world, me)
+    tell(world, me, [*untold, *places], made, now, bug)
+
+
+def stumble(world: World, me: Process) -> None:
+    """Behind its snapshot a driver dies, or is held up while others go on, more often than chance would have it."""
+    chance = world.dice.random()
+    if chance < 0.2:
+        world.events["deaths behind a snapshot"] += 1
+        raise Killed
+    if chance < 0.4:
+        me.sleep(world.dice.randint(1, 40) / 1000)
 
 
 def owed(world: World, writer: str) -> list[Place]:
@@ -37,16 +49,32 @@ def owed(world: World, writer: str) -> list[Place]:
     return sorted(p for p in world.staged if p[0] == writer and p[1] <= world.sealed(writer)[0])
 
 
-def tell(world: World, me: Process, places: Sequence[Place], now: Known, bug: Bug) -> None:
-    """Appends commit records of sealed epochs, then forgets their epoch records."""
+def tell(world: World, me: Process, places: Sequence[Place], made: Snapshot, now: Known, bug: Bug) -> None:
+    """Appends commit records of sealed epochs of a writer, behind what others owe; then forgets the epoch records."""
+    if not places:
+        return
     if bug.forget_first:
         world.staged -= set(places)
         me.pause()
     if not bug.commit_first:
-        append_commits(world, me, places, now, bug)
-        me.pause()
+        for place in debts(world, places, made, bug):
+            append_commits(world, me, [place], now, bug)
+            ListLog(world, me).flush()
+            if place not in places:
+                world.events["epochs told for others"] += 1
+                world.staged.discard(place)
+                me.pause()
     world.staged -= set(places)
     me.pause()
+
+
+def debts(world: World, places: Sequence[Place], made: Snapshot, bug: Bug) -> list[Place]:
+    """These epochs of a writer, and what others owe of snapshots before theirs, in the order of the snapshots."""
+    if bug.own_debts_only:
+        return list(places)
+    last = max(made.places.index(place) for place in places)
+    found = [p for p in made.places[: last + 1] if p in places or (p in world.staged and p[0] != places[0][0])]
+    return sorted(found) if bug.debts_by_name else found
 
 
 def append_commits(world: World, me: Process, places: Sequence[Place], now: Known, bug: Bug) -> None:

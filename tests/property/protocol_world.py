@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from protocol_process import Process
-from protocol_records import Case, Folded, Row, changes_of_rows
+from protocol_records import SHARED, Case, Folded, Row, changes_of_rows
 
 from lakelog.errors import Unavailable
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, PendingAppend, Records
@@ -43,7 +43,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot of the files: the epochs that it holds, and per writer (the last of them, the verified offset)."""
+    """A snapshot of the files: the epochs that it holds, in the order in which they came, and per writer (the last of
+    them, the verified offset)."""
 
     places: tuple[Place, ...] = ()
     sealed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -173,6 +174,9 @@ def files_of(world: World, places: Iterable[Place] | None = None) -> Folded:
 
 
 def differences(world: World) -> list[str]:
-    """Compares the log, read by a consumer that knows the values' format only, with the files."""
+    """Compares the log, read by a consumer that knows the values' format only, with the files.
+
+    What several writers have changed has another order there, so of such keys the net rows are compared.
+    """
     folded = Folded().add_values(value for _, value, _ in world.log)
-    return [f"log: {wrong}" for wrong in folded.differs(files_of(world), world.case)]
+    return [f"log: {wrong}" for wrong in folded.differs(files_of(world), world.case, SHARED)]

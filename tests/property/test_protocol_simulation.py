@@ -21,6 +21,8 @@ from simulate import replay, run_part, search
 EVENTS = {
     "broker failures",
     "deaths",
+    "deaths behind a snapshot",
+    "epochs told for others",
     "fenced drivers",
     "looks at rest",
     "lost seals",

@@ -160,13 +160,14 @@ class Committer:
         return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
 
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
-        """Appends the ``commit`` control records of sealed epochs to the buckets that they touched.
+        """Appends the ``commit`` control records of sealed epochs, of any writer, to the buckets that they touched.
 
         Called before the epoch records are forgotten: whoever finds one of a sealed epoch appends its control records,
-        again perhaps, which does no harm. Transactional readers wait for them. Raises Unavailable.
+        again perhaps, which does no harm. Transactional readers wait for them. Returns when the log has them all.
+        Raises Unavailable.
         """
         log = self.table.log
-        if log is None or not self.table.emits_log:
+        if log is None or not any(a.appends for r in records for a in r.attempts):
             return
         with self.lock:
             appender = appender_for(log)
@@ -176,7 +177,7 @@ class Committer:
                     firsts = {
                         a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
                     }
-                    control = commit_record(self.writer, record.epoch, sorted(firsts), min(firsts.values()))
+                    control = commit_record(record.writer, record.epoch, sorted(firsts), min(firsts.values()))
                     entries = appender.append(bucket, control).entries
                     appended[bucket] = appended.get(bucket, 0) + entries
             appender.flush()

@@ -7,7 +7,8 @@ from lakelog.spec.snapshot import Snapshot
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_state import newest_state
-from lakelog.table.seal import seal, tell_sealed
+from lakelog.table.seal import seal
+from lakelog.table.telling import tell_sealed
 
 
 def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:

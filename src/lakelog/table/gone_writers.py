@@ -23,8 +23,9 @@ _LOCK = threading.Lock()
 def finish_gone_writers(table: DynamicTable) -> list[Snapshot]:
     """Seals, and tells, epochs that were decided ``log.writer-timeout`` ago and whose writer has not done it itself.
 
-    Their rows count since they were decided: batch reads have them. An undecided epoch is left as it is, nobody waits
-    for it. Raises Unavailable, CommitConflict.
+    What is in a snapshot the next seal of anybody tells as well; what waits for its snapshot would wait on. Its rows
+    count since they were decided: batch reads have them. An undecided epoch is left as it is, nobody waits for it.
+    Raises Unavailable, CommitConflict.
     """
     oldest = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
     made = []

@@ -37,8 +37,9 @@ class WriterState:
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
     ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back. ``telling`` are the
-    sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions. ``run`` is
-    the run of a streaming query that sealed last.
+    sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions, and
+    ``sealed_in`` the number of the first snapshot with each of them, the order in which they are told (absent in
+    a state that an early version wrote). ``run`` is the run of a streaming query that sealed last.
     """
 
     epoch: int
@@ -48,6 +49,7 @@ class WriterState:
     ended: bool = False
     telling: Mapping[int, str] = field(default_factory=dict)
     run: StreamingRun | None = None
+    sealed_in: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class LogState:
             w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
             | ({"ended": True} if s.ended else {})
             | ({"telling": {str(e): digest for e, digest in s.telling.items()}} if s.telling else {})
+            | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
             | ({} if s.run is None else {"run": s.run.to_json()})
             for w, s in self.writers.items()
         }
@@ -142,7 +145,8 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     telling = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
-    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run)
+    sealed_in = _int_keys(found.get("sealed_in", {}))
+    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in)
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

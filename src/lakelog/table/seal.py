@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakelog.errors import CommitConflict, Fenced, LakelogError
+from lakelog.errors import CommitConflict, Fenced
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.header import LOG_ONLY
@@ -35,6 +35,7 @@ from lakelog.table.log_state import LogState, Tells, WriterState, newest_state, 
 from lakelog.table.place_files import write_place
 from lakelog.table.sequencing import Place, SequencedRuns, places_of, sequence_runs
 from lakelog.table.streaming_run import StreamingRun
+from lakelog.table.telling import owed, tell, tell_sealed
 
 _LOG = logging.getLogger("lakelog.seal")
 _ATTEMPTS = 8
@@ -44,9 +45,10 @@ def seal(committer: Committer) -> Snapshot | None:
     """Makes one snapshot of all epochs that are decided, healed and not sealed; None when there is nothing to do.
 
     1 read the epochs after the last sealed one · 2 write their rows as level-0 files · 3 commit, if the writer's last
-    sealed epoch is still the one of step 1 · 4 append the ``commit`` control records · 5 forget the epoch records. A
-    crash anywhere is repaired by the next seal: the snapshot says which epochs it holds, and one of them that still has
-    its epoch record may owe its control records.
+    sealed epoch is still the one of step 1 · 4 append the ``commit`` control records, behind those that other writers
+    owe of older snapshots · 5 forget the epoch records. A crash anywhere is repaired by the next seal, of whatever
+    writer: the snapshot says which epochs it holds, and one of them that still has its epoch record may owe its control
+    records.
     """
     with committer.lock:
         state, appended = committer.verified(), committer.appended()
@@ -59,11 +61,11 @@ def seal(committer: Committer) -> Snapshot | None:
         base = before.sealed_epoch(writer)
         staged = table.staged.records(writer)
         records = [r for r in staged if base < r.epoch <= state.epoch]
-        owed = _owed(committer, [r for r in staged if r.epoch <= base], before)
+        untold = owed(committer, [r for r in staged if r.epoch <= base], before)
         if not records:
-            _tell(committer, owed)
+            tell(committer, untold, before)
             return None
-        telling = {r.epoch: r.digest for r in (*owed, *records)}
+        telling = {r.epoch: r.digest for r in (*untold, *records)}
         sealed = replace(
             state,
             epoch=records[-1].epoch,
@@ -86,7 +88,7 @@ def seal(committer: Committer) -> Snapshot | None:
             continue
         forget_unassigned(table, ready.runs)
         # 4, 5
-        _tell(committer, [*owed, *records])
+        tell(committer, [*untold, *records], state_at(table.store, snapshot))
         return snapshot
     raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
 
@@ -94,34 +96,6 @@ def seal(committer: Committer) -> Snapshot | None:
 def _run_of(state: LogState, writer: str) -> StreamingRun | None:
     known = state.writers.get(writer)
     return None if known is None else known.run
-
-
-def _owed(committer: Committer, records: Sequence[EpochRecord], state: LogState) -> list[EpochRecord]:
-    """Those records of sealed epochs whose control records may be missing; what else there is decides nothing.
-
-    A driver that was away when its epoch was decided, sealed and forgotten by another one creates a record of its own,
-    and may die before it notices.
-    """
-    known = state.writers.get(committer.writer)
-    telling = {} if known is None else known.telling
-    void = [r.epoch for r in records if telling.get(r.epoch) != r.digest]
-    if void:
-        committer.table.staged.forget(committer.writer, void)
-    return [r for r in records if r.epoch not in void]
-
-
-def _tell(committer: Committer, sealed: Sequence[EpochRecord]) -> None:
-    """Steps 4 and 5 for epochs that a snapshot holds. A failure is logged only, and left to the next seal."""
-    if not sealed:
-        return
-    try:
-        committer.append_commit(sealed)
-        committer.owes = False
-    except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
-        committer.owes = True
-        _LOG.warning("table %s: control records of sealed epochs are missing: %s", committer.table.name, failure)
-        return
-    committer.table.staged.forget(committer.writer, [r.epoch for r in sealed])
 
 
 def seal_staged(table: DynamicTable) -> list[Snapshot]:
@@ -147,13 +121,6 @@ def seal_writer(table: DynamicTable, writer: str) -> Snapshot | None:
         committer.commit(epochs[-1], [])
         return seal(committer)
     return None
-
-
-def tell_sealed(committer: Committer) -> None:
-    """Appends the ``commit`` control records of a writer that died between its snapshot and them."""
-    table, (_, state) = committer.table, newest_state(committer.table.store)
-    base = state.sealed_epoch(committer.writer)
-    _tell(committer, _owed(committer, [r for r in table.staged.records(committer.writer) if r.epoch <= base], state))
 
 
 class _SealedElsewhere(Exception):
@@ -185,7 +152,11 @@ def _commit(
         if state.sealed_epoch(writer) != base:
             raise _SealedElsewhere
         made.check_index(table, latest)
-        return state.with_writer(writer, sealed, log_only, tells).without_old(table.staged).to_properties()
+        known, number = state.writers.get(writer), 1 if latest is None else latest.id + 1
+        before = {} if known is None else known.sealed_in
+        sealed_in = {epoch: before.get(epoch, 0) if epoch <= base else number for epoch in sealed.telling}
+        told = replace(sealed, sealed_in=sealed_in)
+        return state.with_writer(writer, told, log_only, tells).without_old(table.staged).to_properties()
 
     request = CommitRequest(
         writer, sealed.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
