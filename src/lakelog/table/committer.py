@@ -155,7 +155,7 @@ class Committer:
 
     def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
         """Bucket → the control records that ``append_commit`` of these will append."""
-        if self.table.log is None or not self.table.emits_log:
+        if self.table.log is None:
             return {}
         return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
 
