@@ -299,17 +299,48 @@ def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table
     committer.commit(0, [task.finish()])
     start = LogScan(table._table).reader.end_offsets()
     seal(committer)
-    log = table._table.log
-    assert log is not None
-    database = appender_for(log)._database  # type: ignore[attr-defined]
-    database.execute('delete from records where "offset" < 1')
-    database.execute("update ends set trimmed = 1")
+    expire_below(table, 1)
     with pytest.raises(OffsetExpired, match="latest-full"):
         seen(table, start)
     assert len(seen(table, start, **{"scan_expired-offsets": "earliest"})) > 0
     assert len(seen(table, start, **{"scan_expired-offsets": "latest-full"})) == 40
     held = seen(table, "earliest")
     assert held == seen(table, start, **{"scan_expired-offsets": "earliest"})
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+@pytest.mark.parametrize("expired", ["error", "earliest", "latest-full"])
+def test_what_is_told_again_behind_a_snapshot_is_what_the_log_still_holds(tmp_path, key, expired) -> None:
+    table = make(tmp_path, key=key)
+    with table.writer(options={"emit.mode": "log"}) as only:
+        only.write(rows(*range(8), name="log"))
+    with table.writer() as both:
+        both.write(rows(*range(8, 16), name="both"))
+    options = {**TRANSACTIONAL, "scan.expired-offsets": expired}
+    held = [r for r in seen(table) if r[2] == "log"]
+    for first in range(1, 20):
+        expire_below(table, first)
+        batches = itertools.islice(table.tail("latest-full", stop="latest", options=options), 20)
+        found = [(r["_row_kind"], r["id"], r["name"]) for batch in batches for r in batch.to_pylist()]
+        held = [r for r in held if r in seen(table)]
+        assert sorted(r for r in found if r[2] == "log") == sorted(held)
+        assert {r[1] for r in found if r[2] == "both"} == set(range(8, 16))
+        assert key or len(found) == len(held) + 8, "nothing twice"
+    assert held == []
+
+
+def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer(options={"emit.mode": "log"}) as only:
+        only.write(rows(*range(8), name="log"))
+    task, committer = attempt(table, "w", 0, *range(8, 16)), Committer(table._table, "w")
+    expire_below(table, 8)
+    handle = table._table.with_hints({**TRANSACTIONAL, "scan.expired-offsets": "latest-full"})
+    position = latest_full(handle)
+    committer.commit(0, [task.finish()])
+    seal(committer)
+    with pytest.raises(OffsetExpired, match="begins at offset"):
+        list(LogScan(handle, switch=position.switch).tail(position.offsets, "latest"))
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -351,6 +382,14 @@ def test_a_failure_to_finish_others_is_no_failure_of_a_write(table, monkeypatch)
     with table.writer() as writer:
         writer.write(rows(2))
     assert [r[1] for r in seen(table)] == [2]
+
+
+def expire_below(table: Table, offset: int) -> None:
+    log = table._table.log
+    assert log is not None
+    database = appender_for(log)._database  # type: ignore[attr-defined]
+    database.execute('delete from records where "offset" < ?', [offset])
+    database.execute("update ends set trimmed = min(next, ?)", [offset])
 
 
 def away(*_: object) -> None:
