@@ -104,6 +104,12 @@ class KeyedState:
             self._load(self.offset)
         self._unsaved = False
 
+    def copy_to(self, other: KeyedState) -> None:
+        """Puts all rows into a state that is empty, which is then before the same record."""
+        for batch in self._merged([*self._fresh, *self._files]):
+            other.put(pa.Table.from_batches([batch]))
+        other.offset = self.offset
+
     def close(self) -> None:
         """Closes its files."""
         for file, _ in self._open.values():

@@ -123,8 +123,9 @@ class LogPosition:
         """The reverse of ``to_json``. Raises InvalidRequest for the position in another log than that of ``name``."""
         if value.get("log") != log_id:
             raise InvalidRequest(
-                f"the checkpoint belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
-                f"table was made anew, or it is the checkpoint of another table. Use a new checkpointLocation."
+                f"the position belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
+                f"table was made anew, or this is the position or checkpoint of another table. Begin anew (a query: "
+                f"with a new checkpointLocation)."
             )
         full, switch = value.get("full"), value.get("switch")
         return LogPosition(
