@@ -34,11 +34,11 @@ def files(table: Table, **options: str) -> list[tuple[int, str]]:
     return sorted((r["id"], r["name"]) for r in found)
 
 
-def trim(table: Table) -> dict[int, int]:
-    """Lets all records of the log expire; where it begins now."""
+def trim(table: Table, below: int = 2**62) -> dict[int, int]:
+    """Lets the records of the log below an offset expire, by default all; where it begins now."""
     log = table._table.log
     assert log is not None
     database = appender_for(log)._database  # type: ignore[attr-defined]
-    database.execute("delete from records")
-    database.execute("update ends set trimmed = next")
+    database.execute('delete from records where "offset" < ?', [below])
+    database.execute("update ends set trimmed = min(next, ?)", [below])
     return dict(database.execute("select bucket, trimmed from ends").fetchall())

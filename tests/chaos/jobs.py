@@ -86,11 +86,11 @@ def copy(given: dict[str, Any]) -> None:
 def tail(given: dict[str, Any]) -> None:
     """Follows the log without Spark; told how many rows it must have seen, it keeps what they add up to in a file.
 
-    A tail has no position to go on from: after a broker that was away for too long it begins anew.
+    After a broker that was away for too long it goes on from its position.
     """
     lake = connect(warehouse=given["warehouse"])
-    seen = _Seen()
-    threading.Thread(target=_follow, args=(lake, Input(**given["input"]), seen), daemon=True).start()
+    seen = _Seen(Input(**given["input"]).kind)
+    threading.Thread(target=_follow, args=(lake, seen), daemon=True).start()
     wanted = int(sys.stdin.readline())
     with seen.changed:
         seen.changed.wait_for(lambda: seen.net.rows >= wanted, timeout=given["patience_s"])
@@ -99,24 +99,28 @@ def tail(given: dict[str, Any]) -> None:
 
 
 class _Seen:
-    """What the tail has seen since it began last."""
+    """What the tail has seen, and how often it began."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         self.changed = threading.Condition()
-        self.net = Net("append")
+        self.net = Net(kind)
         self.begun = 0
 
 
-def _follow(lake: Lake, rows: Input, seen: _Seen) -> None:
+def _follow(lake: Lake, seen: _Seen) -> None:
+    position = "earliest"
     while True:
         with contextlib.suppress(Unavailable):
-            batches = lake.table("db.t").tail("earliest")
+            tail = lake.table("db.t").tail(position)
             with seen.changed:
-                seen.net, seen.begun = Net(rows.kind), seen.begun + 1
-            for batch in batches:
-                with seen.changed:
-                    seen.net.add(batch)
-                    seen.changed.notify_all()
+                seen.begun += 1
+            try:
+                for batch in tail:
+                    with seen.changed:
+                        seen.net.add(batch)
+                        seen.changed.notify_all()
+            finally:
+                position = tail.position
 
 
 def _change_of(query: Any) -> int:

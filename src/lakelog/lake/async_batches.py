@@ -4,24 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
 from lakelog.logstore.clients import close_clients
+from lakelog.table.tail import Tail
+from lakelog.table.tail_position import TailPosition
 
 
-async def awaited(batches: Iterator[pa.RecordBatch], stop: threading.Event) -> AsyncIterator[pa.RecordBatch]:
-    """The batches, each as soon as it is there; the event loop goes on meanwhile.
+class AsyncTail(AsyncIterator[pa.RecordBatch]):
+    """A ``Tail`` for ``async for``. Made by ``Table.tail_async``; its thread ends with the loop over it."""
 
-    ``stop`` is set when nobody asks any more (the loop over it has ended, or its task was cancelled): ``batches`` has
-    to end then by itself. What ``batches`` raises is raised here.
+    def __init__(self, tail: Tail, stop: threading.Event) -> None:
+        self._tail, self._reached = tail, tail.reached
+        self._batches = _awaited(tail, stop)
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch, self._reached = await anext(self._batches)
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    @property
+    def position(self) -> str:
+        """Where the batches that were handed out end, as ``Tail.position``."""
+        return self._tail.text_of(self._reached)
+
+    async def aclose(self) -> None:
+        """Ends it; the position stays."""
+        await self._batches.aclose()
+
+
+async def _awaited(tail: Tail, stop: threading.Event) -> AsyncGenerator[tuple[pa.RecordBatch | None, TailPosition]]:
+    """The batches, each as soon as it is there, and the position behind it; None behind the last.
+
+    The event loop goes on meanwhile. ``stop`` is set when nobody asks any more (the loop over it has ended, or its task
+    was cancelled): ``tail`` has to end then by itself. What it raises is raised here.
     """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "lakelog-tail")
+
+    def step() -> tuple[pa.RecordBatch | None, TailPosition]:
+        return next(tail, None), tail.reached
+
     try:
-        while (batch := await loop.run_in_executor(thread, next, batches, None)) is not None:
-            yield batch
+        while (found := await loop.run_in_executor(thread, step))[0] is not None:
+            yield found
+        yield found
     finally:
         stop.set()
         thread.submit(close_clients)

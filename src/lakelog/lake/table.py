@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, overload
 
@@ -13,7 +13,7 @@ from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import InvalidRequest, UnsupportedFeature
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.orphans import Orphans
-from lakelog.lake.async_batches import awaited
+from lakelog.lake.async_batches import AsyncTail
 from lakelog.lake.describe import describe
 from lakelog.options.option import parse_duration
 from lakelog.spec.schema_change import SchemaChange
@@ -47,6 +47,7 @@ from lakelog.table.retention import (
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
+from lakelog.table.tail import Tail
 from lakelog.table.views import hints_of, scan_of
 from lakelog.table.writer import TableWriter
 
@@ -143,14 +144,15 @@ class Table:
         stop: str | threading.Event | None = None,
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Tail:
         """Follows the log: Arrow batches with a column ``_row_kind``, each as soon as it is there.
 
-        ``start`` is ``latest``, ``earliest``, a map bucket → offset, or ``latest-full``: the newest snapshot as rows of
-        kind +I, then the log from just behind it. ``stop="latest"`` ends at what is there now, an event soon after it
-        is set. The position is taken when the call is made, not at the first ``next``. ``options`` are any read
-        options: with ``log.consistency`` = ``transactional`` rows come when they are committed. Raises OffsetExpired,
-        unless ``scan.expired-offsets`` says how to go on.
+        ``start`` is ``latest``, ``earliest``, a map bucket → offset, ``latest-full`` (the newest snapshot as rows of
+        kind +I, then the log from just behind it), or the ``position`` of a tail, which goes on exactly there. It is
+        taken when the call is made. ``stop="latest"`` ends at what is there now, an event soon after it is set.
+        ``options`` are any read options: with ``log.consistency`` = ``transactional`` rows come when they are
+        committed. Raises OffsetExpired, unless ``scan.expired-offsets`` says how to go on, and InvalidRequest for the
+        position of another table.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
@@ -162,10 +164,10 @@ class Table:
         stop: str | None = None,
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[pa.RecordBatch]:
+    ) -> AsyncTail:
         """``tail`` for ``async for``: a thread of its own waits for the log, and ends with the loop or its task."""
         ended = threading.Event()
-        return awaited(self.tail(start, stop or ended, columns, options), ended)
+        return AsyncTail(self.tail(start, stop or ended, columns, options), ended)
 
     def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
         """Makes files of rows that were written to the log first (``Lake.write_realtime``), exactly once; no Spark.

@@ -18,10 +18,10 @@ from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
+from lakelog.errors import NotFound, OffsetExpired
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s
-from lakelog.options.log import EXPIRED_OFFSETS, LOG_CONSISTENCY, MAX_ROWS_PER_TRIGGER
+from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.spark.types import arrow_for_spark, fit
 from lakelog.spark.worker import settle
@@ -45,7 +45,6 @@ _POLL_S = 0.02
 _TELL_EVERY_S = 1.0
 """A named reader tells its position so often at most."""
 
-_CONSISTENCY = "consistency"
 _INITIAL = "initial"
 _FROM = "from"
 """Spark keeps the end of a micro-batch only, and asks for the initial offset again when it repeats the first one: so
@@ -272,8 +271,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._idle.seen if self._idle is not None and self._idle.begin == begin else begin
 
     def _to_json(self, position: LogPosition) -> dict[str, object]:
-        out = position.to_json(self._scan.location.log_id)
-        return {**out, _CONSISTENCY: "transactional"} if self._scan.is_transactional else out
+        return self._scan.position_json(position)
 
     def _ends_of(self, start: dict[str, object], end: dict[str, object]) -> tuple[LogPosition, LogPosition]:
         """The positions between which a micro-batch reads, the same whenever Spark asks for it."""
@@ -282,14 +280,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._from_json(first), self._from_json(end)
 
     def _from_json(self, value: Mapping[str, object]) -> LogPosition:
-        began = value.get(_CONSISTENCY, "eventual")
-        if self._scan.is_transactional != (began == "transactional"):
-            raise InvalidRequest(
-                f"the checkpoint of this read of table {self._scan.table.name} was made with '{LOG_CONSISTENCY.key}'="
-                f"'{began}', and rows of open epochs would come twice or never if it went on otherwise: set it to "
-                f"'{began}', or use a new checkpointLocation"
-            )
-        return LogPosition.from_json(value, self._scan.location.log_id, self._scan.table.name)
+        return self._scan.position_of(value)
 
     @staticmethod
     def _key(begin: Mapping[int, int], end: Mapping[int, int]) -> str:

@@ -30,6 +30,26 @@ class Region(Protocol):
 
 
 @dataclass(frozen=True)
+class ShownPart:
+    """Data records that become visible at the records start ≤ offset < end of their bucket, in the order of a read.
+
+    A read of just these gives the same ones again: those below ``first`` come before this part, and behind it others
+    unless it ``is_whole``.
+    """
+
+    records: pa.Table
+    start: int
+    end: int
+    first: int = 0
+    is_whole: bool = True
+
+    @property
+    def next(self) -> int:
+        """The offset behind the last of its records."""
+        return _last(self.records) + 1
+
+
+@dataclass(frozen=True)
 class CommittedRecords:
     """Finds in one log what becomes visible; ``most`` records are held at a time, and those that are looked at.
 
@@ -48,16 +68,26 @@ class CommittedRecords:
         The rows of an epoch come at its first commit record; those of nobody, which belong to no epoch and are never
         taken back, where they stand. Raises OffsetExpired, Unavailable.
         """
+        return (part.records for part in self.parts(bucket, records))
+
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+        """The same, with where each part comes from. Called by readers that may be stopped behind any of them."""
         commits = [self._counting(bucket, commit) for commit in commits_in(records)]
         nobodys = self._nobodys(bucket, records)
         offsets = records.column("offset").to_numpy()
-        done = 0
+        done, start = 0, int(offsets[0]) if len(offsets) else 0
         for run in _runs([c for c in commits if c.attempts], offsets[nobodys]):
-            before = int(np.searchsorted(offsets, run[0].offset))
-            yield from _chosen(records.slice(done, before - done), nobodys[done:before])
-            done = before
-            yield from self._rows_of(bucket, records, run)
-        yield from _chosen(records.slice(done), nobodys[done:])
+            at, end, first = run[0].offset, run[-1].offset + 1, 0
+            before = int(np.searchsorted(offsets, at))
+            for found in _chosen(records.slice(done, before - done), nobodys[done:before]):
+                yield ShownPart(found, start, at)
+            for found in self._rows_of(bucket, records, run):
+                part = ShownPart(found, at, end, first, is_whole=False)
+                first = part.next
+                yield part
+            done, start = before, end
+        for found in _chosen(records.slice(done), nobodys[done:]):
+            yield ShownPart(found, start, _last(records) + 1)
 
     def _counting(self, bucket: int, commit: Commit) -> Commit:
         return commit if self.switch is None else self.switch.counting(bucket, commit)
@@ -137,6 +167,11 @@ def _runs(commits: list[Commit], nobodys: np.ndarray) -> Iterator[list[Commit]]:
 
 def _has(offsets: np.ndarray, start: int, end: int) -> bool:
     return bool(np.searchsorted(offsets, start) < np.searchsorted(offsets, end))
+
+
+def _last(records: pa.Table) -> int:
+    last: int = records.column("offset")[records.num_rows - 1].as_py()
+    return last
 
 
 def _chosen(records: pa.Table, mask: np.ndarray) -> Iterator[pa.Table]:

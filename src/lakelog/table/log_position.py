@@ -16,6 +16,7 @@ from lakelog.logstore.header import DATA, LOG_ONLY, encode_header, parse_kinds
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _NOBODYS = encode_header(DATA, "", 0, "")
+_OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
 
 
 def headers_of(records: pa.Table) -> pl.DataFrame:
@@ -53,6 +54,11 @@ class Switch:
     """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
     floor: Mapping[int, int] = field(default_factory=dict)
     """A transactional reader that begins with what the log holds asks for no row before."""
+    held: Mapping[int, int] = field(default_factory=dict)
+    """The first offsets that the log held then: of what is told again, a transactional reader asks for no row before.
+
+    The snapshot has such a row, or it was in the log alone and went with it. Rows of new epochs are asked for: what
+    becomes of a reader that has lost them is for ``scan.expired-offsets`` to say."""
 
     def kept(self, bucket: int, records: pa.Table) -> pa.Table:
         """The records (RECORDS_SCHEMA, of one bucket) that say something new."""
@@ -70,25 +76,24 @@ class Switch:
     def counting(self, bucket: int, commit: Commit) -> Commit:
         """The commit record with those of its attempts that say something new: all, or those of rows in no file."""
         sealed = self.sealed.get(commit.writer)
-        is_new = commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0)
-        told_again = bucket in self.log_only and commit.offset >= self.log_only[bucket]
-        if is_new or told_again:
+        if commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0):
             return commit
-        return replace(commit, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
+        again = replace(commit, first=max(commit.first, self.held.get(bucket, 0)))
+        if bucket in self.log_only and commit.offset >= self.log_only[bucket]:
+            return again
+        return replace(again, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
 
     def to_json(self) -> dict[str, Any]:
         """Values for JSON."""
         starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
-        parts = {"ends": self.ends, "nobodys": self.nobodys, "log_only": self.log_only, "floor": self.floor}
-        offsets = {name: _text_keys(offsets) for name, offsets in parts.items()}
+        offsets = {name: _text_keys(getattr(self, name)) for name in _OFFSETS_OF_SWITCH}
         return {"starts": starts, "sealed": dict(self.sealed), **offsets}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Switch:
         """The reverse of ``to_json``."""
         starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
-        names = ("ends", "nobodys", "log_only", "floor")
-        offsets = {name: _int_keys(value.get(name, {})) for name in names}
+        offsets = {name: _int_keys(value.get(name, {})) for name in _OFFSETS_OF_SWITCH}
         return Switch(starts=starts, sealed=value.get("sealed", {}), **offsets)
 
 
@@ -118,8 +123,9 @@ class LogPosition:
         """The reverse of ``to_json``. Raises InvalidRequest for the position in another log than that of ``name``."""
         if value.get("log") != log_id:
             raise InvalidRequest(
-                f"the checkpoint belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
-                f"table was made anew, or it is the checkpoint of another table. Use a new checkpointLocation."
+                f"the position belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
+                f"table was made anew, or this is the position or checkpoint of another table. Begin anew (a query: "
+                f"with a new checkpointLocation)."
             )
         full, switch = value.get("full"), value.get("switch")
         return LogPosition(

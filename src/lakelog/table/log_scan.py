@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,17 +30,16 @@ from lakelog.options.log import (
 )
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
-from lakelog.table.committed_records import CommittedRecords
+from lakelog.table.committed_records import CommittedRecords, ShownPart
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_position import Switch
+from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_state import newest_state
 from lakelog.table.lost_records import lost_control_only
 
 _READ_ROWS = 100_000
 """Rows that are decoded at a time."""
 
-_TAIL_WAIT_S = 0.5
-"""How long a tail sleeps at most between two looks; a record wakes it at once."""
+_CONSISTENCY = "consistency"
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,8 @@ class LogScan:
         if mode == "specific-offsets":
             return {**reader.end_offsets(), **parse_specific_offsets(options.need(STARTUP_OFFSETS))}
         raise InvalidOption(
-            f"start '{mode}' is not known; use latest-full, latest, earliest or a map of bucket → offset"
+            f"start '{mode}' is not known; use latest-full, latest, earliest, the position of a "
+            f"tail, or a map of bucket → offset"
         )
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -132,21 +131,49 @@ class LogScan:
         Raises OffsetExpired, Unavailable.
         """
         for records in self.records_between(bucket, start, end):
-            for shown in self._shown(bucket, records):
-                yield from self.decode(shown).to_batches()
+            for part in self.parts(bucket, records):
+                yield from self.decode(part.records).to_batches()
 
     def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
-        return self.reader.chunks(bucket, start, end, self.records_of(_READ_ROWS))
+        return self.reader.chunks(bucket, start, end, self.most_records)
 
-    def _shown(self, bucket: int, records: pa.Table) -> Iterator[pa.Table]:
-        """The records that these make visible: they themselves, or those that they commit."""
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+        """The records that these (one or more, of one bucket) make visible: they themselves, or those that they commit.
+
+        Raises OffsetExpired, Unavailable.
+        """
         if self.is_transactional:
-            expired, most = self.table.options.need(EXPIRED_OFFSETS), self.records_of(_READ_ROWS)
-            committed = CommittedRecords(self.reader, most, self.switch, self.table.name, expired)
-            yield from committed.shown(bucket, records)
+            expired, most = self.table.options.need(EXPIRED_OFFSETS), self.most_records
+            yield from CommittedRecords(self.reader, most, self.switch, self.table.name, expired).parts(bucket, records)
         else:
-            yield records if self.switch is None else self.switch.kept(bucket, records)
+            offsets = records.column("offset")
+            start, end = offsets[0].as_py(), offsets[records.num_rows - 1].as_py() + 1
+            yield ShownPart(records if self.switch is None else self.switch.kept(bucket, records), start, end)
+
+    @property
+    def most_records(self) -> int:
+        """So many records are decoded at a time."""
+        return self.records_of(_READ_ROWS)
+
+    def position_json(self, position: LogPosition) -> dict[str, Any]:
+        """What a checkpoint keeps of a position of this read."""
+        out = position.to_json(self.location.log_id)
+        return {**out, _CONSISTENCY: "transactional"} if self.is_transactional else out
+
+    def position_of(self, value: Mapping[str, Any]) -> LogPosition:
+        """The reverse of ``position_json``.
+
+        Raises InvalidRequest for the position in another log, or of a read with another ``log.consistency``.
+        """
+        began = value.get(_CONSISTENCY, "eventual")
+        if self.is_transactional != (began == "transactional"):
+            raise InvalidRequest(
+                f"the position of this read of table {self.table.name} was made with '{LOG_CONSISTENCY.key}'="
+                f"'{began}', and rows of open epochs would come twice or never if it went on otherwise: set it to "
+                f"'{began}', or begin anew (a query: with a new checkpointLocation)"
+            )
+        return LogPosition.from_json(value, self.location.log_id, self.table.name)
 
     def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
         """The positions, those that have expired moved to the first record that the log still holds.
@@ -221,56 +248,6 @@ class LogScan:
                     f"not have it: it was dropped meanwhile; open the table again, or start the query again"
                 )
         return rows.cast(self.schema)
-
-    def tail(
-        self,
-        start: str | Mapping[int, int] | None = "latest",
-        stop: str | threading.Event | None = None,
-        changes: Callable[[int, pa.Table], pa.Table] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Follows the log: yields each batch of changes as soon as it is there, for ever, up to its end now
-        (``stop='latest'``), or until an event is set, which it looks at a few times a second.
-
-        ``changes`` makes what is yielded of the rows of a bucket (``Normalizer``). Raises OffsetExpired when a start
-        offset is gone, Unavailable when the log is away.
-        """
-        if stop not in (None, "latest") and not isinstance(stop, threading.Event):
-            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever), 'latest' or an Event")
-        positions = self.held_offsets(self.start_offsets(start))
-        ends = self.reader.end_offsets() if stop == "latest" else None
-        while ends is None or any(positions[b] < ends[b] for b in positions):
-            if is_set(stop):
-                return
-            moved = False
-            for bucket, position in positions.items():
-                if ends is not None and position >= ends[bucket]:
-                    continue
-                records = self._read_on(positions, bucket, None if ends is None else ends[bucket])
-                if records.num_rows == 0:
-                    if ends is not None:  # the offsets below the end have a gap
-                        positions[bucket] = ends[bucket]
-                    continue
-                moved = True
-                positions[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
-                for shown in self._shown(bucket, records):
-                    rows = self.decode(shown)
-                    told = rows if changes is None else changes(bucket, rows)
-                    yield from (b for b in told.to_batches() if b.num_rows)
-            if not moved:
-                self.reader.wait(positions, _TAIL_WAIT_S)
-
-    def _read_on(self, positions: dict[int, int], bucket: int, end: int | None) -> pa.Table:
-        """What is there at a position now; a position that expired while nobody read is moved, or OffsetExpired."""
-        try:
-            return self.reader.read(bucket, positions[bucket], end, self.records_of(_READ_ROWS))
-        except OffsetExpired:
-            positions.update(self.held_offsets({bucket: positions[bucket]}))
-            return self.reader.read(bucket, positions[bucket], end, self.records_of(_READ_ROWS))
-
-
-def is_set(stop: str | threading.Event | None) -> bool:
-    """Whether ``stop`` of a tail is an event that was set."""
-    return isinstance(stop, threading.Event) and stop.is_set()
 
 
 def retraction_refused(table_name: str, kind: str) -> str:

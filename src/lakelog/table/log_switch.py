@@ -37,7 +37,7 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed)
+    switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.file_io import FileIO
+from lakelog.io.local import LocalFileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.keys import key_parts, sort_rows
@@ -134,13 +135,15 @@ class Normalizer:
 class StreamStates:
     """The durable states of one stream, bucket by bucket (``<table>/lakelog/normalize/<stream>/<bucket>``).
 
-    A process keeps the states that it has made; a task makes one, uses it and saves it.
+    A process keeps the states that it has made; a task makes one, uses it and saves it. With ``local``, a directory of
+    this machine, nothing is durable until ``keep``.
     """
 
-    def __init__(self, normalizer: Normalizer, origin: StreamOrigin) -> None:
+    def __init__(self, normalizer: Normalizer, origin: StreamOrigin, local: str | None = None) -> None:
         self.normalizer, self.origin = normalizer, origin
         self._table = normalizer.scan.table
-        self._root = f"{self._table.path}/lakelog/normalize/{origin.id}"
+        self._durable_root = f"{self._table.path}/lakelog/normalize/{origin.id}"
+        self._local = local
         self._held: dict[int, tuple[KeyedState, int, float]] = {}
         self._tidied = self._told = float("-inf")
 
@@ -170,6 +173,47 @@ class StreamStates:
         state.save()
         state.close()
 
+    def take(self, bucket: int, rows: pa.RecordBatch) -> None:
+        """Takes rows of the snapshot that the stream begins with. Called by who reads all of it, row after row."""
+        if bucket not in self._held:
+            self._held[bucket] = (self._empty(bucket), 0, monotonic_s())
+        self.normalizer.fill(self._held[bucket][0], [rows])
+
+    def begin(self, offsets: Mapping[int, int]) -> None:
+        """Makes the states before these records, but for those that ``take`` has made. Raises as ``changes``."""
+        for bucket, offset in offsets.items():
+            if bucket not in self._held:
+                self._held[bucket] = self._at(bucket, offset)
+
+    def fold(self, bucket: int, rows: pa.Table) -> pa.Table:
+        """The changes that decoded rows of the next records make. Called behind ``begin``."""
+        state, unsaved, since = self._held[bucket]
+        self._held[bucket] = (state, unsaved + rows.num_rows, since if unsaved else monotonic_s())
+        if not rows.num_rows:
+            return self.normalizer.scan.schema.empty_table()
+        return self.normalizer.changes(state, rows.combine_chunks().to_batches()[0])
+
+    def come_to(self, bucket: int, offset: int) -> None:
+        """Says that all records before this one are folded; a state is saved only if it is at such an offset."""
+        self._held[bucket][0].offset = offset
+
+    def keep(self) -> None:
+        """Makes states that are local durable; nothing happens when they are."""
+        if self._local is None:
+            return
+        self._local = None
+        for bucket, (state, _, _) in self._held.items():
+            kept = self._empty(bucket)
+            state.copy_to(kept)
+            state.close()
+            self._held[bucket] = (kept, 1, float("-inf"))
+
+    def close(self) -> None:
+        """Closes the files, without saving."""
+        for state, _, _ in self._held.values():
+            state.close()
+        self._held.clear()
+
     def save_old(self) -> None:
         """Saves what has waited in memory for long, or is much, and how far records without rows were passed.
 
@@ -179,21 +223,20 @@ class StreamStates:
         """
         if monotonic_s() > self._told + _ALIVE_S:
             self._told = monotonic_s()
-            self._table.io.write(f"{self._root}/{_ALIVE}", b"")
+            self._table.io.write(f"{self._durable_root}/{_ALIVE}", b"")
         without_rows = self.normalizer.scan.location.note_every_s  # the log may lose what they have passed
         for bucket, (state, unsaved, since) in self._held.items():
             due = since + (_SAVE_S if unsaved else without_rows)
-            if state.has_moved and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
+            if state.has_news and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
                 state.save()
                 self._held[bucket] = (state, 0, monotonic_s())
 
     def save_all(self) -> None:
         """Saves what is in memory, and closes the files. Called when the stream stops."""
+        self.keep()
         for state, *_ in self._held.values():
-            if state.has_moved:
-                state.save()
-            state.close()
-        self._held.clear()
+            state.save()
+        self.close()
 
     def tidy(self, offsets: Mapping[int, int]) -> None:
         """Removes what a stream that has come to these offsets never reads again, from time to time."""
@@ -203,10 +246,12 @@ class StreamStates:
                 forget_old(self._table.io, self._directory(bucket), offset)
 
     def _directory(self, bucket: int) -> str:
-        return f"{self._root}/{bucket}"
+        return f"{self._durable_root if self._local is None else self._local}/{bucket}"
 
     def _empty(self, bucket: int) -> KeyedState:
-        return self.normalizer.state(self._table.io, self._directory(bucket), self.origin.offsets.get(bucket, 0))
+        io, is_durable = (self._table.io, True) if self._local is None else (LocalFileIO(), False)
+        offset = self.origin.offsets.get(bucket, 0)
+        return self.normalizer.state(io, self._directory(bucket), offset, is_durable)
 
     def _at(self, bucket: int, offset: int) -> tuple[KeyedState, int, float]:
         """The state before a record; the rows of it that are not saved, and since when."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pyarrow as pa
@@ -146,6 +147,28 @@ def test_a_row_only_in_the_log_that_was_written_again_is_not_told_last(tmp_path)
     assert by_key(changes(table)) == [(1, "in both"), (2, "only in the log")] == by_key(changes(table, "earliest"))
     position = latest_full(table._table)
     assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+@pytest.mark.parametrize("expired", ["error", "earliest", "latest-full"])
+def test_what_is_told_again_behind_a_snapshot_is_what_the_log_still_holds(tmp_path, key, expired) -> None:
+    table = make(tmp_path, key=key)
+    with table.writer(options={"emit.mode": "log"}) as only:
+        only.write(rows(*range(8), name="log"))
+    with table.writer() as both:
+        both.write(rows(*range(8, 16), name="both"))
+    options = {"log.consistency": "transactional", "scan.expired-offsets": expired}
+    held = [r for r in changes(table, "earliest", **options) if r[2] == "log"]
+    for first in range(1, 20):
+        trim(table, first)
+        batches = itertools.islice(table.tail("latest-full", stop="latest", options=options), 20)  # not for ever
+        found = [(r["_row_kind"], r["id"], r["name"]) for batch in batches for r in batch.to_pylist()]
+        in_log = changes(table, "earliest", **options)
+        held = [r for r in held if r in in_log]
+        assert sorted(r for r in found if r[2] == "log") == sorted(held)
+        assert {r[1] for r in found if r[2] == "both"} == set(range(8, 16))
+        assert key or len(found) == len(held) + 8, "nothing twice"
+    assert held == []
 
 
 def test_a_snapshot_that_expires_under_its_reader_is_an_error(tmp_path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -19,11 +20,12 @@ from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.gone_writers import finish_gone_writers
+from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import latest_full
 from lakelog.table.seal import seal, seal_staged
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows
+from log_tables import files, make, rows, trim
 
 TRANSACTIONAL = {"log.consistency": "transactional"}
 Row = tuple[str, int, str]
@@ -229,9 +231,7 @@ def test_the_switch_from_a_snapshot_is_exact(table) -> None:
     other = Committer(table._table, "slow")
     other.commit(0, [slow.finish()])
     seal(other)
-    scan = LogScan(scan.table, switch=position.switch)
-    later = [r["id"] for b in scan.tail(position.offsets, "latest") for r in b.to_pylist()]
-    assert sorted(later) == [3, 10, 11]
+    assert sorted(behind(scan, position)) == [3, 10, 11]
 
 
 def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
@@ -248,8 +248,7 @@ def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(tab
         monkeypatch.setattr(staged, "registered", later)
         scan = LogScan(table._table.with_hints(options))
         position = latest_full(scan.table)
-        scan = LogScan(scan.table, switch=position.switch)
-        assert list(scan.tail(position.offsets, "latest")) == []
+        assert behind(scan, position) == []
 
 
 def test_rows_that_are_in_the_log_only(tmp_path) -> None:
@@ -299,17 +298,27 @@ def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table
     committer.commit(0, [task.finish()])
     start = LogScan(table._table).reader.end_offsets()
     seal(committer)
-    log = table._table.log
-    assert log is not None
-    database = appender_for(log)._database  # type: ignore[attr-defined]
-    database.execute('delete from records where "offset" < 1')
-    database.execute("update ends set trimmed = 1")
+    trim(table, 1)
     with pytest.raises(OffsetExpired, match="latest-full"):
         seen(table, start)
     assert len(seen(table, start, **{"scan_expired-offsets": "earliest"})) > 0
     assert len(seen(table, start, **{"scan_expired-offsets": "latest-full"})) == 40
     held = seen(table, "earliest")
     assert held == seen(table, start, **{"scan_expired-offsets": "earliest"})
+
+
+def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(tmp_path) -> None:
+    table = make(tmp_path)
+    with table.writer(options={"emit.mode": "log"}) as only:
+        only.write(rows(*range(8), name="log"))
+    task, committer = attempt(table, "w", 0, *range(8, 16)), Committer(table._table, "w")
+    trim(table, 8)
+    handle = table._table.with_hints({**TRANSACTIONAL, "scan.expired-offsets": "latest-full"})
+    position = latest_full(handle)
+    committer.commit(0, [task.finish()])
+    seal(committer)
+    with pytest.raises(OffsetExpired, match="begins at offset"):
+        behind(LogScan(handle), position)
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -351,6 +360,15 @@ def test_a_failure_to_finish_others_is_no_failure_of_a_write(table, monkeypatch)
     with table.writer() as writer:
         writer.write(rows(2))
     assert [r[1] for r in seen(table)] == [2]
+
+
+def behind(scan: LogScan, position: LogPosition) -> list[int]:
+    """What the log tells behind a snapshot."""
+    ends, read = scan.reader.end_offsets(), replace(scan, switch=position.switch)
+    batches = (
+        batch for bucket, offset in position.offsets.items() for batch in read.read(bucket, offset, ends[bucket])
+    )
+    return [number for batch in batches for number in batch["id"].to_pylist()]
 
 
 def away(*_: object) -> None:
