@@ -55,9 +55,9 @@ class KeyedState:
         self._saved, self._unsaved = offset, True
 
     @property
-    def has_news(self) -> bool:
-        """Whether it has rows that its newest save has not, or is at another offset than that, or than its beginning."""
-        return self._unsaved or self.offset != self._saved
+    def has_moved(self) -> bool:
+        """Whether it is at another offset than its newest save, or than its beginning."""
+        return self.offset != self._saved
 
     @property
     def rows(self) -> int:
@@ -97,7 +97,7 @@ class KeyedState:
 
     def save(self) -> None:
         """Makes the state durable at its offset; another process that has done so before keeps what it made."""
-        if not self.has_news:
+        if not self._unsaved and not self.has_moved:
             return
         before = {run.name for run in self._files}
         self._flush()

@@ -227,15 +227,16 @@ class StreamStates:
         without_rows = self.normalizer.scan.location.note_every_s  # the log may lose what they have passed
         for bucket, (state, unsaved, since) in self._held.items():
             due = since + (_SAVE_S if unsaved else without_rows)
-            if state.has_news and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
+            if (unsaved or state.has_moved) and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
                 state.save()
                 self._held[bucket] = (state, 0, monotonic_s())
 
     def save_all(self) -> None:
         """Saves what is in memory, and closes the files. Called when the stream stops."""
         self.keep()
-        for state, *_ in self._held.values():
-            state.save()
+        for state, unsaved, _ in self._held.values():
+            if unsaved or state.has_moved:
+                state.save()
         self.close()
 
     def tidy(self, offsets: Mapping[int, int]) -> None:
