@@ -260,7 +260,7 @@ def test_a_bucket_with_records_that_tell_nothing_is_saved_behind_them(tmp_path, 
     assert sum(b.num_rows for b in states.changes(0, 0, at)) > 0
     now[0] += 11
     states.save_old()
-    directory = f"{states._root}/0"
+    directory = f"{states._durable_root}/0"
     assert saved_offsets(LocalFileIO(), directory) == [at]
     assert list(states.changes(0, at, end, saves=saves == "in a task")) == []
     if saves == "in time":
@@ -283,7 +283,7 @@ def test_a_bucket_without_records_has_no_save(tmp_path) -> None:
     states = StreamStates(Normalizer(LogScan(make(tmp_path)._table)), StreamOrigin.new({0: 0, 1: 0}, None))
     assert list(states.changes(0, 0, 0)) == []
     states.save_all()
-    assert saved_offsets(LocalFileIO(), f"{states._root}/0") == []
+    assert saved_offsets(LocalFileIO(), f"{states._durable_root}/0") == []
 
 
 def test_streams_that_ended_long_ago_leave_no_state(tmp_path) -> None:
