@@ -54,6 +54,8 @@ def _find_keywords(tokens: Sequence[Token]) -> str:
     if tokens[0].is_word("CREATE") and (template := _template(tokens)):
         return f"CREATE TABLE {template}"
     words = [token.text.upper() for token in tokens[:3]]
+    if words[1:2] == ["HISTORY"] and (len(tokens) == 2 or tokens[2].is_symbol(".")):
+        return words[0]  # DESCRIBE of a table of that name
     for length in range(len(words), 0, -1):
         if " ".join(words[:length]) in STATEMENTS:
             return " ".join(words[:length])

@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 from lakelog.errors import AlreadyExists, InvalidSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
+from lakelog.sql.definition import Column, TableDefinition
 from lakelog.sql.result import done
 from lakelog.sql.rewrite import plan_query
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.statements.create_table import Column, CreateTable
 
 
 @dataclass(frozen=True)
 class CreateTableAs(ParsedStatement):
     """``CREATE TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
 
-    table: CreateTable
+    table: TableDefinition
     query: StatementText
 
     @classmethod
     def parse(cls, cursor: Cursor) -> CreateTableAs | None:
         """Reads all but the query; None for a table of Spark's own."""
-        table = CreateTable.read(cursor)
+        table = TableDefinition.read(cursor)
         if table is None:
             return None
         place = cursor.peek()
@@ -54,7 +54,7 @@ class CreateTableAs(ParsedStatement):
             twice = next((c.name for i, c in enumerate(columns) if c.name in [d.name for d in columns[:i]]), None)
             if twice is not None:
                 raise InvalidSchema(f"the query has two columns '{twice}': name one of them anew with AS")
-            replace(self.table, columns=columns, if_not_exists=False).run(session)
+            replace(self.table, columns=columns, if_not_exists=False).create(session)
             try:
                 result = session.engine.insert(identifier, plan, None, {}, {}, overwrite=False)
             except BaseException:

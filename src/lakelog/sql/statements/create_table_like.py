@@ -9,11 +9,11 @@ from lakelog.options.log import LOG_TOPIC
 from lakelog.spec.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.definition import PROVIDERS
 from lakelog.sql.result import done
 from lakelog.sql.rewrite import plan_query
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.statements.create_table import PROVIDERS
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from lakelog.catalog.base import Identifier
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.statements.describe import Describe
 from lakelog.table.views import scan_of
 
 _COLUMNS = {
@@ -35,11 +34,8 @@ class DescribeHistory(ParsedStatement):
     limit: int | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ParsedStatement | None:
-        """Reads the statement; ``DESCRIBE history`` is about a table of that name."""
-        follows = cursor.peek(2)
-        if follows is None or follows.is_symbol("."):
-            return Describe.parse(cursor)
+    def parse(cls, cursor: Cursor) -> DescribeHistory:
+        """Reads the statement."""
         cursor.take()
         cursor.expect_words("HISTORY")
         name = cursor.name()
