@@ -1,0 +1,38 @@
+"""OPTIMIZE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.pieces import read_piece
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class Optimize(ParsedStatement):
+    """``OPTIMIZE name [WHERE condition on partition columns]``, as Delta has it: ``CALL sys.compact``."""
+
+    name: Name
+    where: str | None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Optimize:
+        """Reads the statement."""
+        cursor.expect_words("OPTIMIZE")
+        name = cursor.name()
+        where = read_piece(cursor, "a condition", "ZORDER") if cursor.accept_words("WHERE") else None
+        if cursor.at_words("ZORDER"):
+            cursor.fail("ZORDER BY is not supported: the rows of a table lie in the order of its primary key")
+        cursor.expect_end()
+        return cls(cursor.source, name, where)
+
+    def run(self, session: Context) -> object:
+        """Compacts the table fully; one row of counts. Raises NotFound; a table of Spark's goes to Spark."""
+        found = session.own_table(self.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        table = session.tables.open(found[0])
+        return PROCEDURES.load("compact").call(table, [], {"where": self.where}, session.engine)

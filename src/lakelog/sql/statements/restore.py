@@ -1,0 +1,51 @@
+"""RESTORE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.statement import ParsedStatement
+from lakelog.table.travel import millis_of
+
+
+@dataclass(frozen=True)
+class Restore(ParsedStatement):
+    """``RESTORE [TABLE] name TO VERSION AS OF n|'tag'`` or ``TO TIMESTAMP AS OF 'time'``, as Delta has it.
+
+    ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
+    """
+
+    name: Name
+    argument: str
+    value: str | int
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Restore:
+        """Reads the statement."""
+        cursor.expect_words("RESTORE")
+        cursor.accept_words("TABLE")
+        name = cursor.name()
+        cursor.expect_words("TO")
+        if cursor.accept_words("TIMESTAMP", "AS", "OF"):
+            return cls._ended(cursor, name, "timestamp", cursor.text_literal("a time in quotes"))
+        cursor.expect_words("VERSION", "AS", "OF")
+        if cursor.at_text():
+            return cls._ended(cursor, name, "tag", cursor.text_literal("a tag"))
+        return cls._ended(cursor, name, "snapshot", cursor.integer("the id of a snapshot, or a tag in quotes"))
+
+    @classmethod
+    def _ended(cls, cursor: Cursor, name: Name, argument: str, value: str | int) -> Restore:
+        cursor.expect_end()
+        return cls(cursor.source, name, argument, value)
+
+    def run(self, session: Context) -> object:
+        """Makes the older state the newest; answers with its snapshot's id. Raises NotFound, InvalidRequest."""
+        found = session.own_table(self.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        value = millis_of(self.value) if self.argument == "timestamp" else self.value
+        table = session.tables.open(found[0])
+        return PROCEDURES.load("rollback_to").call(table, [], {self.argument: value}, session.engine)

@@ -1,0 +1,56 @@
+"""VACUUM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.statement import ParsedStatement
+
+_WRITERS_H = 24
+"""A file that is younger may be one that a writer has not committed yet."""
+
+
+@dataclass(frozen=True)
+class Vacuum(ParsedStatement):
+    """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, as Delta has it: expires snapshots and removes files of nobody."""
+
+    name: Name
+    hours: int | None
+    dry_run: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> Vacuum:
+        """Reads the statement."""
+        cursor.expect_words("VACUUM")
+        name = cursor.name()
+        hours = None
+        if cursor.accept_words("RETAIN"):
+            hours = cursor.integer("a number of hours")
+            cursor.expect_words("HOURS")
+        dry_run = cursor.accept_words("DRY", "RUN")
+        cursor.expect_end()
+        return cls(cursor.source, name, hours, dry_run)
+
+    def run(self, session: Context) -> object:
+        """Removes what is older; with DRY RUN it lists the files that no snapshot names. Raises NotFound.
+
+        Answers with the numbers of snapshots and files. Without RETAIN snapshots live as long as the table says.
+        """
+        found = session.own_table(self.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        table = session.tables.open(found[0])
+        orphans = {"older_than": f"{max(self.hours or 0, _WRITERS_H)} h", "dry_run": self.dry_run}
+        if self.dry_run:
+            return PROCEDURES.load("remove_orphan_files").call(table, [], orphans, session.engine)
+        older = {} if self.hours is None else {"older_than": f"{self.hours} h", "retain_min": 1}
+        expired: pa.Table = PROCEDURES.load("expire_snapshots").call(table, [], older, session.engine)
+        removed: pa.Table = PROCEDURES.load("remove_orphan_files").call(table, [], orphans, session.engine)
+        for name in removed.column_names:
+            expired = expired.append_column(name, removed[name])
+        return expired

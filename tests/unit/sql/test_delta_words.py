@@ -1,0 +1,70 @@
+"""OPTIMIZE, VACUUM and RESTORE, the words of Delta's users."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.errors import InvalidRequest, NotFound, UnsupportedStatement
+
+
+@pytest.fixture
+def lake(tmp_path):
+    made = lakelog.connect(warehouse=str(tmp_path))
+    made.sql("create table db.t (day string, id int, primary key (day, id)) partitioned by (day)")
+    for number in range(4):
+        with made.table("db.t").writer() as writer:
+            writer.write(pa.table({"day": ["a", "b"], "id": pa.array([number, number], pa.int32())}))
+    return made
+
+
+def ids(lake) -> list[int]:
+    return sorted(set(lake.table("db.t").scan().to_arrow().column("id").to_pylist()))
+
+
+def test_optimize_compacts_all_or_some_partitions(lake) -> None:
+    assert lake.sql("optimize db.t where day = 'a'").to_pylist()[0]["buckets"] == 1
+    assert lake.sql("OPTIMIZE db.t").to_pylist()[0]["files_after"] == 1
+    assert ids(lake) == [0, 1, 2, 3]
+    with pytest.raises(UnsupportedStatement, match="ZORDER"):
+        lake.sql("optimize db.t zorder by (id)")
+
+
+def test_restore_goes_back_to_a_snapshot_a_tag_or_a_time(lake) -> None:
+    lake.table("db.t").create_tag("two", 2)
+    at = lake.table("db.t").latest_snapshot().time_millis
+    time.sleep(0.002)
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"day": ["a"], "id": pa.array([9], pa.int32())}))
+    lake.sql(f"restore table db.t to timestamp as of '{lakelog_time(at)}'")
+    assert ids(lake) == [0, 1, 2, 3]
+    assert lake.sql("restore db.t to version as of 3").to_pylist() == [{"snapshot_id": 3}]
+    assert ids(lake) == [0, 1, 2]
+    lake.sql("restore db.t to version as of 'two'")
+    assert ids(lake) == [0, 1]
+    with pytest.raises(NotFound):
+        lake.sql("restore db.t to version as of 7")
+
+
+def lakelog_time(millis: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(millis / 1000)) + f".{millis % 1000:03}"
+
+
+def test_restore_of_a_table_with_a_log_says_what_to_do(lake) -> None:
+    lake.sql("create table db.u (id int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+    for _ in range(2):
+        with lake.table("db.u").writer() as writer:
+            writer.write(pa.table({"id": pa.array([1], pa.int32())}))
+    with pytest.raises(InvalidRequest, match="files_only"):
+        lake.sql("restore db.u to version as of 1")
+
+
+def test_vacuum_expires_and_removes_what_nobody_names(lake, tmp_path) -> None:
+    assert lake.sql("vacuum db.t dry run").num_rows == 0
+    assert lake.sql("vacuum db.t").to_pylist()[0]["deleted_snapshots_count"] == 0
+    found = lake.sql("vacuum db.t retain 0 hours").to_pylist()
+    assert found == [{"deleted_snapshots_count": 3, "deleted_file_count": 0, "deleted_file_total_len_in_bytes": 0}]
+    assert ids(lake) == [0, 1, 2, 3]
