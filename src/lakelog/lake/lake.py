@@ -2,233 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lakelog.catalog.base import Identifier, TableLocation
-from lakelog.errors import NotFound
-from lakelog.lake.describe import describe
+from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.lake.lazy_engine import LazyEngine
+from lakelog.lake.statements import LakeStatements
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
-from lakelog.options.registry import Registry
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange
-from lakelog.spec.types import DataType
-from lakelog.sql.engine import Engine
-from lakelog.sql.filter_text import parse_filter
-from lakelog.sql.plan import QueryPlan
 from lakelog.sql.session import Session
-from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.analyze import analyze
-from lakelog.table.compaction_task import Executor
-from lakelog.table.create import create_table, drop_table
-from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
-from lakelog.table.open import base_of, identifier_of, open_catalog, open_table
-from lakelog.table.overwrite import delete_partitions, drop_partitions, truncate
-from lakelog.table.row_changes import Changeable, changeable
-from lakelog.table.views import scan_of
+from lakelog.table.open import identifier_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """Settings for a local session that runs streams only: the JVM's optimising compiler does not compete with
 micro-batches for the cores (a quarter less latency in the first minutes); long batch queries lose speed."""
-
-ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
-
-
-class CatalogTables:
-    """The catalog as the SQL session sees it."""
-
-    def __init__(
-        self,
-        warehouse: str,
-        storage_options: Mapping[str, str] | None = None,
-        catalog_options: Mapping[str, str] | None = None,
-    ) -> None:
-        self.catalog = open_catalog(warehouse, storage_options, catalog_options)
-
-    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
-        """The table, branch or system table of this name; raises NotFound."""
-        return open_table(self.catalog, identifier, hints)
-
-    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The columns that a read with these options has, None when there is no such table."""
-        if "$" not in identifier.table and not options:
-            try:
-                return self.catalog.load_table(identifier).schema
-            except NotFound:
-                return None
-        try:
-            self.catalog.load_table(base_of(identifier))
-        except NotFound:
-            return None
-        return scan_of(self.open(identifier, options)).row_schema
-
-    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Makes a table and its log."""
-        create_table(self.catalog, identifier, schema, if_not_exists)
-
-    def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
-        """Drops a table and, where it is ours, its log."""
-        drop_table(self.catalog, identifier, if_exists, purge)
-
-    def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
-        """Removes all rows, or those of some partitions."""
-        truncate(self.open(identifier, options), partition)
-
-    def drop_partitions(
-        self,
-        identifier: Identifier,
-        partitions: Sequence[Mapping[str, str | None]],
-        if_exists: bool,
-        options: Mapping[str, str],
-    ) -> None:
-        """Removes partitions."""
-        drop_partitions(self.open(identifier, options), partitions, if_exists)
-
-    def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
-        """Deletes whole partitions."""
-        table = self.open(identifier, options)
-        delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
-
-    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
-        """How rows change by these actions."""
-        return changeable(self.open(identifier, options), actions)
-
-    def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
-        """Computes statistics and commits them."""
-        analyze(self.open(identifier), columns)
-
-    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
-        """Changes a table's schema; answers with the table as it is then."""
-        return alter_table(self.catalog, identifier, changes)
-
-    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        """Renames a table."""
-        rename_table(self.catalog, identifier, new)
-
-    def list_tables(self, database: str) -> list[str]:
-        """Table names of a database."""
-        return self.catalog.list_tables(database)
-
-    def list_databases(self) -> list[str]:
-        """Database names."""
-        return self.catalog.list_databases()
-
-    def create_database(self, name: str, if_not_exists: bool) -> None:
-        """Makes a database."""
-        self.catalog.create_database(name, if_not_exists)
-
-    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
-        """Drops a database; with ``cascade`` its tables and their logs first."""
-        if cascade and name in self.catalog.list_databases():
-            for table in self.catalog.list_tables(name):
-                drop_table(self.catalog, Identifier(name, table), if_exists=True)
-        self.catalog.drop_database(name, if_exists, cascade)
-
-    def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str]]:
-        """(column, type, comment) rows."""
-        return describe(self.open(identifier), extended)
-
-    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
-        """Checks options."""
-        return canonical_options(given, scope)
-
-
-class LazyEngine:
-    """The engine as the SQL session sees it: Spark is started by the first call."""
-
-    def __init__(
-        self,
-        tables: CatalogTables,
-        warehouse: str,
-        spark: Any | None,
-        settings: Mapping[str, str],
-        storage_options: Mapping[str, str],
-    ) -> None:
-        self._arguments = (tables, warehouse, spark, settings, storage_options)
-        self._owned = spark is None
-        self._engine: Any = None
-
-    @property
-    def started(self) -> Any:
-        """The real engine."""
-        if self._engine is None:
-            self._engine = ENGINES.create("spark", *self._arguments)
-        return self._engine
-
-    @property
-    def started_with_connector(self) -> Any:
-        """The real engine; a session that starts now gets Spark's Kafka connector."""
-        if self._engine is None:
-            self._engine = ENGINES.create("spark", *self._arguments, with_connector=True)
-        return self._engine
-
-    def is_spark_relation(self, name: str) -> bool:
-        """Whether Spark knows a view or table of this name; without a session it knows none."""
-        if self._engine is None and self._owned:
-            return False
-        return bool(self.started.is_spark_relation(name))
-
-    def run_query(self, plan: QueryPlan) -> object:
-        """Runs a query on Spark."""
-        result: object = self.started.run_query(plan)
-        return result
-
-    def insert(
-        self,
-        table: Identifier,
-        plan: QueryPlan,
-        columns: tuple[str, ...] | None,
-        options: dict[str, str],
-        partition: Mapping[str, str | None],
-        overwrite: bool,
-    ) -> object:
-        """Writes a query's rows on Spark."""
-        result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
-        return result
-
-    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """The columns of a query."""
-        result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
-        return result
-
-    def simple_types(self, table: Identifier) -> Mapping[str, str]:
-        """Types of columns as Spark writes them."""
-        result: Mapping[str, str] = self.started.simple_types(table)
-        return result
-
-    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
-        """The data files that a plan names."""
-        result: Sequence[str] = self.started.files_of(table, plan, options)
-        return result
-
-    def replace_files(
-        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
-        """Writes a query's rows in place of data files, on Spark."""
-        self.started.replace_files(table, plan, files, options)
-
-    def pass_through(self, text: str) -> object:
-        """Hands a statement to Spark."""
-        result: object = self.started.pass_through(text)
-        return result
-
-    def executor(self, start: bool = False) -> Executor | None:
-        """Spark's executors, for compactions; None without a session or where it is no gain, unless ``start``."""
-        if self._engine is None and self._owned and not start:
-            return None
-        found: Executor | None = self.started.executor(wanted=start)
-        return found
-
-    def close(self) -> None:
-        """Stops a session that was started here; another one has its own ``spark.sql`` again."""
-        if self._engine is not None:
-            if self._owned:
-                self._engine.stop()
-            else:
-                self._engine.detach()
-        self._engine = None
 
 
 class Lake:
@@ -277,6 +65,7 @@ class Lake:
             lambda of, scan, condition: self._engine.started.scan(of, scan, condition),
             self._tables.alter_table,
             self._engine.executor,
+            LakeStatements(self._session, self._engine),
         )
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:

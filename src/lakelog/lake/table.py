@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, overload
 
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier, TableLocation
-from lakelog.errors import InvalidRequest, UnsupportedFeature
+from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.filter import Predicate
-from lakelog.filestore.orphans import Orphans
 from lakelog.lake.async_batches import AsyncTail
+from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.describe import describe
-from lakelog.options.option import parse_duration
+from lakelog.lake.history import TableHistory
+from lakelog.lake.html import table_html
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.spec.snapshot import Snapshot
 from lakelog.spec.statistics import TableStatistics
-from lakelog.spec.tag import Tag
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.analyze import analyze, table_statistics
 from lakelog.table.compaction_commits import CompactionSummary
@@ -37,13 +37,6 @@ from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
 from lakelog.table.overwrite_writer import OverwriteWriter
 from lakelog.table.rescale import rescale
-from lakelog.table.retention import (
-    expire_partitions,
-    expire_snapshots,
-    fast_forward,
-    remove_orphan_files,
-    roll_back,
-)
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
@@ -52,7 +45,7 @@ from lakelog.table.views import hints_of, scan_of
 from lakelog.table.writer import TableWriter
 
 
-class Table:
+class Table(TableHistory, TableChanges):
     """One logical table. Made by ``Lake.table``; cheap, holds nothing open."""
 
     def __init__(
@@ -61,8 +54,10 @@ class Table:
         to_dataframe: Callable[[DynamicTable, TableScan, str | None], Any],
         alter: Callable[[Identifier, Sequence[SchemaChange]], TableLocation],
         executor: Callable[[bool], Executor | None],
+        statements: Statements,
     ) -> None:
         self._table, self._to_dataframe, self._alter, self._executor = table, to_dataframe, alter, executor
+        self._statements = statements
 
     @property
     def name(self) -> str:
@@ -284,78 +279,11 @@ class Table:
         location = self._alter(self._table.location.identifier, changes)
         self._table = DynamicTable(location, self._table.hints)
 
-    # history
-
     def branch(self, name: str) -> Table:
         """A branch of this table: read, written and kept like a table of its own, without a log. Raises NotFound."""
-        return Table(open_branch(self._table, name), self._to_dataframe, _refuse_alter, self._executor)
-
-    def tags(self) -> Sequence[Tag]:
-        """The tags, by snapshot and name."""
-        return self._table.store.tags.list()
-
-    def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
-        """Names a snapshot (None: the newest), so that expiry leaves it alone, for ever or for a time (``'30 d'``).
-
-        Raises AlreadyExists, NotFound.
-        """
-        return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
-
-    def delete_tag(self, name: str) -> None:
-        """Deletes a tag and the files that only it kept. Raises NotFound."""
-        self._table.store.tags.delete(name)
-
-    def branches(self) -> Sequence[str]:
-        """The names of the branches, without main."""
-        return self._table.store.branches.list()
-
-    def create_branch(self, name: str, tag: str | None = None, snapshot_id: int | None = None) -> None:
-        """Makes a branch from a tag or a snapshot, or an empty one. Raises AlreadyExists, NotFound."""
-        self._table.store.branches.create(name, tag, snapshot_id)
-
-    def delete_branch(self, name: str) -> None:
-        """Deletes a branch and the files that only it named. Raises NotFound."""
-        self._table.store.branches.delete(name)
-
-    def fast_forward(self, branch: str, files_only: bool = False) -> None:
-        """Makes main what a branch is. A table with a log needs ``files_only``: the log stays as it is."""
-        fast_forward(self._table, branch, files_only)
-
-    def rollback_to(
-        self,
-        snapshot_id: int | None = None,
-        tag: str | None = None,
-        timestamp_ms: int | None = None,
-        files_only: bool = False,
-    ) -> Snapshot:
-        """Makes an older state the newest: all that came after it goes. Returns its snapshot.
-
-        A table with a log needs ``files_only``: rows of the log are not taken back. Raises NotFound, InvalidRequest.
-        """
-        return roll_back(self._table, snapshot_id, tag, timestamp_ms, files_only)
-
-    def expire_snapshots(
-        self,
-        retain_max: int | None = None,
-        retain_min: int | None = None,
-        older_than: str | timedelta | None = None,
-        max_deletes: int | None = None,
-    ) -> list[int]:
-        """Removes old snapshots by the table's options, or by what is given instead; returns their ids."""
-        return expire_snapshots(self._table, retain_max, retain_min, as_duration(older_than), max_deletes)
-
-    def expire_partitions(
-        self, expiration_time: str | timedelta | None = None, strategy: str | None = None
-    ) -> list[dict[str, object]]:
-        """Drops partitions that are older than ``partition.expiration-time``; returns their values."""
-        return expire_partitions(self._table, as_duration(expiration_time), strategy)
-
-    def remove_orphan_files(self, older_than: str | timedelta | None = None, dry_run: bool = False) -> Orphans:
-        """Removes files that nothing names and that are older than a day (or than ``older_than``).
-
-        A shorter time is safe only when no writer runs. With ``dry_run`` it only says which.
-        """
-        return remove_orphan_files(self._table, as_duration(older_than), dry_run)
+        return Table(
+            open_branch(self._table, name), self._to_dataframe, _refuse_alter, self._executor, self._statements
+        )
 
     def describe(self, extended: bool = False) -> list[tuple[str, str, str]]:
         """(column, type, comment) rows as DESCRIBE shows them."""
@@ -378,18 +306,16 @@ class Table:
     def _with(self, options: Mapping[str, str] | None) -> DynamicTable:
         return self._table.with_hints(canonical_options(options or {}, "write"))
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows of now as an Arrow stream: polars, DuckDB, pandas and pyarrow take the table as it is."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: columns, keys, the newest snapshot."""
+        return table_html(self._table)
+
     def __repr__(self) -> str:
         return f"Table({self.name}: {', '.join(f'{f.name} {f.type}' for f in self.schema)})"
-
-
-def as_duration(given: str | timedelta | None) -> timedelta | None:
-    """``'30 d'`` or a timedelta as a timedelta. Raises InvalidRequest."""
-    if given is None or isinstance(given, timedelta):
-        return given
-    try:
-        return parse_duration(given)
-    except ValueError as why:
-        raise InvalidRequest(str(why)) from None
 
 
 def _refuse_alter(identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -42,6 +43,7 @@ from lakelog.table.seal import seal_staged
 from lakelog.table.table_scan import TableScan
 from lakelog.table.union_scan import UnionScan
 from lakelog.table.views import scan_of
+from lakelog.table.writer import batches_of
 
 _FEW_CORES: Final = 4
 """Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
@@ -246,6 +248,19 @@ class SparkEngine:
             return None
         return spark_executor(self.spark)
 
+    @contextlib.contextmanager
+    def named(self, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """Temporary views of DataFrames and Arrow rows while the block runs: name → view."""
+        views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
+        for name, given in frames.items():
+            frame = given if isinstance(given, DataFrame) else self.spark.createDataFrame(_arrow_table(given))
+            frame.createOrReplaceTempView(views[name])
+        try:
+            yield views
+        finally:
+            for view in views.values():
+                self.spark.catalog.dropTempView(view)
+
     def attach(self, run: Callable[[str], list[Any]]) -> None:
         """Lets ``spark.sql`` of the session run texts by ``run``."""
         self._attached = attach(self.spark, run)
@@ -289,6 +304,13 @@ class SparkEngine:
     def _check(self, table: DynamicTable) -> None:
         if table.log is not None and (table.reads_log or table.emits_log):
             LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
+
+
+def _arrow_table(rows: Any) -> pa.Table:
+    found = batches_of(rows)
+    if isinstance(found, pa.RecordBatchReader):
+        return found.read_all()
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches(found)
 
 
 def _check_realtime(table: DynamicTable) -> None:

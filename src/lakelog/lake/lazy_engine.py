@@ -1,0 +1,112 @@
+"""Spark as a lake holds it: started by the first thing that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lakelog.catalog.base import Identifier
+from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.options.registry import Registry
+from lakelog.spec.types import DataType
+from lakelog.sql.engine import Engine
+from lakelog.sql.plan import QueryPlan
+from lakelog.table.compaction_task import Executor
+
+ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
+
+
+class LazyEngine:
+    """The engine as the SQL session sees it: Spark is started by the first call."""
+
+    def __init__(
+        self,
+        tables: CatalogTables,
+        warehouse: str,
+        spark: Any | None,
+        settings: Mapping[str, str],
+        storage_options: Mapping[str, str],
+    ) -> None:
+        self._arguments = (tables, warehouse, spark, settings, storage_options)
+        self._owned = spark is None
+        self._engine: Any = None
+
+    @property
+    def started(self) -> Any:
+        """The real engine."""
+        if self._engine is None:
+            self._engine = ENGINES.create("spark", *self._arguments)
+        return self._engine
+
+    @property
+    def started_with_connector(self) -> Any:
+        """The real engine; a session that starts now gets Spark's Kafka connector."""
+        if self._engine is None:
+            self._engine = ENGINES.create("spark", *self._arguments, with_connector=True)
+        return self._engine
+
+    def is_spark_relation(self, name: str) -> bool:
+        """Whether Spark knows a view or table of this name; without a session it knows none."""
+        if self._engine is None and self._owned:
+            return False
+        return bool(self.started.is_spark_relation(name))
+
+    def run_query(self, plan: QueryPlan) -> object:
+        """Runs a query on Spark."""
+        result: object = self.started.run_query(plan)
+        return result
+
+    def insert(
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: dict[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
+    ) -> object:
+        """Writes a query's rows on Spark."""
+        result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
+        return result
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """The columns of a query."""
+        result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
+        return result
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Types of columns as Spark writes them."""
+        result: Mapping[str, str] = self.started.simple_types(table)
+        return result
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """The data files that a plan names."""
+        result: Sequence[str] = self.started.files_of(table, plan, options)
+        return result
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Writes a query's rows in place of data files, on Spark."""
+        self.started.replace_files(table, plan, files, options)
+
+    def pass_through(self, text: str) -> object:
+        """Hands a statement to Spark."""
+        result: object = self.started.pass_through(text)
+        return result
+
+    def executor(self, start: bool = False) -> Executor | None:
+        """Spark's executors, for compactions; None without a session or where it is no gain, unless ``start``."""
+        if self._engine is None and self._owned and not start:
+            return None
+        found: Executor | None = self.started.executor(wanted=start)
+        return found
+
+    def close(self) -> None:
+        """Stops a session that was started here; another one has its own ``spark.sql`` again."""
+        if self._engine is not None:
+            if self._owned:
+                self._engine.stop()
+            else:
+                self._engine.detach()
+        self._engine = None

@@ -1,0 +1,22 @@
+"""SQL statements over frames that have no name, as a table runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakelog.lake.lazy_engine import LazyEngine
+from lakelog.sql.session import Session
+
+
+class LakeStatements:
+    """Statements of the lake's session over frames, as its tables see them."""
+
+    def __init__(self, session: Session, engine: LazyEngine) -> None:
+        self._session, self._engine = session, engine
+
+    def run(self, text: str, **frames: Any) -> list[Any]:
+        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        with self._engine.started.named(frames) as views:
+            for name, view in views.items():
+                text = text.replace(f"{{{name}}}", view)
+            return self._session.run(text)
