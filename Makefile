@@ -38,6 +38,7 @@ test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 a
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
+	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) -m kafka $(PLAIN)
 	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)

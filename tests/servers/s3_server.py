@@ -95,3 +95,7 @@ def _gateway(must: bool) -> Path | None:
     if must:
         raise RuntimeError(f"{_GATEWAY} cannot be built: {why}")
     return None
+
+
+if __name__ == "__main__":  # before the tests, whose time is limited: building takes minutes the first time
+    _gateway(must=False)
