@@ -27,7 +27,7 @@ FORMS = {
     "plain": "primary key (id)) tblproperties ('bucket' = '1', 'merge-engine' = 'partial-update')",
     "append": ")",
 }
-COUNT = int(os.environ.get("LAKELOG_QUERIES", "60"))
+COUNT = int(os.environ.get("LAKELOG_QUERIES", "40"))
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,7 @@ def _answer(frame: Any) -> Counter[str]:
     return Counter(repr(tuple(row)) for row in frame.collect())
 
 
+@pytest.mark.timeout(1800)
 @settings(max_examples=COUNT, suppress_health_check=list(HealthCheck))
 @given(query=queries(), t=st.sampled_from(sorted(FORMS)), u=st.sampled_from(sorted(FORMS)))
 def test_the_answer_is_spark_s(filled: Lake, spark: SparkSession, query: str, t: str, u: str) -> None:
