@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
+from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.script import StatementText
 
 
@@ -27,3 +29,19 @@ class ParsedStatement(ABC):
     @abstractmethod
     def run(self, session: Context) -> object:
         """Does it. DDL, SHOW and DESCRIBE return a pyarrow Table, queries what the engine returns."""
+
+
+@dataclass(frozen=True)
+class TableStatement(ParsedStatement):
+    """A statement about one table; on a relation that only Spark has it is Spark's."""
+
+    name: Name
+
+    def run(self, session: Context) -> object:
+        """Does it. Raises NotFound for a name that neither lakelog nor Spark knows."""
+        found = session.own_table(self.name)
+        return session.engine.pass_through(self.source.text) if found is None else self.run_on(session, *found)
+
+    @abstractmethod
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """Does it to a lakelog table."""

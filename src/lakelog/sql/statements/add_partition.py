@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.clauses import PartitionClause, read_partition
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class AddPartition(ParsedStatement):
+class AddPartition(TableStatement):
     """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
 
-    name: Name
     partitions: tuple[PartitionClause, ...]
 
     @classmethod
@@ -35,14 +36,11 @@ class AddPartition(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, tuple(clauses))
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Checks the statement; a partition is there from its first row on. Raises InvalidSchema."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        keys = found[1].partition_keys
+        keys = schema.partition_keys
         for clause in self.partitions:
-            given = clause.own_values(found[1], self.name)
+            given = clause.own_values(schema, self.name)
             missing = [name for name in keys if name not in given]
             if missing:
                 raise InvalidSchema(f"a partition of table '{self.name}' needs a value of '{missing[0]}', too")

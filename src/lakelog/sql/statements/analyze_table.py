@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class AnalyzeTable(ParsedStatement):
+class AnalyzeTable(TableStatement):
     """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () is the table alone."""
 
-    name: Name
     columns: tuple[str, ...] | None
 
     @classmethod
@@ -34,12 +35,8 @@ class AnalyzeTable(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, columns)
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Computes and commits the statistics. Raises NotFound, InvalidSchema for an unknown column."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        identifier, schema = found
         by_fold = {name.lower(): name for name in schema.field_names}
         columns = None if self.columns is None else [by_fold.get(c.lower(), c) for c in self.columns]
         session.tables.analyze(identifier, columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakelog.errors import AlreadyExists, InvalidSchema
+from lakelog.errors import AlreadyExists
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.definition import Column, TableDefinition
@@ -51,9 +51,6 @@ class CreateTableAs(ParsedStatement):
         plan = plan_query(session, self.query)
         with plan.explained():
             columns = tuple(Column(name, kind, None) for name, kind in session.engine.columns_of(plan))
-            twice = next((c.name for i, c in enumerate(columns) if c.name in [d.name for d in columns[:i]]), None)
-            if twice is not None:
-                raise InvalidSchema(f"the query has two columns '{twice}': name one of them anew with AS")
             replace(self.table, columns=columns, if_not_exists=False).create(session)
             try:
                 result = session.engine.insert(identifier, plan, None, {}, {}, overwrite=False)

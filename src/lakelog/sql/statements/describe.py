@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 _SPARKS_OWN = (
     "FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "QUERY", "PROCEDURE", "SELECT", "WITH", "VALUES", "FROM"
@@ -15,10 +17,9 @@ _SPARKS_OWN = (
 
 
 @dataclass(frozen=True)
-class Describe(ParsedStatement):
+class Describe(TableStatement):
     """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] name``."""
 
-    name: Name
     extended: bool
 
     @classmethod
@@ -39,12 +40,7 @@ class Describe(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, extended)
 
-    def run(self, session: Context) -> object:
-        """One row a column: col_name, data_type, comment. Raises NotFound; a relation of Spark's goes to Spark."""
-        identifier = session.find(self.name)
-        if identifier is None or not session.exists(identifier):
-            if session.engine.is_spark_relation(self.name.sql):
-                return session.engine.pass_through(self.source.text)
-            raise session.no_table(self.name)
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row a column: col_name, data_type, comment."""
         rows = session.tables.describe(identifier, self.extended)
         return text_rows(("col_name", "data_type", "comment"), rows)

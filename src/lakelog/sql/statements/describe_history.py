@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.statement import TableStatement
 from lakelog.table.snapshot_log import snapshot_log
 
 
 @dataclass(frozen=True)
-class DescribeHistory(ParsedStatement):
+class DescribeHistory(TableStatement):
     """``DESCRIBE|DESC HISTORY name [LIMIT n]``, as Delta has it."""
 
-    name: Name
     limit: int | None
 
     @classmethod
@@ -27,9 +28,6 @@ class DescribeHistory(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, limit)
 
-    def run(self, session: Context) -> object:
-        """One row a snapshot, the newest first. Raises NotFound; a relation of Spark's goes to Spark."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        return snapshot_log(session.tables.open(found[0]), self.limit)
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row a snapshot, the newest first. Raises NotFound."""
+        return snapshot_log(session.tables.open(identifier), self.limit)

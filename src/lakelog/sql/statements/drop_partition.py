@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class DropPartition(ParsedStatement):
+class DropPartition(TableStatement):
     """``ALTER TABLE name [/*+ OPTIONS(…) */] DROP [IF EXISTS] PARTITION (…)[, PARTITION (…)] [PURGE]``."""
 
-    name: Name
     options: dict[str, str]
     partitions: tuple[PartitionClause, ...]
     if_exists: bool
@@ -38,12 +39,8 @@ class DropPartition(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, options, tuple(clauses), if_exists)
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Removes the partitions in one snapshot. Raises NotFound for one that is not there, unless IF EXISTS."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        identifier, schema = found
         specs = [clause.own_values(schema, self.name) for clause in self.partitions]
         options = session.tables.canonical_options(self.options, "write")
         session.tables.drop_partitions(identifier, specs, self.if_exists, options)

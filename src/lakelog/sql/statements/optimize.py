@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.pieces import read_piece
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class Optimize(ParsedStatement):
+class Optimize(TableStatement):
     """``OPTIMIZE name [WHERE condition on partition columns]``, as Delta has it: ``CALL sys.compact``."""
 
-    name: Name
     where: str | None
 
     @classmethod
@@ -29,10 +30,7 @@ class Optimize(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, where)
 
-    def run(self, session: Context) -> object:
-        """Compacts the table fully; one row of counts. Raises NotFound; a table of Spark's goes to Spark."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        table = session.tables.open(found[0])
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """Compacts the table fully; one row of counts. Raises NotFound."""
+        table = session.tables.open(identifier)
         return PROCEDURES.load("compact").call(table, [], {"where": self.where}, session.engine)

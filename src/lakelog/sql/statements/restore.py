@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 from lakelog.table.travel import millis_of
 
 
 @dataclass(frozen=True)
-class Restore(ParsedStatement):
+class Restore(TableStatement):
     """``RESTORE [TABLE] name TO VERSION AS OF n|'tag'`` or ``TO TIMESTAMP AS OF 'time'``, as Delta has it.
 
     ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
     """
 
-    name: Name
     argument: str
     value: str | int
 
@@ -41,11 +42,8 @@ class Restore(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, argument, value)
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Makes the older state the newest; answers with its snapshot's id. Raises NotFound, InvalidRequest."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
         value = millis_of(self.value) if self.argument == "timestamp" else self.value
-        table = session.tables.open(found[0])
+        table = session.tables.open(identifier)
         return PROCEDURES.load("rollback_to").call(table, [], {self.argument: value}, session.engine)

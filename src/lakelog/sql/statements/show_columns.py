@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class ShowColumns(ParsedStatement):
+class ShowColumns(TableStatement):
     """``SHOW COLUMNS IN|FROM name [IN|FROM database]``."""
-
-    name: Name
 
     @classmethod
     def parse(cls, cursor: Cursor) -> ShowColumns:
@@ -29,9 +29,6 @@ class ShowColumns(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run(self, session: Context) -> object:
-        """One row a column: col_name. Raises NotFound; a relation of Spark's goes to Spark."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        return text_rows(("col_name",), ((name,) for name in found[1].field_names))
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row a column: col_name. Raises NotFound."""
+        return text_rows(("col_name",), ((name,) for name in schema.field_names))

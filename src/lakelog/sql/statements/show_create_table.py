@@ -9,9 +9,9 @@ from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 from lakelog.sql.tokens import quoted_name, quoted_text
 from lakelog.sql.types import type_text
 
@@ -49,10 +49,8 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class ShowCreateTable(ParsedStatement):
+class ShowCreateTable(TableStatement):
     """``SHOW CREATE TABLE name``."""
-
-    name: Name
 
     @classmethod
     def parse(cls, cursor: Cursor) -> ShowCreateTable:
@@ -62,12 +60,6 @@ class ShowCreateTable(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run(self, session: Context) -> object:
-        """One row: createtab_stmt. Raises NotFound; a table of Spark's is shown by Spark."""
-        identifier = session.find(self.name)
-        schema = session.tables.load_schema(identifier) if identifier is not None else None
-        if identifier is None or schema is None:
-            if session.engine.is_spark_relation(self.name.sql):
-                return session.engine.pass_through(self.source.text)
-            raise session.no_table(self.name)
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row: createtab_stmt."""
         return text_rows(("createtab_stmt",), [(create_table_text(identifier, schema),)])

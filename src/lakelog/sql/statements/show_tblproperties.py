@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class ShowTblproperties(ParsedStatement):
+class ShowTblproperties(TableStatement):
     """``SHOW TBLPROPERTIES name [('key')]``."""
 
-    name: Name
     key: str | None
 
     @classmethod
@@ -29,12 +30,9 @@ class ShowTblproperties(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, key)
 
-    def run(self, session: Context) -> object:
-        """One row an option: key, value; secrets are masked. Raises NotFound; a relation of Spark's goes to Spark."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        options = {k: shown_value(k, v) for k, v in sorted(found[1].options.items())}
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row an option: key, value; secrets are masked. Raises NotFound."""
+        options = {k: shown_value(k, v) for k, v in sorted(schema.options.items())}
         if self.key is None:
             return text_rows(("key", "value"), options.items())
         missing = f"Table {self.name} does not have property: {self.key}"

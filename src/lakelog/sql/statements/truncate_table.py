@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
-class TruncateTable(ParsedStatement):
+class TruncateTable(TableStatement):
     """``TRUNCATE TABLE name [/*+ OPTIONS(…) */] [PARTITION (…)]``; a table that only Spark knows is Spark's."""
 
-    name: Name
     options: dict[str, str]
     partition: PartitionClause | None
 
@@ -29,12 +30,8 @@ class TruncateTable(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, options, partition)
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Removes the rows. Raises NotFound for a table or partition that is not there."""
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        identifier, schema = found
         values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         session.tables.truncate(identifier, values, session.tables.canonical_options(self.options, "write"))
         return done()

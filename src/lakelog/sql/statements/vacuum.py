@@ -6,20 +6,21 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.cursor import Cursor
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.statement import TableStatement
 
 _WRITERS_H = 24
 """A file that is younger may be one that a writer has not committed yet."""
 
 
 @dataclass(frozen=True)
-class Vacuum(ParsedStatement):
+class Vacuum(TableStatement):
     """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, as Delta has it: expires snapshots and removes files of nobody."""
 
-    name: Name
     hours: int | None
     dry_run: bool
 
@@ -36,15 +37,12 @@ class Vacuum(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, hours, dry_run)
 
-    def run(self, session: Context) -> object:
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
         """Removes what is older; with DRY RUN it lists the files that no snapshot names. Raises NotFound.
 
         Answers with the numbers of snapshots and files. Without RETAIN snapshots live as long as the table says.
         """
-        found = session.own_table(self.name)
-        if found is None:
-            return session.engine.pass_through(self.source.text)
-        table = session.tables.open(found[0])
+        table = session.tables.open(identifier)
         orphans = {"older_than": f"{max(self.hours or 0, _WRITERS_H)} h", "dry_run": self.dry_run}
         if self.dry_run:
             return PROCEDURES.load("remove_orphan_files").call(table, [], orphans, session.engine)
