@@ -10,6 +10,7 @@ from typing import Any
 from lakelog import errors
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import LOG_OPTIONS
+from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
@@ -46,6 +47,7 @@ def options_page() -> str:
             *_section("Table and file store", TABLE_OPTIONS),
             *_section("Reads of the files at a time or of changes", SCAN_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
+            *_section("Lookup joins", LOOKUP_OPTIONS),
             *_section("Storage", STORAGE_OPTIONS),
             *_section("Catalog", CATALOG_OPTIONS),
         ]

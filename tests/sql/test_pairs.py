@@ -17,6 +17,7 @@ import pytest
 from lakelog.catalog.base import Identifier
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
 from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.lookup import LOOKUP_ASYNC
 from lakelog.options.option import Declared, Option
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.schema import TableSchema, new_schema
@@ -33,6 +34,7 @@ OPTIONS = Declared(
         Option("read.mode", str, "file", "", ("read",), choices=("file", "log"), aliases=("arctic.read.mode",)),
         Option("scan.limit", int, None, "", ("read",)),
         SCAN_DATA_FILES,
+        LOOKUP_ASYNC,
         Option("emit.mode", str, "auto", "", ("write",), aliases=("arctic.emit.mode",)),
         Option("bucket", int, 1, ""),
         Option("log-store.enabled", bool, False, ""),
@@ -211,6 +213,13 @@ class ScribeOfSpark:
 
     def _write_plan(self, what: str, plan: QueryPlan) -> None:
         self.events += [f"{what}:", *(f"  {line}" for line in plan.text.splitlines())]
+        for s in plan.lookups:
+            columns = "*" if s.columns is None else ", ".join(s.columns)
+            on = ", ".join(f"{own} = {label}" for own, label in zip(s.on, s.labels, strict=True))
+            self.events.append(
+                f"  {s.view} = {s.table.database}.{s.table.table} [{columns}] by {on}{_options(s.options)}"
+            )
+            self.events.append(f"    in {s.text}")
         for s in plan.sources:
             columns = "*" if s.columns is None else ", ".join(s.columns)
             self.events.append(f"  {s.view} = {s.table.database}.{s.table.table} [{columns}]{_options(s.options)}")

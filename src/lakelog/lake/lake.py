@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.statements import LakeStatements
@@ -12,6 +14,7 @@ from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.sql.session import Session
 from lakelog.table.log_options import canonical_options
+from lakelog.table.lookup_figures import lookup_stats
 from lakelog.table.open import identifier_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -76,6 +79,35 @@ class Lake:
         """
         table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
         return self._engine.started.read_stream(table)
+
+    def lookup_join(
+        self,
+        frame: Any,
+        name: str,
+        on: str | Sequence[str] | Mapping[str, str],
+        how: str = "inner",
+        columns: Sequence[str] | None = None,
+        prefix: str = "",
+        options: Mapping[str, str] | None = None,
+    ) -> Any:
+        """A DataFrame, streaming or not, joined with the rows that a keyed table has when each of its rows is read.
+
+        ``on`` names columns of the table's primary key, any of them: a column of both sides, several, or a map from the
+        frame's columns to the table's. ``how`` is ``inner`` or ``left``. ``columns`` of the table are added (all but
+        those of ``on`` unless given), their names behind ``prefix``. NULL finds nothing. ``options`` are
+        ``lookup.…`` and other read options. Later changes of the table do not change what was joined before. Raises
+        InvalidRequest for a table without a primary key, other columns, or two columns of one name; InvalidSchema.
+        """
+        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        return self._engine.started.lookup_join(frame, table, on, how, columns, prefix)
+
+    def lookup_stats(self, name: str, join: str | None = None) -> pa.Table:
+        """How often lookup joins with a table find something and how fresh that is: one row a join.
+
+        ``join`` is the ``lookup.name`` of one. The workers write their figures once a second, below the table's
+        directory; those of a day ago go with orphan cleaning.
+        """
+        return lookup_stats(self._tables.open(identifier_of(name, self._session.database)), join)
 
     def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
         """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.

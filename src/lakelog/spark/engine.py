@@ -23,6 +23,7 @@ from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.attached import attach, detach, spark_sql
 from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
+from lakelog.spark.lookup_join import On, join_frame, looked_up
 from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
@@ -102,10 +103,14 @@ class SparkEngine:
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
         for source in plan.sources:
             self._frame(source, lives).createOrReplaceTempView(source.view)
+        for lookup in plan.lookups:
+            table = self._tables.open(lookup.table, lookup.options)
+            self._check(table)
+            looked_up(spark_sql(self.spark, lookup.text), table, lookup).createOrReplaceTempView(lookup.view)
         frame = spark_sql(self.spark, plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
-            for source in plan.sources:
-                self.spark.catalog.dropTempView(source.view)
+            for made in (*plan.sources, *plan.lookups):
+                self.spark.catalog.dropTempView(made.view)
         return frame
 
     def pass_through(self, text: str) -> DataFrame:
@@ -224,6 +229,13 @@ class SparkEngine:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
         reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
         return reader.load(table.address)
+
+    def lookup_join(
+        self, frame: DataFrame, table: DynamicTable, on: On, how: str, columns: Sequence[str] | None, prefix: str
+    ) -> DataFrame:
+        """A frame joined with the newest rows of a table."""
+        self._check(table)
+        return join_frame(frame, table, on, how, columns, prefix)
 
     def read_realtime(self, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
         """A streaming DataFrame of the log by Spark's own connector and operators."""

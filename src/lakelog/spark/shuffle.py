@@ -8,7 +8,7 @@ the words of the key's BinaryRow (format sheet 5.1), in numbers of 64 bits becau
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Final
@@ -86,13 +86,18 @@ def _welcome_runs(options: Options) -> int:
     return max(options.need(COMPACTION_TRIGGER) - 1, 1) if options.need(WRITE_ONLY) else 2
 
 
-def with_bucket(frame: DataFrame, table: DynamicTable, name: str) -> DataFrame:
+def with_bucket(
+    frame: DataFrame, table: DynamicTable, name: str, columns: Mapping[str, str] | None = None
+) -> DataFrame:
     """The frame with one more column of this name: the bucket of each row (int).
 
-    Raises InvalidSchema, when it runs, for keys that do not fit the table.
+    ``columns`` has the frame's name of each column of the bucket key, where they are not called as in the table, and
+    says that they are never NULL. Raises InvalidSchema, when it runs, for keys that do not fit the table.
     """
     schema = table.schema
     keys = schema.select(schema.bucket_keys)
+    if columns is not None:
+        keys = [replace(key, name=columns[key.name], type=key.type.with_nullable(False)) for key in keys]
     default = schema.options.get(BUCKET_FUNCTION.key, BUCKET_FUNCTION.default) == BUCKET_FUNCTION.default
     if default and all(_is_simple(frame, key) for key in keys):
         return _hashed(frame, keys, schema.num_buckets, name)

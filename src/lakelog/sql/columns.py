@@ -20,7 +20,7 @@ def _argument(node: exp.Expr, key: str) -> exp.Expr | None:
     return found
 
 
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
+def relations_of(select: exp.Select) -> Iterator[exp.Expr]:
     """What stands in FROM, JOIN and LATERAL VIEW of a SELECT, without its inner queries' own."""
     first = _argument(select, "from")
     todo = [first.this] if first is not None else []
@@ -105,7 +105,7 @@ class ColumnUse:
 
     def _is_plain(self, relation: exp.Expr, select: exp.Select) -> bool:
         """Whether the columns of the relation are used by name only, in this SELECT."""
-        if not any(r is relation for r in _relations(select)) or _alias_columns(relation):
+        if not any(r is relation for r in relations_of(select)) or _alias_columns(relation):
             return False
         joins = (join for join in select.find_all(exp.Join) if _select_of(join) is select)
         if any(join.args.get("method") == "NATURAL" for join in joins):
@@ -126,7 +126,7 @@ class ColumnUse:
     def _column_of(self, parts: list[str], relation: exp.Expr, select: exp.Select) -> frozenset[str]:
         """The columns that a dotted name may mean if it means one of this relation."""
         own = _qualifiers(parts, relation)
-        others = (r for r in _relations(select) if r is not relation)
+        others = (r for r in relations_of(select) if r is not relation)
         if not own and any(_is_qualified(parts, r) for r in others):
             return frozenset()
         known = self._outputs_of(relation)
@@ -136,7 +136,7 @@ class ColumnUse:
 
     def _can_see(self, node: exp.Expr, parts: list[str], select: exp.Select) -> bool:
         """Whether a name at this node can reach the relations of the SELECT: nothing nearer has it."""
-        own = {id(r) for r in _relations(select)}
+        own = {id(r) for r in relations_of(select)}
         outer: exp.Expr | None = node
         while outer is not None and outer is not select:
             if isinstance(outer, exp.With) and outer.parent is select:
@@ -149,7 +149,7 @@ class ColumnUse:
         return outer is select
 
     def _is_resolved_in(self, select: exp.Select, parts: list[str]) -> bool:
-        for relation in _relations(select):
+        for relation in relations_of(select):
             if _is_qualified(parts, relation):
                 return True
             known = self._outputs_of(relation)
@@ -191,7 +191,7 @@ class ColumnUse:
             if any(value for key, value in inner.args.items() if key not in ("this", "alias")):
                 return None
             around = _select_of(inner)
-            if around is not None and any(r is inner for r in _relations(around)):
+            if around is not None and any(r is inner for r in relations_of(around)):
                 return self.needed(inner)
         if isinstance(inner.parent, exp.Exists):
             return frozenset()
@@ -241,7 +241,7 @@ class ColumnUse:
             if isinstance(projection, exp.Star) or (
                 isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
             ):
-                for relation in _relations(query):
+                for relation in relations_of(query):
                     found = self._outputs_of(relation)
                     if found is None:
                         return None

@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import LakelogError, UnsupportedStatement
+
+LOOKUP_KEY: Final = "_lakelog_key_"
+"""What the names of the columns begin with that are looked up, numbered from 0."""
+LOOKUP_FOUND: Final = "_lakelog_found"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,24 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """A lookup join of the query: make its outcome visible as a view before the text runs, behind the sources.
+
+    ``text`` is a query; the rows of ``table`` are looked up whose columns ``on`` equal its columns ``LOOKUP_KEY`` 0, 1,
+    … (``labels``: what these are in the user's text). The view has its other columns, and ``LOOKUP_FOUND``: the array
+    of the rows that were found, structs of ``columns`` (None: all). ``options`` are canonical read options.
+    """
+
+    view: str
+    text: str
+    table: Identifier
+    columns: tuple[str, ...] | None
+    options: dict[str, str]
+    on: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class QueryPlan:
     """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
 
@@ -40,6 +63,12 @@ class QueryPlan:
     sources: tuple[Source, ...]
     syntax_error: str | None = None
     lasting: bool = False
+    lookups: tuple[Lookup, ...] = ()
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether lakelog tables are in it."""
+        return bool(self.sources or self.lookups)
 
     def behind(self, head: str) -> QueryPlan:
         """The same plan for a statement that the query is the rest of, such as ``EXPLAIN ``."""
@@ -52,7 +81,14 @@ class QueryPlan:
         A streaming insert takes its checkpoint by it, so the same statement goes on where it stopped.
         """
         reads = {s.view: f"{s.table.database}.{s.table.table}{sorted(s.options.items())}" for s in self.sources}
-        text = re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), self.text)
+
+        def plain(text: str) -> str:
+            return re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), text)
+
+        for found in self.lookups:
+            options = sorted(found.options.items())
+            reads[found.view] = f"{found.table.database}.{found.table.table}{options}({plain(found.text)})"
+        text = plain(self.text)
         return " ".join(text.split())
 
     @contextmanager

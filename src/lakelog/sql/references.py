@@ -86,6 +86,12 @@ class QueryText:
         start = identifier.meta.get("start")
         return None if start is None else self.source.start + int(start)
 
+    def alias_ends(self, place: int) -> list[int]:
+        """A place behind which an alias may stand, and the end of that alias."""
+        at = next((i for i, token in enumerate(self.tokens) if token.start >= place), len(self.tokens))
+        behind = self._alias_at(at)
+        return [place] if behind is None else [place, self.tokens[behind - 1].end]
+
     def words_outside_tree(self) -> set[str]:
         """Words, in lower case, that the tree holds as something else than a name (keywords, functions)."""
         assert self.tree is not None

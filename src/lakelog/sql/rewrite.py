@@ -7,7 +7,7 @@ user wrote.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -19,6 +19,9 @@ from lakelog.sql.columns import ColumnUse
 from lakelog.sql.conditions import pushed_condition
 from lakelog.sql.context import DEFAULT_DATABASE, Context
 from lakelog.sql.cursor import Name
+from lakelog.sql.edits import Edit, edited
+from lakelog.sql.lookup_joins import LookupJoins, LookupRead
+from lakelog.sql.lookup_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.sql.references import Hint, QueryText, Reference, cte_of
 from lakelog.sql.script import StatementText
@@ -36,13 +39,7 @@ class _TableRead:
     hints: tuple[Hint, ...]
     options: dict[str, str]
     travel: TimeTravel | None = None
-
-
-@dataclass(frozen=True)
-class _Edit:
-    start: int
-    end: int
-    text: str
+    lookup: LookupTime | None = None
 
 
 def plan_query(session: Context, source: StatementText, strict: bool = True, lasting: bool = False) -> QueryPlan:
@@ -56,16 +53,24 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     _check_hints(query, reads)
     needed = _needed_columns(query, reads)
     sources, edits = [], []
+    looked_up = []
     for read, columns in zip(reads, needed, strict=True):
+        if read.lookup is not None:
+            looked_up.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
+            continue
         view = session.new_view()
         node = read.reference.node
         condition = None if node is None else pushed_condition(node, read.schema)
         sources.append(Source(view, read.table, columns, read.options, condition))
         edits += _edits(query, read, view)
     edits += _column_edits(session, query, reads)
-    edits += _dollar_edits(query, edits) if reads else []
-    text = _apply(source, edits)
-    return QueryPlan(text, tuple(sources), query.syntax_error if sources else None, lasting and bool(sources))
+    if reads:
+        edits += _dollar_edits(query, edits)
+        edits += proctime_edits(query.tokens)
+    joins = LookupJoins(session, query, looked_up, edits)
+    text = edited(source.script, joins.rewrite(), source.start, source.end)
+    syntax_error = query.syntax_error if reads else None
+    return QueryPlan(text, tuple(sources), syntax_error, lasting and bool(reads), tuple(joins.lookups))
 
 
 def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_TableRead]:
@@ -76,25 +81,40 @@ def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_Table
         if identifier is None or schema is None:
             if strict and identifier is not None and _is_unknown(session, reference.name, identifier):
                 raise session.no_table(reference.name)
+            _refuse_lookup(query, reference)
             continue
         if len(reference.name.parts) == 1 and session.engine.is_spark_relation(reference.name.sql):
+            _refuse_lookup(query, reference)
             continue  # a temporary view of this name comes first
         reads.append(_read_of(session, query, reference, identifier, schema))
     return reads
+
+
+def _refuse_lookup(query: QueryText, reference: Reference) -> None:
+    """Raises UnsupportedStatement for a lookup join with a relation of Spark."""
+    at = reference.travel
+    if at is not None and read_lookup_time(query.source, query.tokens, at) is not None:
+        raise query.source.error(
+            reference.name.start,
+            f"'{reference.name}' is Spark's: rows can be looked up in tables of this lake with a primary key only",
+        )
 
 
 def _read_of(
     session: Context, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
 ) -> _TableRead:
     """The read with its options; a point in time or a range of changes may have other columns than the table now."""
-    hints = _hints_of(query, reference)
     at = reference.travel
-    travel = None if at is None else read_time_travel(query.source, query.tokens, at)
+    lookup = None if at is None else read_lookup_time(query.source, query.tokens, at)
+    if lookup is not None:
+        reference = replace(reference, ends=(reference.name.end, *query.alias_ends(lookup.end)))
+    hints = _hints_of(query, reference)
+    travel = None if at is None or lookup is not None else read_time_travel(query.source, query.tokens, at)
     given = {key: value for hint in hints for key, value in hint.options.items()}
     options = session.tables.canonical_options({**given, **(travel.options if travel else {})}, "read")
     if any(option.key in options for option in SCAN_OPTIONS.options):
         schema = session.tables.load_schema(identifier, options) or schema
-    return _TableRead(reference, identifier, schema, hints, options, travel)
+    return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
 
 
 def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
@@ -168,23 +188,23 @@ def _cheapest_column(schema: TableSchema) -> str:
     return min(schema.fields, key=lambda f: ranks.get(getattr(f.type, "root", ""), len(small))).name
 
 
-def _edits(query: QueryText, read: _TableRead, view: str) -> list[_Edit]:
+def _edits(query: QueryText, read: _TableRead, view: str) -> list[Edit]:
     reference = read.reference
     name, at = reference.name, reference.alias_at
     alias = "" if at is None else " AS `" + name.parts[-1].replace("`", "``") + "`"
-    edits = [_Edit(name.start, name.end, view + (alias if at == name.end else ""))]
+    edits = [Edit(name.start, name.end, view + (alias if at == name.end else ""))]
     if at is not None and at != name.end:
-        edits.append(_Edit(at, at, alias))
+        edits.append(Edit(at, at, alias))
     if read.travel is not None:
-        edits.append(_Edit(read.travel.start, read.travel.end, ""))
+        edits.append(Edit(read.travel.start, read.travel.end, ""))
     script = query.source.script
     for hint in read.hints:
         # Words that only the hint kept apart stay apart.
-        edits.append(_Edit(hint.start, hint.end, "" if script[hint.start - 1].isspace() else " "))
+        edits.append(Edit(hint.start, hint.end, "" if script[hint.start - 1].isspace() else " "))
     return edits
 
 
-def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[_Edit]:
+def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
     """Takes the database off columns like ``db.t.id``: the view has the alias ``t`` and no database."""
     if query.tree is None:
         return []
@@ -196,24 +216,16 @@ def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -
             if (parts[at - 1], parts[at]) in names and (at == 1 or session.is_catalog(parts[0])):
                 start, table = query.start_of(column.parts[0]), query.start_of(column.parts[at])
                 if start is not None and table is not None:
-                    edits.append(_Edit(start, table, ""))
+                    edits.append(Edit(start, table, ""))
                 break
     return edits
 
 
-def _dollar_edits(query: QueryText, edits: list[_Edit]) -> list[_Edit]:
+def _dollar_edits(query: QueryText, edits: list[Edit]) -> list[Edit]:
     """Quotes names such as ``t$snapshots`` that stay in the text: Spark reads ``$`` in no plain name."""
     return [
-        _Edit(token.start, token.end, quoted_name(token.text))
+        Edit(token.start, token.end, quoted_name(token.text))
         for token in query.tokens
         if token.kind is Kind.WORD and "$" in token.text
         if not any(edit.start <= token.start < edit.end for edit in edits)
     ]
-
-
-def _apply(source: StatementText, edits: list[_Edit]) -> str:
-    out, at = [], source.start
-    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
-        out += [source.script[at : edit.start], edit.text]
-        at = edit.end
-    return "".join([*out, source.script[at : source.end]])

@@ -45,6 +45,24 @@ class KeyedRun:
                 rows.append(batch.take(pa.array(at[hits])))
         return (np.concatenate(places) if places else np.empty(0, dtype=np.int64)), rows
 
+    def find_all(self, wanted: Sequence[Part]) -> tuple[Indices, list[pa.RecordBatch]]:
+        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the place of each."""
+        bounds = key_parts(self.bounds, self.keys[: len(wanted)])
+        firsts = np.maximum(ranks(wanted, bounds, before=True) - 1, 0)
+        lasts = ranks(wanted, bounds, before=False) - 1
+        places, rows = [], []
+        for block in range(self.bounds.num_rows):
+            low, high = np.searchsorted(lasts, block, "left"), np.searchsorted(firsts, block, "right")
+            if low >= high:
+                continue
+            batch = self.load(block)
+            own, among = [part[low:high] for part in wanted], key_parts(batch, self.keys[: len(wanted)])
+            starts, ends = ranks(own, among, before=True), ranks(own, among, before=False)
+            if (ends > starts).any():
+                places.append(np.repeat(np.arange(low, high), ends - starts))
+                rows.append(batch.take(pa.array(spread(starts, ends))))
+        return (np.concatenate(places) if places else np.empty(0, dtype=np.int64)), rows
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows in key order."""
         return (self.load(block) for block in range(self.bounds.num_rows))
@@ -58,6 +76,30 @@ def _blocks_of(wanted: Sequence[Part], bounds: Sequence[Part]) -> Indices:
     out = np.empty(len(wanted[0]), dtype=np.int64)
     out[order[is_wanted] - count] = np.cumsum(~is_wanted)[is_wanted] - 1
     return out
+
+
+def ranks(wanted: Sequence[Part], among: Sequence[Part], before: bool) -> Indices:
+    """For each key of ``wanted`` how many of ``among`` lie before it; not ``before``: those that equal it count, too.
+
+    Both are sorted.
+    """
+    first, other = wanted[0], among[0]
+    if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+        return np.searchsorted(other, first, "left" if before else "right")
+    sides = (wanted, among) if before else (among, wanted)
+    order = sort_rows([concat_parts(pair) for pair in zip(*sides, strict=True)])
+    rows, shift = len(first), 0 if before else len(other)
+    is_wanted = (order >= shift) & (order < shift + rows)
+    out = np.empty(rows, dtype=np.int64)
+    out[order[is_wanted] - shift] = np.cumsum(~is_wanted)[is_wanted]
+    return out
+
+
+def spread(starts: Indices, ends: Indices) -> Indices:
+    """The numbers of all ranges ``[start, end)``, one range after the other."""
+    sizes = ends - starts
+    before = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
 
 
 def run_in_memory(keys: tuple[str, ...], batches: Iterable[pa.RecordBatch]) -> KeyedRun:

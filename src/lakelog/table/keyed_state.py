@@ -22,11 +22,12 @@ from lakelog.io.clock import now_ms
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
-from lakelog.merge.keys import Part
+from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
 from lakelog.merge.normalize import taken
 from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.spec.row_kind import INSERT
+from lakelog.table.block_cache import BlockCache
 from lakelog.table.keyed_run import KeyedRun, run_in_memory, write_run
 
 _MOST_RUNS: Final = 12
@@ -40,13 +41,23 @@ _ORPHAN_MS: Final = 3_600_000
 class KeyedState:
     """The state of one bucket before the record at ``offset``. Not for several threads.
 
-    One that is not ``durable`` is never saved, and deletes its files when they are merged.
+    One that is not ``durable`` is never saved, and deletes its files when they are merged. ``cache`` keeps blocks of
+    the files that were read, ``memory`` bytes of new rows are held before they are written.
     """
 
     def __init__(
-        self, io: FileIO, directory: str, schema: pa.Schema, keys: Sequence[str], offset: int, durable: bool = True
+        self,
+        io: FileIO,
+        directory: str,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        offset: int,
+        durable: bool = True,
+        cache: BlockCache | None = None,
+        memory: int = _MOST_IN_MEMORY,
     ) -> None:
         self.offset, self._durable = offset, durable
+        self._cache, self._memory = cache, memory
         self._io, self._directory, self._schema, self._keys = io, directory, schema, tuple(keys)
         self._files: list[KeyedRun] = []
         self._fresh: list[KeyedRun] = []
@@ -81,6 +92,26 @@ class KeyedState:
         where = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
         return where[is_live.to_numpy()], every.filter(is_live)
 
+    def find_all(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
+        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the place of each, in order.
+
+        ``wanted`` may have fewer columns than the key.
+        """
+        places, rows = [np.empty(0, dtype=np.int64)], [self._schema.empty_table()]
+        for run in (*self._fresh, *self._files):
+            hits, found = run.find_all(wanted)
+            places.append(hits)
+            rows += [pa.Table.from_batches([batch]) for batch in found]
+        every, where = pa.concat_tables(rows).combine_chunks(), np.concatenate(places)
+        if not every.num_rows:
+            return where, every
+        parts = key_parts(every.to_batches()[0], self._keys)
+        order = sort_rows(parts)  # runs stand newest first, so the first row of a key is its newest
+        newest = order[key_starts(parts, order)]
+        kinds = every.column(KIND_COLUMN).to_numpy()[newest]
+        live = newest[kinds == INSERT]
+        return where[live], every.take(pa.array(live))
+
     def put(self, rows: pa.Table) -> None:
         """Takes newer rows, sorted by key, each key once: kind +I, or -D for a key that is gone."""
         self._unsaved = True
@@ -88,7 +119,7 @@ class KeyedState:
             return
         self._fresh.insert(0, run_in_memory(self._keys, rows.select(self._schema.names).to_batches()))
         self._fresh_bytes += rows.nbytes
-        if self._fresh_bytes > _MOST_IN_MEMORY:
+        if self._fresh_bytes > self._memory:
             self._flush()
             return
         count = _to_merge([run.rows for run in self._fresh])
@@ -140,7 +171,17 @@ class KeyedState:
         bounds = _conformed(bounds, pa.schema([self._schema.field(key) for key in self._keys]))
         return KeyedRun(self._keys, bounds, rows, lambda block: self._block(name, block), name)
 
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(self._io.size(f"{self._directory}/{run.name}") for run in self._files)
+
     def _block(self, name: str, block: int) -> pa.RecordBatch:
+        if self._cache is None:
+            return self._read_block(name, block)
+        return self._cache.get((self._directory, name, block), lambda: self._read_block(name, block))
+
+    def _read_block(self, name: str, block: int) -> pa.RecordBatch:
         if name not in self._open:
             file = self._io.open_input(f"{self._directory}/{name}")
             self._open[name] = file, pa.ipc.open_file(file)
@@ -165,6 +206,8 @@ class KeyedState:
             for run in old:
                 if run.name in self._open:
                     self._open.pop(run.name)[0].close()
+                if self._cache is not None:
+                    self._cache.forget(self._directory, run.name)
                 self._io.delete(f"{self._directory}/{run.name}")
 
     def _merged(self, newest_first: Sequence[KeyedRun]) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from lakelog.errors import InvalidOption
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
+from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
@@ -19,7 +20,13 @@ _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
 
 ALL_OPTIONS = Declared(
-    [*TABLE_OPTIONS.options, *SCAN_OPTIONS.options, *LOG_OPTIONS.options, *STORAGE_OPTIONS.options],
+    [
+        *TABLE_OPTIONS.options,
+        *SCAN_OPTIONS.options,
+        *LOG_OPTIONS.options,
+        *LOOKUP_OPTIONS.options,
+        *STORAGE_OPTIONS.options,
+    ],
     [*TABLE_OPTIONS.free_prefixes, *LOG_OPTIONS.free_prefixes, "lakelog."],
 )
 """Every option of a table, and those of the storage, which are refused by name without showing a secret value;

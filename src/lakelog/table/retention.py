@@ -23,6 +23,7 @@ from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_state import carried_state, state_at, state_of
+from lakelog.table.lookup_figures import forget_figures
 from lakelog.table.maintenance import compact_quietly
 from lakelog.table.normalizer import forget_streams
 from lakelog.table.open import open_branch
@@ -82,10 +83,12 @@ def expire_partitions(
 def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> Orphans:
     """Removes files that nothing names and that are older than a day, or than what is given; see ``OrphanCleaning``.
 
-    The states of streams that have not run for a month go, too (``normalizer.STATE_KEPT_MS``).
+    The states of streams that have not run for a month go, too (``normalizer.STATE_KEPT_MS``), and figures of lookup
+    joins that are older than a day.
     """
     if not dry_run:
         forget_streams(table)
+        forget_figures(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
     return table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
 

@@ -97,7 +97,7 @@ class Insert(ParsedStatement):
             plan = plan_query(session, source)
         else:
             plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
-        return session.run_query(plan) if plan.sources else session.engine.pass_through(source.text)
+        return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
 
     def _own_columns(self, schema: TableSchema, given: tuple[str, ...]) -> tuple[str, ...]:
         """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""

@@ -52,7 +52,7 @@ class PassThrough(ParsedStatement):
             head = self.source.script[self.source.start : self.query.start]
             makes_view = bool({"VIEW", "CACHE"} & set(head.upper().split()))
             plan = plan_query(session, self.query, strict=False, lasting=makes_view)
-            if plan.sources:
+            if plan.reads_tables:
                 return session.run_query(plan.behind(head))
         return session.engine.pass_through(self.source.text)
 
