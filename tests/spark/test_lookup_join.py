@@ -191,7 +191,8 @@ SQL = [
         [(1, None), (3, "en3"), (50, None)],
     ),
     (
-        "select k, d.name from probes o left join db.dim for system_time as of now() as d on o.k = d.id and d.n > o.k - 1",
+        "select k, d.name from probes o left join db.dim for system_time as of now() as d "
+        "on o.k = d.id and d.n > o.k - 1",
         [(1, "de1"), (1, "en1"), (3, "de3"), (3, "en3"), (50, None)],
     ),
     (
@@ -200,19 +201,19 @@ SQL = [
         [(3, "en3")],
     ),
     (
-        "with o as (select *, proctime() as at from probes), p as (select o.k + 1 as k2, d.lang, d.id from o join db.dim "
-        "for system_time as of o.at as d on o.k = d.id and o.l = d.lang) select p.id, e.name from p join db.dim "
-        "for system_time as of proctime() e on p.k2 = e.id and p.lang = e.lang",
+        "with o as (select *, proctime() as at from probes), p as (select o.k + 1 as k2, d.lang, d.id from o "
+        "join db.dim for system_time as of o.at as d on o.k = d.id and o.l = d.lang) select p.id, e.name from p "
+        "join db.dim for system_time as of proctime() e on p.k2 = e.id and p.lang = e.lang",
         [(1, "de2"), (3, "en4")],
     ),
     (
-        "select o.k, a.name, b.name, x.v from probes o join db.dim for system_time as of proctime() a on o.k = a.id and "
-        "o.l = a.lang join db.dim for system_time as of proctime() b on b.id = a.n + 1 and b.lang = a.lang join "
+        "select o.k, a.name, b.name, x.v from probes o join db.dim for system_time as of proctime() a on o.k = a.id "
+        "and o.l = a.lang join db.dim for system_time as of proctime() b on b.id = a.n + 1 and b.lang = a.lang join "
         "values (1, 'one'), (3, 'three') as x(k, v) on x.k = o.k",
         [(1, "de1", "de2", "one"), (3, "en3", "en4", "three")],
     ),
     (
-        "select lang, count(*) from probes o join db.dim for system_time as of proctime() d on o.k = d.id group by lang",
+        "select lang, count(*) from probes o join db.dim for system_time as of now() d on o.k = d.id group by lang",
         [("de", 2), ("en", 2)],
     ),
 ]
@@ -240,8 +241,8 @@ def test_sql_of_a_stream(lake, tmp_path) -> None:
     lake.sql("create table db.out (k int, l string, name string, primary key (k, l)) using lakelog")
     query = lake.sql(
         "insert into db.out select o.k, o.l, d.name from (select *, proctime() as proc_time from db.probes "
-        "/*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */) as o left join db.dim for system_time as of "
-        "o.proc_time as d on o.k = d.id and o.l = d.lang"
+        "/*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest') */) as o left join db.dim for system_time "
+        "as of o.proc_time as d on o.k = d.id and o.l = d.lang"
     )
     probes.send((1, "de"), (50, "de"))
     query.processAllAvailable()

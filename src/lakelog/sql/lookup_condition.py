@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.cursor import part_value
@@ -65,12 +66,8 @@ def _conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:
     """Without parentheses around all of it."""
     while len(tokens) > 2 and tokens[0].is_symbol("("):
-        depth = 0
-        for at, token in enumerate(tokens):
-            depth += token.is_symbol("(") - token.is_symbol(")")
-            if depth == 0:
-                break
-        if at < len(tokens) - 1:
+        depths = list(accumulate(token.is_symbol("(") - token.is_symbol(")") for token in tokens))
+        if 0 in depths[:-1]:
             return tokens
         tokens = tokens[1:-1]
     return tokens

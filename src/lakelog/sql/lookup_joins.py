@@ -109,13 +109,14 @@ class LookupJoins:
             named = ", ".join(f"{side} AS {quoted_name(name)}" for name, side in zip(join.before, sides, strict=True))
             kept = f"filter({LOOKUP_FOUND}, {quoted_name(join.alias)} -> {rest}) AS {LOOKUP_FOUND}"
             source = f"(SELECT {', '.join(sides)}, {kept} FROM (SELECT *, {named} FROM {view})) AS {_SIDE}"
+        inline = "inline_outer" if join.is_left else "inline"
         out = [
             source,
             *(
                 f"JOIN LATERAL inline(array({_SIDE}.{side})) AS {quoted_name(name)}"
                 for name, side in zip(join.before, sides, strict=True)
             ),
-            f"JOIN LATERAL inline{'_outer' if join.is_left else ''}({_SIDE}.{LOOKUP_FOUND}) AS {quoted_name(join.alias)}",
+            f"JOIN LATERAL {inline}({_SIDE}.{LOOKUP_FOUND}) AS {quoted_name(join.alias)}",
         ]
         if rest and not join.is_left:
             out.append(f"ON {rest}")

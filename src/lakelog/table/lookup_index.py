@@ -63,7 +63,7 @@ class LookupSpec:
         past = [key for key in self.table.hints if SCAN_OPTIONS.knows(key)]
         if past:
             raise InvalidRequest(
-                f"option '{past[0]}' does not go with a lookup join: it finds the newest rows of table {self.table.name}"
+                f"option '{past[0]}' does not go with a lookup join: it finds the newest rows of {self.table.name}"
             )
         other = [column for column in self.on if column not in schema.primary_keys]
         if other or not self.on:

@@ -82,7 +82,7 @@ def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on) -> None:
     dice = random.Random(f"{kind} {on}")
     want: dict[tuple[int, str], int] = {}
     index = index_of(table, tmp_path / "index", on)
-    for step in range(25):
+    for step in range(14):
         chosen = {(dice.randrange(8), dice.choice("xyzé")) for _ in range(dice.randrange(1, 12))}
         rows, kinds = [], []
         for a, b in sorted(chosen):
@@ -145,7 +145,7 @@ def test_it_is_made_anew_when_the_table_cannot_say_what_has_changed(tmp_path, ki
     index.refresh()
     assert found(index, [(1, "x"), (2, "x")]) == [(1, "x", 3), (2, "x", 1)]
     assert index.begun == 2
-    assert len(list((tmp_path / "index").iterdir())) <= 1, "what was before is gone"
+    assert len(list((tmp_path / "index").glob("*"))) <= 1, "what was before is gone"
 
 
 def test_an_overwrite_and_a_rollback_are_seen_in_the_files(tmp_path) -> None:
@@ -231,7 +231,7 @@ def test_blocks_take_no_more_memory_than_they_may(tmp_path, tiny) -> None:
     assert cache.loads <= before + 3
     index.close()
     assert cache.bytes == 0
-    assert list((tmp_path / "index").iterdir()) == []
+    assert list((tmp_path / "index").glob("*")) == []
 
 
 def test_a_lookup_of_part_of_a_key_sees_the_newest_row_of_each(tmp_path) -> None:

@@ -1,92 +1,160 @@
-"""Tables whose compactions look up what they replace, as a user has them: written, altered, read."""
+"""The indexes of a process: shared by its tasks, kept fresh by a thread if asked, gone with the process; the figures."""
 
 from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakelog import Lake, connect
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidRequest, Unavailable
+from lakelog.io.scratch import ScratchDirectory
 from lakelog.lake.table import Table
-from lakelog.spec.schema_change import RemoveOption, SetOption
+from lakelog.merge.keys import key_parts
+from lakelog.table import lookup_figures, lookup_tables
+from lakelog.table.lookup_figures import LookupFigures, check_name, forget_figures, keep_figures, lookup_stats
+from lakelog.table.lookup_index import LookupIndex, LookupSpec
+from lakelog.table.lookup_tables import LookupTable, LookupTables
+from log_tables import make, rows
+
+
+def spec_of(table: Table, **hints: str) -> LookupSpec:
+    return LookupSpec(table._table.with_hints(hints), ("id",), ("name",))
+
+
+def name_of(index: LookupIndex, key: int) -> str | None:
+    wanted = pa.RecordBatch.from_arrays([pa.array([key], pa.int32())], ["id"])
+    found = index.find(key_parts(wanted, ["id"]))[1].column("name").to_pylist()
+    return found[0] if found else None
 
 
 @pytest.fixture
-def lake(tmp_path) -> Lake:
-    opened = connect(warehouse=str(tmp_path / "warehouse"))
-    opened.sql("create database db")
-    return opened
+def table(tmp_path) -> Table:
+    made = make(tmp_path)
+    with made.writer() as writer:
+        writer.write(rows(1))
+    return made
 
 
-def create(lake: Lake, properties: str = "") -> Table:
-    more = f", {properties}" if properties else ""
-    lake.sql(f"create table db.t (k int, v string, primary key (k)) using lakelog tblproperties ('bucket' = '2'{more})")
-    return lake.table("db.t")
-
-
-def write(table: Table, *rows: tuple[int, str], kind: str = "+I") -> None:
-    columns = {
-        "k": pa.array([k for k, _ in rows], pa.int32()),
-        "v": [v for _, v in rows],
-        "_row_kind": [kind] * len(rows),
-    }
+def write(table: Table, name: str) -> None:
     with table.writer() as writer:
-        writer.write(pa.table(columns))
+        writer.write(rows(1, name=name))
 
 
-def read(table: Table) -> dict[int, str]:
-    return {row["k"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+def test_a_task_sees_what_was_there_when_it_began(table, tmp_path) -> None:
+    tables = LookupTables(str(tmp_path / "local"))
+    joined = tables.table(spec_of(table, **{"lookup.refresh-interval": "1 h"}), "join")
+    began = time.monotonic()
+    assert name_of(joined.index(None, began), 1) == "a"
+    write(table, "b")
+    assert name_of(joined.index(None, began), 1) == "a", "the same task, before the interval is over"
+    assert name_of(joined.index(None, time.monotonic()), 1) == "b", "the next task"
+    assert tables.table(spec_of(table, **{"lookup.refresh-interval": "1 h"}), "join") is joined
+    assert tables.table(spec_of(table), "join") is not joined
+    tables.close()
 
 
-VECTORS = "'deletion-vectors.enabled' = 'true'"
+def test_a_thread_keeps_an_index_fresh(table, tmp_path) -> None:
+    tables = LookupTables(str(tmp_path / "local"))
+    joined = tables.table(spec_of(table, **{"lookup.async": "true", "lookup.refresh-interval": "20 ms"}), "join")
+    assert name_of(joined.index(None, time.monotonic()), 1) == "a"
+    write(table, "b")
+    end = time.monotonic() + 20
+    while name_of(joined._indexes[None], 1) != "b" and time.monotonic() < end:
+        time.sleep(0.02)
+    assert name_of(joined._indexes[None], 1) == "b", "nobody asked"
+    tables.close()
 
 
-@pytest.mark.parametrize("log", ["false", "true"])
-@pytest.mark.parametrize(
-    "more", ["", "'deletion-vectors.merge-on-read' = 'true'", "'index-file-in-data-file-dir' = 'true'"]
-)
-def test_rows_are_seen_when_their_writer_is_closed(lake, log, more) -> None:
-    table = create(lake, f"{VECTORS}, 'log-store.enabled' = '{log}'" + (f", {more}" if more else ""))
-    write(table, *((k, "a") for k in range(50)))
-    write(table, (3, "b"), (60, "b"))
-    write(table, (4, ""), kind="-D")
-    expected = {k: "a" for k in range(50) if k != 4} | {3: "b", 60: "b"}
-    assert read(table) == expected
-    table.compact(full=True)
-    assert read(table) == expected
-    assert not table.compact(full=True)
+def test_an_index_that_its_thread_cannot_refresh_says_so_in_the_end(table, tmp_path, monkeypatch) -> None:
+    joined = LookupTable(spec_of(table, **{"lookup.async": "true"}), "join", str(tmp_path / "local"))
+    index = joined.index(None, time.monotonic())
+
+    def away(source: object) -> None:
+        raise Unavailable("the log is away")
+
+    monkeypatch.setattr(index, "_take", away)
+    assert name_of(joined.index(None, time.monotonic()), 1) == "a", "what is there, for a while"
+    monkeypatch.setattr(lookup_tables, "_OLDEST_S", 0.0)
+    joined.interval_s = 0.0
+    with pytest.raises(Unavailable, match="the log is away"):
+        joined.index(None, time.monotonic())
+    joined.close()
 
 
-def test_vectors_are_switched_on_and_off_after_a_full_compaction(lake) -> None:
-    table = create(lake)
-    write(table, *((k, "a") for k in range(50)))
-    write(table, (3, "b"))
-    with pytest.raises(InvalidOption, match="compact the table fully"):
-        table.alter(SetOption("deletion-vectors.enabled", "true"))
-    table.compact(full=True)
-    table.alter(SetOption("deletion-vectors.modifiable", "true"), SetOption("deletion-vectors.enabled", "true"))
-    table = lake.table("db.t")
-    write(table, (4, "c"))
-    expected = dict.fromkeys(range(50), "a") | {3: "b", 4: "c"}
-    assert read(table) == expected
-    table.alter(RemoveOption("deletion-vectors.enabled"))
-    table = lake.table("db.t")
-    assert read(table) == expected
-    for v in "defghi":
-        write(table, (5, v))
-    assert read(table) == expected | {5: "i"}
-    table.compact(full=True)
-    assert read(table) == expected | {5: "i"}
-    assert not table.compact(full=True)
+def test_unused_indexes_go(table, tmp_path, monkeypatch) -> None:
+    tables = LookupTables(str(tmp_path / "local"))
+    joined = tables.table(spec_of(table), "join")
+    joined.index(None, time.monotonic())
+    monkeypatch.setattr(lookup_tables, "_UNUSED_S", -1.0)
+    tables._forget_unused()
+    assert tables.table(spec_of(table), "join") is not joined
+    tables.close()
+    assert list((tmp_path / "local").iterdir()) == []
 
 
-def test_a_write_is_done_though_the_compaction_after_it_fails(lake, monkeypatch, caplog) -> None:
-    table = create(lake, "'changelog-producer' = 'lookup'")
+def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
+    tables = LookupTables(str(tmp_path / "local"))
+    for join in ("one", "two"):
+        joined = tables.table(spec_of(table), join)
+        joined.index(None, time.monotonic())
+        joined.figures.answered(99, 3.0)
+        joined.figures.answered(1, 150.0)
+        joined.figures.found += 60
+    tables.close()
+    keep_figures(table._table, "two", "another", LookupFigures(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
+    one, two = lookup_stats(table._table).to_pylist()
+    want = {"name": "one", "workers": 1, "probes": 100, "found": 60, "begun": 1, "index_rows": 1}
+    assert {key: one[key] for key in want} == want
+    assert (one["age_p50_ms"], one["age_p99_ms"], one["age_max_ms"]) == (5.0, 5.0, 150.0)
+    assert (two["workers"], two["probes"], two["age_p99_ms"], two["age_max_ms"]) == (2, 1000, None, 20_000.0)
+    assert lookup_stats(table._table, "two").num_rows == 1
+    assert lookup_stats(table._table, "three").num_rows == 0
 
-    def fail(*_: object, **__: object) -> None:
-        raise ValueError("a fault in the compaction")
 
-    monkeypatch.setattr("lakelog.table.maintenance.run_tasks", fail)
-    write(table, (1, "a"))
-    assert read(table) == {1: "a"}
-    assert "a fault in the compaction" in caplog.text
+def test_old_figures_go_with_orphan_cleaning(table, monkeypatch) -> None:
+    keep_figures(table._table, "old", "w", LookupFigures())
+    table.remove_orphan_files()
+    assert lookup_stats(table._table).num_rows == 1
+    monkeypatch.setattr(lookup_figures, "_KEPT_MS", -1000)
+    forget_figures(table._table)
+    assert lookup_stats(table._table).num_rows == 0
+
+
+@pytest.mark.parametrize("name", ["", " ", ".x", "a/b", "a\\b"])
+def test_a_name_that_is_no_directory_is_refused(name) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be the name of a lookup join"):
+        check_name(name)
+
+
+_HOLD = """
+import sys, time
+from lakelog.io.scratch import ScratchDirectory
+held = ScratchDirectory(sys.argv[1], "p-")
+open(held.path + "/rows", "w").close()
+print(held.path, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_directory_goes_with_its_process_or_with_the_next_one(tmp_path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    theirs = Path(child.stdout.readline().strip())
+    mine = ScratchDirectory(str(tmp_path), "p-")
+    assert (theirs / "rows").exists(), "its process lives"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert theirs.exists()
+    other = ScratchDirectory(str(tmp_path), "p-")
+    assert not theirs.exists()
+    assert Path(mine.path).exists()
+    mine.close()
+    other.close()
+    assert list(tmp_path.iterdir()) == []
