@@ -4,7 +4,7 @@ select o.uid, d.name from db.u as o join db.t for system_time as of proctime() a
 --# a left join with further conditions
 select o.uid, d.name from db.u o left outer join db.t FOR SYSTEM_TIME AS OF current_timestamp() d on d.id = o.id and d.name = o.name and uid > 3 and ts is not null where 1 = 1
 
---# an inner join leaves further conditions to Spark
+--# an inner join with further conditions
 select uid, d.name from db.u o inner join db.t for system_time as of now() d on (d.id = o.id + 1 and (d.name > o.name or uid between 3 and 4)) order by 1
 
 --# without an alias, and with a hint
@@ -58,7 +58,7 @@ select 1 from db.u o full join db.t for system_time as of proctime() d on o.id =
 --# no join
 select 1 from db.t for system_time as of proctime() d
 
---# a column that may be of two relations, in a left join
+--# a column that may be of two relations
 select 1 from db.u o join spark_t s on s.id = o.id left join db.t for system_time as of proctime() d on o.id = d.id and uid > 1
 
 --# a time in the past stays time travel

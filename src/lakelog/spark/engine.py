@@ -109,8 +109,8 @@ class SparkEngine:
             looked_up(spark_sql(self.spark, lookup.text), table, lookup).createOrReplaceTempView(lookup.view)
         frame = spark_sql(self.spark, plan.text)
         if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
-            for made in (*plan.sources, *plan.lookups):
-                self.spark.catalog.dropTempView(made.view)
+            for view in (*(source.view for source in plan.sources), *(lookup.view for lookup in plan.lookups)):
+                self.spark.catalog.dropTempView(view)
         return frame
 
     def pass_through(self, text: str) -> DataFrame:

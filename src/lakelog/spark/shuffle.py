@@ -97,7 +97,7 @@ def with_bucket(
     schema = table.schema
     keys = schema.select(schema.bucket_keys)
     if columns is not None:
-        keys = [replace(key, name=columns[key.name], type=key.type.with_nullable(False)) for key in keys]
+        keys = tuple(replace(k, name=columns[k.name], type=k.type.with_nullable(False)) for k in keys)
     default = schema.options.get(BUCKET_FUNCTION.key, BUCKET_FUNCTION.default) == BUCKET_FUNCTION.default
     if default and all(_is_simple(frame, key) for key in keys):
         return _hashed(frame, keys, schema.num_buckets, name)

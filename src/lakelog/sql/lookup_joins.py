@@ -105,27 +105,19 @@ class LookupJoins:
         self.lookups.append(Lookup(view, text, read.table, read.columns, read.options, on, tuple(keys)))
         rest = " AND ".join(f"({self._rest_text(join, span)})" for span in join.condition.rest)
         source = f"{view} AS {_SIDE}"
-        if rest and join.is_left:
+        if rest:  # not behind ON: Spark makes a real join of LATERAL with a condition
             named = ", ".join(f"{side} AS {quoted_name(name)}" for name, side in zip(join.before, sides, strict=True))
             kept = f"filter({LOOKUP_FOUND}, {quoted_name(join.alias)} -> {rest}) AS {LOOKUP_FOUND}"
             source = f"(SELECT {', '.join(sides)}, {kept} FROM (SELECT *, {named} FROM {view})) AS {_SIDE}"
         inline = "inline_outer" if join.is_left else "inline"
         out = [
-            source,
-            *(
-                f"JOIN LATERAL inline(array({_SIDE}.{side})) AS {quoted_name(name)}"
-                for name, side in zip(join.before, sides, strict=True)
-            ),
-            f"JOIN LATERAL {inline}({_SIDE}.{LOOKUP_FOUND}) AS {quoted_name(join.alias)}",
+            f"JOIN LATERAL inline(array({_SIDE}.{side})) AS {quoted_name(name)}"
+            for name, side in zip(join.before, sides, strict=True)
         ]
-        if rest and not join.is_left:
-            out.append(f"ON {rest}")
-        return " ".join(out)
+        return " ".join([source, *out, f"JOIN LATERAL {inline}({_SIDE}.{LOOKUP_FOUND}) AS {quoted_name(join.alias)}"])
 
     def _rest_text(self, join: _Join, span: Span) -> str:
-        """A further condition; of a left join it is a lambda's, where each column needs the name of its relation."""
-        if not join.is_left:
-            return self._text(span.start, span.end)
+        """A further condition: as a lambda's, where each column needs the name of its relation."""
         own = {name.lower() for name in join.read.schema.field_names}
         edits = list(self._edits)
         on = join.read.reference.node.parent.args["on"]  # type: ignore[union-attr]
@@ -136,7 +128,8 @@ class LookupJoins:
             name = column.name.lower()
             if name not in own and len(join.before) > 1:
                 raise self._query.source.error(
-                    start, f"write the name of its relation before column '{column.name}' in a LEFT lookup join"
+                    start,
+                    f"write the name of its relation before column '{column.name}' in the condition of a lookup join",
                 )
             edits.append(Edit(start, start, quoted_name(join.alias if name in own else join.before[0]) + "."))
         return edited(self._query.source.script, edits, span.start, span.end)

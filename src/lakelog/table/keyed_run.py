@@ -85,7 +85,8 @@ def ranks(wanted: Sequence[Part], among: Sequence[Part], before: bool) -> Indice
     """
     first, other = wanted[0], among[0]
     if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
-        return np.searchsorted(other, first, "left" if before else "right")
+        places: Indices = np.searchsorted(other, first, "left" if before else "right")
+        return places
     sides = (wanted, among) if before else (among, wanted)
     order = sort_rows([concat_parts(pair) for pair in zip(*sides, strict=True)])
     rows, shift = len(first), 0 if before else len(other)

@@ -116,6 +116,7 @@ class LookupIndex:
         self._schema = pa.schema([*fields, pa.field(KIND_COLUMN, pa.int8(), nullable=False)])
         self._refreshing, self._lock = threading.Lock(), threading.Lock()
         self._source: LookupSource | None = None
+        self._is_closed = False
         self._state, self._directory = self._empty()
 
     def refresh(self, oldest_s: float = float("inf")) -> None:
@@ -124,7 +125,7 @@ class LookupIndex:
         Raises Unavailable, OffsetExpired when the log has lost what no snapshot has, InvalidRequest as the sources.
         """
         with self._refreshing:
-            if self.as_of_s >= oldest_s:
+            if self.as_of_s >= oldest_s or self._is_closed:
                 return
             looked = monotonic_s()
             try:
@@ -160,6 +161,7 @@ class LookupIndex:
     def close(self) -> None:
         """Removes its files."""
         with self._refreshing, self._lock:
+            self._is_closed = True
             self._state.close()
             self._remove(self._directory)
 

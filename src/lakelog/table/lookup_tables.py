@@ -22,6 +22,7 @@ _PREFIX: Final = "lakelog-lookup-join-"
 _UNUSED_S: Final = 600.0
 """Indexes of a join that nobody has used for so long are removed while others are in use."""
 _TELL_S: Final = 1.0
+_PAUSE_S: Final = 0.01
 _OLDEST_S: Final = 10.0
 """Without a refresh by its thread for so long, and ten intervals, a task refreshes the index itself: an error shows."""
 
@@ -38,7 +39,7 @@ class LookupTable:
         self._directory, self._cache = directory, BlockCache(options.need(LOOKUP_MEMORY))
         self._indexes: dict[int | None, LookupIndex] = {}
         self._lock = threading.Lock()
-        self._worker, self._told = new_attempt(), 0
+        self._worker, self._told = new_attempt(), (0, 0)
 
     def index(self, bucket: int | None, since_s: float) -> LookupIndex:
         """The index of a bucket (None: of all) as fresh as the options say; ``since_s``: when the task began.
@@ -65,9 +66,10 @@ class LookupTable:
     def tell(self) -> None:
         """Writes the figures down if they have changed. What goes wrong there does not harm the join."""
         figures, indexes = self.figures, list(self._indexes.values())
-        if figures.probes == self._told:
+        told = (figures.probes, figures.retried)
+        if told == self._told:
             return
-        self._told = figures.probes
+        self._told = told
         try:
             figures.begun = sum(index.begun for index in indexes)
             figures.index_rows = sum(index.rows for index in indexes)
@@ -121,14 +123,14 @@ class LookupTables:
                 if table.is_async:
                     try:
                         table.refresh()
-                    except LakelogError as failure:
+                    except Exception as failure:  # the thread goes on; a task that waits too long meets the same
                         _LOG.warning("index of table %s was not refreshed: %s", table.spec.table.name, failure)
             if monotonic_s() > told + _TELL_S:
                 told = monotonic_s()
                 for table in tables:
                     table.tell()
                 self._forget_unused()
-            sleep(min([_TELL_S, *(table.interval_s for table in tables if table.is_async)]))
+            sleep(min([_TELL_S, *(max(_PAUSE_S, table.interval_s) for table in tables if table.is_async)]))
 
     def _forget_unused(self) -> None:
         limit = monotonic_s() - _UNUSED_S

@@ -1,4 +1,4 @@
-"""The indexes of a process: shared by its tasks, kept fresh by a thread if asked, gone with the process; the figures."""
+"""The indexes of a process: shared by its tasks, kept fresh by a thread if asked, gone with it; the figures."""
 
 from __future__ import annotations
 
