@@ -158,7 +158,7 @@ def test_rows_that_come_late_are_looked_up_again(lake, spark) -> None:
 def test_names_that_clash_and_what_cannot_be_looked_up_are_refused(lake, spark) -> None:
     made(lake)
     probes = spark.createDataFrame([(1, "de", "x")], "id int, lang string, name string")
-    with pytest.raises(InvalidRequest, match=r"two columns 'name': choose .* prefix='dim_'"):
+    with pytest.raises(InvalidRequest, match=r"two columns 'name': choose .*\(prefix='dim_'\)"):
         lake.lookup_join(probes, "db.dim", ["id", "lang"])
     assert rows(lake.lookup_join(probes, "db.dim", ["id", "lang"], prefix="dim_")) == [(1, "de", "x", "de1", 1)]
     with pytest.raises(InvalidSchema, match=r"'name' \(string\) is compared with 'id' \(int\) of table db.dim: cast"):

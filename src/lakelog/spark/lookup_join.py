@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
@@ -18,13 +19,13 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
 )
+from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.io.names import new_attempt
 from lakelog.options.lookup import LOOKUP_NAME, LOOKUP_SHUFFLE
+from lakelog.spark.batch_writer import map_in_arrow
 from lakelog.spark.lookup_worker import LookupTask
 from lakelog.spark.shuffle import with_bucket
 from lakelog.spark.types import arrow_for_spark, quoted, spark_schema
@@ -38,7 +39,7 @@ On = str | Sequence[str] | Mapping[str, str]
 """Columns of both sides, or column of the frame → column of the table."""
 
 _BUCKET: Final = "_lakelog_bucket"
-_KEY: Final = "_lakelog_key_"
+_KEY: Final = "_lakelog_bucket_key_"
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,10 @@ class LookupJoin:
         target = arrow_for_spark(found)
         task = LookupTask(self.spec, self.name, self.probes, bucket, tuple(kept), target, is_left, nested)
 
-        def joined(batches):  # type: ignore[no-untyped-def]  # Spark reads the hints of what it is given
+        def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return task(batches)
 
-        return routed.mapInArrow(joined, schema)
+        return routed.mapInArrow(joined, schema) if is_remote() else map_in_arrow(routed, joined, schema)
 
     def _check_types(self, frame: DataFrame) -> None:
         types = spark_schema(self.spec.key_schema)
@@ -117,6 +118,8 @@ class LookupJoin:
         buckets = table.schema.num_buckets
         if buckets < 2 or not self.spec.tells_bucket or table.options.need(LOOKUP_SHUFFLE) == "none":
             return frame
+        if any(pa.types.is_timestamp(field.type) or pa.types.is_time(field.type) for field in self.spec.key_schema):
+            return frame  # Spark may have finer ones than the table, which have no bucket there
         own = [quoted(name) for name in frame.columns]
         probe_of = dict(zip(self.spec.on, self.probes, strict=True))
         types = spark_schema(arrow_schema(table.schema.select(table.schema.bucket_keys)))
@@ -137,7 +140,7 @@ def _never_null(name: str, kind: DataType) -> Column:
         zero = bytearray()
     elif isinstance(kind, BooleanType):
         zero = False
-    elif isinstance(kind, DateType | TimestampType | TimestampNTZType):
+    elif isinstance(kind, DateType):
         zero = "1970-01-01"
     return sf.coalesce(value.try_cast(kind), sf.lit(zero).cast(kind))
 

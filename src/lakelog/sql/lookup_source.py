@@ -76,15 +76,16 @@ def _in_query(session: Context, query: exp.Expr, name: str) -> _Origin:
         return _Origin.STORED
     relations = list(relations_of(query))
     for expression in query.expressions:
-        if expression.is_star:
-            front = [expression.table] if isinstance(expression, exp.Column) and expression.table else []
-            found = _in_relations(session, [*front, name], relations)
-            if found is not _Origin.MISSING:
-                return found
-        elif expression.alias_or_name.lower() == name.lower():
+        if not expression.is_star and expression.alias_or_name.lower() == name.lower():
             value = expression.unalias()
             if isinstance(value, exp.Column):
                 return _in_relations(session, [part.name for part in value.parts], relations)
             is_time = isinstance(value, exp.CurrentTimestamp) or (isinstance(value, exp.Func) and is_now(value.name))
             return _Origin.NOW if is_time else _Origin.STORED
+    for expression in query.expressions:
+        if expression.is_star:
+            front = [expression.table] if isinstance(expression, exp.Column) and expression.table else []
+            found = _in_relations(session, [*front, name], relations)
+            if found is not _Origin.MISSING:
+                return found
     return _Origin.MISSING
