@@ -85,8 +85,7 @@ def ranks(wanted: Sequence[Part], among: Sequence[Part], before: bool) -> Indice
     """
     first, other = wanted[0], among[0]
     if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
-        places: Indices = np.searchsorted(other, first, "left" if before else "right")
-        return places
+        return np.searchsorted(other, first, "left" if before else "right").astype(np.int64, copy=False)
     sides = (wanted, among) if before else (among, wanted)
     order = sort_rows([concat_parts(pair) for pair in zip(*sides, strict=True)])
     rows, shift = len(first), 0 if before else len(other)
@@ -100,7 +99,8 @@ def spread(starts: Indices, ends: Indices) -> Indices:
     """The numbers of all ranges ``[start, end)``, one range after the other."""
     sizes = ends - starts
     before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    out: Indices = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    return out
 
 
 def run_in_memory(keys: tuple[str, ...], batches: Iterable[pa.RecordBatch]) -> KeyedRun:

@@ -54,10 +54,10 @@ class KeyedState:
         offset: int,
         durable: bool = True,
         cache: BlockCache | None = None,
-        memory: int = _MOST_IN_MEMORY,
+        memory: int | None = None,
     ) -> None:
         self.offset, self._durable = offset, durable
-        self._cache, self._memory = cache, memory
+        self._cache, self._memory = cache, _MOST_IN_MEMORY if memory is None else memory
         self._io, self._directory, self._schema, self._keys = io, directory, schema, tuple(keys)
         self._files: list[KeyedRun] = []
         self._fresh: list[KeyedRun] = []
