@@ -6,8 +6,6 @@ SHELL := bash
 PYTEST := .venv/bin/python -m pytest
 # Tests that start no server of their own and need no other environment.
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
-# Queries of which only the answers count: the same in every PySpark.
-ANSWERS := --ignore=tests/spark/test_tpch.py --ignore=tests/spark/test_generated_queries.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
@@ -43,7 +41,7 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
-	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not pulsar and not s3 and not hdfs" tests/spark $(ANSWERS)
+	.venv-oldest/bin/python -m pytest -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)

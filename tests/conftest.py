@@ -15,9 +15,18 @@ if TYPE_CHECKING:
     from servers.hdfs_cluster import HdfsCluster
     from servers.s3_server import S3Server
 
+_EVERY_PYSPARK = frozenset(
+    f"test_{part}.py"
+    for part in ("attach", "batch", "cluster", "deletion_vectors", "native_scan", "realtime", "shuffle", "stream")
+)
+"""The files of tests/spark about what uses the parts of PySpark that change from version to version."""
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
+
+# A test's JVMs live for seconds: the optimising compiler takes more of the cores than it gives back. Set for all of
+# them at once, servers and jobs in processes of their own too.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
@@ -34,6 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None
             )
             item.add_marker(_OTHER if is_other else _MARKERS[folder])
+        if folder == "spark" and item.path.name in _EVERY_PYSPARK:
+            item.add_marker("every_pyspark")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
