@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
-from lakelog.errors import Unavailable
+from lakelog.errors import InvalidSchema, Unavailable
 from lakelog.spark import batch_writer
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
@@ -54,6 +54,17 @@ def test_a_partitioned_table_reads_one_partition_only(lake) -> None:
     assert one.to_arrow().num_rows == 10
     assert {s.partition for s in one.plan()} < {s.partition for s in table.scan().plan()}
     assert lake.sql("select count(*) from db.p where day = date'2024-01-02'").first()[0] == 10
+
+
+def test_columns_of_a_query_by_name_in_any_order_with_row_kinds_and_defaults(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id int, name string default 'none', day date, primary key (id)) using lakelog")
+    lake.sql("insert into db.t by name select date'2024-01-01' as DAY, 1 as id")
+    lake.sql("insert into db.t by name select 'b' as name, 2 as id union all select 'c', 3")
+    lake.sql("insert into db.t by name select 2 as id, 'b' as name, '-D' as `_row_kind`")
+    assert rows(lake.sql("select * from db.t")) == [(1, "none", dt.date(2024, 1, 1)), (3, "c", None)]
+    with pytest.raises(InvalidSchema, match="has no column 'nme', did you mean 'name'"):
+        lake.sql("insert into db.t by name select 4 as id, 'd' as nme")
 
 
 def test_only_the_needed_columns_are_read(lake) -> None:
