@@ -20,10 +20,13 @@ class OneTable:
         columns = [("id", parse_type_text("int"), None), ("name", parse_type_text("string"), None)]
         return new_schema(columns) if identifier == Identifier("db", "t") else None
 
-    def list_databases(self) -> list[str]:
+    def list_catalogs(self) -> list[str]:
+        return []
+
+    def list_databases(self, catalog: str) -> list[str]:
         return ["db"]
 
-    def list_tables(self, database: str) -> list[str]:
+    def list_tables(self, database: str, catalog: str) -> list[str]:
         return ["t"]
 
     def canonical_options(self, given: dict[str, str], scope: str) -> dict[str, str]:
