@@ -61,7 +61,7 @@ class DynamicTable:
 
     @property
     def name(self) -> str:
-        """``db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one, behind a catalog that is not the first."""
+        """``db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one, behind its catalog unless first."""
         return f"{self.location.identifier}{self._suffix}"
 
     @property

@@ -80,6 +80,15 @@ def test_a_failed_use_leaves_the_session_as_it_was(statement: str) -> None:
     assert opened.database == "db"
 
 
+def test_a_failed_use_leaves_the_catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OneTable, "list_catalogs", lambda self: ["prod"])
+    opened = session(Plans())
+    opened.run("use prod.db")
+    with pytest.raises(NotFound):
+        opened.run("use lakelog.nowhere")
+    assert (opened.current_catalog, opened.database) == ("prod", "db")
+
+
 def test_a_catalog_has_its_own_name_and_the_former_ones() -> None:
     opened = session(Plans(), catalog="house")
     for name in ("house", "HOUSE", "arctic", "amoro", "catalog"):
