@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -51,6 +52,10 @@ _FEW_CORES: Final = 4
 """Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
 
 
+_NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
+"""What Spark says of a name of three parts that begins with none of its own catalogs."""
+
+
 class OpensTables(Protocol):
     """What the engine needs of the catalog."""
 
@@ -86,7 +91,12 @@ class SparkEngine:
 
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
-        return bool(self.spark.catalog.tableExists(name))
+        try:
+            return bool(self.spark.catalog.tableExists(name))
+        except AnalysisException as refused:
+            if refused.getCondition() == _NO_SUCH_CATALOG:
+                return False
+            raise
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""

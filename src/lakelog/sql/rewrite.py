@@ -192,8 +192,9 @@ def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -
     if query.tree is None:
         return []
     reads_here = [r.table for r in reads if r.reference.alias_at is not None]
-    names = {(t.database.lower(), t.table.lower(), t.catalog) for t in reads_here}
-    names |= {(database, table, None) for database, table, _ in names}
+    names: set[tuple[str, str, str | None]] = {
+        (t.database.lower(), t.table.lower(), catalog) for t in reads_here for catalog in (t.catalog, None)
+    }
     edits = []
     for column in query.tree.find_all(exp.Column):
         parts = [p.name.lower() for p in column.parts]

@@ -61,7 +61,7 @@ class DynamicTable:
 
     @property
     def name(self) -> str:
-        """``db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one, behind its catalog unless first."""
+        """``[catalog.]db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
         return f"{self.location.identifier}{self._suffix}"
 
     @property
