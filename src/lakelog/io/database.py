@@ -66,9 +66,5 @@ def database_errors(what: str) -> Iterator[None]:
 
 
 def said(why: Exception) -> str:
-    """The first line of what the driver said: statements and URLs stand in later ones.
-
-    Where that line only announces what follows (of a host with several addresses), the last one is what is said.
-    """
-    lines = str(getattr(why, "orig", None) or why).splitlines() or [""]
-    return f"{lines[0]} {lines[-1].lstrip('- ')}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    """The first line of what the driver said: statements and URLs stand in later ones."""
+    return str(getattr(why, "orig", None) or why).partition("\n")[0]

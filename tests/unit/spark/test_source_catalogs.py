@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from lakelog import connect
 from lakelog.errors import InvalidOption, NotFound
 from lakelog.spark import source
 from lakelog.spark.source import LakelogDataSource
+from lakelog.spark.table_options import options_of
 from lakelog.table.catalog_place import CatalogPlace
 
 SECOND = {"s3.endpoint": "http://second", "s3.secret-key": "hush"}
@@ -78,6 +81,14 @@ def test_a_catalog_says_the_warehouse(opened: list[tuple[Any, ...]]) -> None:
         ("s3://lake/w/deep/", "db.t", {"s3.endpoint": "http://deep"}),
         ("./own", "db.t", {"s3.endpoint": "http://first"}),
     ]
+
+
+@pytest.mark.parametrize(("name", "catalog"), [("prod.db.t", "prod"), ("db.t", None)])
+def test_a_table_in_hand_is_found_again_by_its_catalog(tmp_path: Path, name: str, catalog: str | None) -> None:
+    lake = connect(warehouse=str(tmp_path / "a"), catalogs={"prod": {"warehouse": str(tmp_path / "b")}})
+    lake.sql(f"create table {name} (id int) using lakelog")
+    found = options_of(lake.table(name)._table.with_hints({"read.mode": "file"}))
+    assert (found["read.mode"], found.get("catalog")) == ("file", catalog)
 
 
 def test_what_is_not_there_is_said() -> None:
