@@ -22,8 +22,8 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
-	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
+	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -32,7 +32,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 and HDFS, docs, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, docs, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
@@ -40,6 +40,7 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m kafka $(PLAIN)
 	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
+	$(PYTEST) -m postgres $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	.venv-oldest/bin/python -m pytest -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop

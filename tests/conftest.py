@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from lakelog.service.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
+    from servers.postgres_server import PostgresServer
     from servers.s3_server import S3Server
 
 _EVERY_PYSPARK = frozenset(
@@ -70,6 +72,15 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
 
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests that ask for it; each takes a catalog (``catalog.key``) of its own."""
+    from servers.postgres_server import PostgresServer
+
+    with tempfile.TemporaryDirectory(prefix="lakelog-postgres-") as place, PostgresServer(place) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakelog.errors import Unavailable
 from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
+from lakelog.table.catalog_place import CatalogPlace
 
 STREAM_SETTINGS: Mapping[str, str] = {
     # without it every Python task pays 40 ms for a delayed TCP acknowledgement
@@ -67,14 +68,17 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
         ) from failed
 
 
-def register(spark: SparkSession, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """Makes ``format("lakelog")`` known to a session, with the warehouse in which ``db.table`` is looked up.
+def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:
+    """Makes ``format("lakelog")`` known to a session, with the catalogs in which ``db.table`` is looked up.
 
-    ``storage_options`` travel inside the data source: no plan and no option of a DataFrame shows them.
-    Works on classic sessions and on Spark Connect (lakelog must be installed on the server).
+    ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.
+    Storage options travel inside the data source: no plan and no option of a DataFrame shows them; what knows the names
+    of tables does not travel, for they are found by their directories. Works on classic sessions and on Spark Connect
+    (lakelog must be installed on the server).
     """
-    members = {"defaults": {"warehouse": warehouse}, "storage": dict(storage_options or {}), "__module__": "__main__"}
-    # a class made here is pickled by value, so that the workers see the defaults
+    places = {name: CatalogPlace(place.warehouse, place.storage) for name, place in catalogs.items()}
+    members = {"catalogs": places, "first": first, "__module__": "__main__"}
+    # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)
 

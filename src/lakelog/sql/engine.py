@@ -65,12 +65,27 @@ class Engine(Protocol):
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""
 
+    def update_catalogs(self) -> None:
+        """Called when the session has another catalog than before: readers and writers by name are to know it, too."""
+
     def executor(self) -> Executor | None:
         """Spark's executors, for compactions; None where this process is to do them."""
 
 
 class Tables(Protocol):
-    """Names, schemas and options of lakelog's tables."""
+    """Names, schemas and options of lakelog's tables, in one or several catalogs.
+
+    ``catalog`` is a catalog's name as identifiers have it: "" is the one that the session began with.
+    """
+
+    def list_catalogs(self) -> list[str]:
+        """Names of the catalogs that came later, sorted."""
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog of a name that is free. Raises InvalidOption, NotInstalled."""
+
+    def drop_catalog(self, name: str) -> None:
+        """Forgets a catalog that came later; nothing in it changes."""
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns of a read with these options (the newest ones without), None if there is no such table."""
@@ -105,16 +120,16 @@ class Tables(Protocol):
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         """Renames the table. Raises NotFound, AlreadyExists."""
 
-    def list_tables(self, database: str, /) -> list[str]:
+    def list_tables(self, database: str, catalog: str, /) -> list[str]:
         """Table names of a database. Raises NotFound."""
 
-    def list_databases(self) -> list[str]:
+    def list_databases(self, catalog: str, /) -> list[str]:
         """Names of all databases."""
 
-    def create_database(self, name: str, if_not_exists: bool) -> None:
+    def create_database(self, name: str, if_not_exists: bool, catalog: str) -> None:
         """Creates the database. Raises AlreadyExists."""
 
-    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+    def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str) -> None:
         """Drops the database, with its tables when cascade. Raises NotFound unless if_exists."""
 
     def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:

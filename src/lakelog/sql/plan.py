@@ -51,7 +51,7 @@ class QueryPlan:
 
         A streaming insert takes its checkpoint by it, so the same statement goes on where it stopped.
         """
-        reads = {s.view: f"{s.table.database}.{s.table.table}{sorted(s.options.items())}" for s in self.sources}
+        reads = {s.view: f"{s.table}{sorted(s.options.items())}" for s in self.sources}
         text = re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), self.text)
         return " ".join(text.split())
 

@@ -23,6 +23,8 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
         "DROP TABLE": "lakelog.sql.statements.drop_table:DropTable",
         "CREATE DATABASE": "lakelog.sql.statements.create_database:CreateDatabase",
         "CREATE SCHEMA": "lakelog.sql.statements.create_database:CreateDatabase",
+        "CREATE CATALOG": "lakelog.sql.statements.create_catalog:CreateCatalog",
+        "DROP CATALOG": "lakelog.sql.statements.drop_catalog:DropCatalog",
         "DROP DATABASE": "lakelog.sql.statements.drop_database:DropDatabase",
         "DROP SCHEMA": "lakelog.sql.statements.drop_database:DropDatabase",
         "USE": "lakelog.sql.statements.use:Use",

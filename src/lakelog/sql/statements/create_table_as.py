@@ -47,7 +47,7 @@ class CreateTableAs(ParsedStatement):
         if session.exists(identifier):
             if self.table.if_not_exists:
                 return done()
-            raise AlreadyExists(f"table '{identifier.database}.{identifier.table}' exists already")
+            raise AlreadyExists(f"table '{identifier}' exists already")
         plan = plan_query(session, self.query)
         with plan.explained():
             columns = tuple(Column(name, kind, None) for name, kind in session.engine.columns_of(plan))
