@@ -63,7 +63,7 @@ class LazyEngine:
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
-    ) -> object:
+    ) -> Any:
         """Writes a query's rows on Spark."""
         result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
         return result

@@ -15,6 +15,13 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.row_changes import Changeable
 
 
+class RunningStream(Protocol):
+    """What has started when the rows of a stream are written (Spark's StreamingQuery)."""
+
+    def stop(self) -> None:
+        """Ends it."""
+
+
 class Engine(Protocol):
     """Runs queries: the Spark side of a session."""
 
@@ -38,7 +45,7 @@ class Engine(Protocol):
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
-    ) -> object:
+    ) -> RunningStream | None:
         """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
 
         ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``

@@ -16,8 +16,10 @@ STATEMENTS: Registry[ParsedStatement] = Registry(
     {
         "CREATE TABLE": "lakelog.sql.statements.create_table:CreateTable",
         "CREATE OR REPLACE": "lakelog.sql.statements.create_table:CreateTable",
+        "REPLACE TABLE": "lakelog.sql.statements.create_table:CreateTable",
         "CREATE EXTERNAL TABLE": "lakelog.sql.statements.create_table:CreateTable",
         "CREATE TABLE AS": "lakelog.sql.statements.create_table_as:CreateTableAs",
+        "REPLACE TABLE AS": "lakelog.sql.statements.create_table_as:CreateTableAs",
         "CREATE TABLE LIKE": "lakelog.sql.statements.create_table_like:CreateTableLike",
         "ALTER TABLE": "lakelog.sql.statements.alter_table:AlterTable",
         "DROP TABLE": "lakelog.sql.statements.drop_table:DropTable",
