@@ -8,14 +8,17 @@ PYTEST := .venv/bin/python -m pytest
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 # Queries of which only the answers count: the same in every PySpark.
 ANSWERS := --ignore=tests/spark/test_tpch.py --ignore=tests/spark/test_generated_queries.py
+# A short selection of the Spark tests for the other kinds of Spark; test-connect and test-cluster run them all.
+ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py stream.py overwrite.py compaction.py)
+ON_CLUSTER := $(addprefix tests/spark/test_,submit.py batch.py stream.py compaction.py)
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all check fmt golden crash simulate bench docs \
+.PHONY: help setup demo test test-more test-all test-connect test-cluster py-files check fmt golden crash simulate bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv need-java ## make .venv with lakelog and its tools in it
 	@echo "ready: .venv/bin/lakelog --help"
@@ -34,7 +37,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 and HDFS, docs, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 and HDFS, docs, Connect, a cluster, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
@@ -43,8 +46,21 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
+	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
+	LAKELOG_SPARK=cluster $(PYTEST) $(ON_CLUSTER)
 	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not pulsar and not s3 and not hdfs" tests/spark $(ANSWERS)
 	$(PYTEST) -n 2 --dist worksteal tests/interop
+
+test-connect: export LAKELOG_SPARK := connect
+test-connect: .venv need-java ## all Spark tests on a Spark Connect server (ARGS go to pytest)
+	$(PYTEST) tests/spark $(ARGS)
+
+test-cluster: export LAKELOG_SPARK := cluster
+test-cluster: .venv need-java ## all Spark tests on a standalone cluster: a master, two workers (ARGS go to pytest)
+	$(PYTEST) tests/spark $(ARGS)
+
+py-files: .venv ## build/lakelog.zip for spark-submit --py-files
+	PYTHON=.venv/bin/python scripts/py_files
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
 	.venv/bin/python scripts/golden_report.py $(ARGS)
