@@ -24,7 +24,7 @@ class _Master(ServerProcess):
         self.url = f"spark://127.0.0.1:{self._port}"
 
     def environment(self) -> Mapping[str, str]:
-        return server_environment()
+        return server_environment("256m")
 
     def command(self) -> Sequence[str]:
         place = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._http)]
@@ -53,7 +53,7 @@ class _Worker(ServerProcess):
         self._port, self._http = free_port(), free_port()
 
     def environment(self) -> Mapping[str, str]:
-        return server_environment(self._with_package)
+        return server_environment("256m", self._with_package)
 
     def command(self) -> Sequence[str]:
         place = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._http)]

@@ -23,7 +23,7 @@ class SparkConnectServer(ServerProcess):
         self.url = f"sc://127.0.0.1:{self._port}"
 
     def environment(self) -> Mapping[str, str]:
-        return server_environment()
+        return server_environment("1g")
 
     def command(self) -> Sequence[str]:
         place = {"address": "127.0.0.1", "port": str(self._port)}

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakelog.spark.session import local_session, session_settings
 from servers.spark_cluster import SparkCluster
 from servers.spark_connect import SparkConnectServer
-from servers.spark_home import server_environment
+from servers.spark_home import job_environment
 
 KINDS: Final = ("local", "connect", "cluster", "local-cluster")
 KIND: Final = os.environ.get("LAKELOG_SPARK", "local")
@@ -33,7 +33,7 @@ def spark_session(directory: Path, kind: str = KIND) -> Iterator[SparkSession]:
             yield from _until_stopped(SparkSession.builder.remote(server.url).getOrCreate())
         return
     if kind != "local":  # executors inherit it, or their workers do not find lakelog
-        os.environ["PYTHONPATH"] = server_environment()["PYTHONPATH"]
+        os.environ["PYTHONPATH"] = job_environment()["PYTHONPATH"]
     if kind == "cluster":
         with SparkCluster(directory) as cluster:
             yield from _until_stopped(local_session(settings={**_ZONE, "spark.master": cluster.url}))
