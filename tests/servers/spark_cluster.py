@@ -17,6 +17,7 @@ _CLASS = str(SPARK_HOME / "bin" / "spark-class")
 
 class _Master(ServerProcess):
     NAME = "master of the Spark cluster"
+    START_S = 200.0
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -46,6 +47,7 @@ class _Master(ServerProcess):
 
 class _Worker(ServerProcess):
     NAME = "worker of the Spark cluster"
+    START_S = 200.0
 
     def __init__(self, directory: Path, master: _Master, memory: str, with_package: bool) -> None:
         super().__init__(directory)

@@ -16,6 +16,7 @@ class SparkConnectServer(ServerProcess):
     """A server with a local Spark in it; its Python workers find lakelog as those of a real one do, as a package."""
 
     NAME = "Spark Connect server"
+    START_S = 200.0
 
     def __init__(self, directory: str | Path, settings: Mapping[str, str]) -> None:
         super().__init__(directory)
