@@ -119,13 +119,12 @@ class SparkEngine:
         return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)
 
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
-        for source in plan.sources:
-            self._frame(source, lives).createOrReplaceTempView(source.view)
-        frame = spark_sql(self.spark, plan.text)
-        if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
-            for source in plan.sources:
-                self.spark.catalog.dropTempView(source.view)
-        return frame
+        frames = {source.view: self._frame(source, lives) for source in plan.sources}
+        if not plan.lasting:
+            return spark_sql(self.spark, plan.text, frames)
+        for view, frame in frames.items():
+            frame.createOrReplaceTempView(view)
+        return spark_sql(self.spark, plan.text)
 
     def pass_through(self, text: str) -> DataFrame:
         """Hands a statement that is not ours to Spark as it is."""

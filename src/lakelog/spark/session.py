@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -26,6 +28,21 @@ STREAM_SETTINGS: Mapping[str, str] = {
 }
 """Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
 
+_LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
+
+
+def session_settings() -> dict[str, str]:
+    """All settings that a session which starts here gets, but for its master; also good for a server of one machine."""
+    return {
+        **STREAM_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(_cores()),
+        "spark.log.level": "ERROR",
+    }
+
 
 def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Starts (or takes) a local Spark session set up for streams; binds to loopback only.
@@ -34,18 +51,8 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    cores = os.cpu_count() or 2
-    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
-    own = {
-        **STREAM_SETTINGS,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.log.level": "ERROR",
-        **(settings or {}),
-    }
+    builder = SparkSession.builder.appName(app_name).master(f"local[{_cores()}]")
+    own = {**session_settings(), **(settings or {})}
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -84,6 +91,17 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: s
 
 
 def is_spread(spark: SparkSession) -> bool:
-    """Whether the session's executors may be on other machines."""
+    """Whether the session's executors may be on other machines than its driver.
+
+    They are not when it is local, nor when all masters of its cluster answer on loopback, which no other machine
+    reaches.
+    """
     master = spark.conf.get("spark.master", "") or ""
-    return not master.startswith("local")
+    scheme, _, hosts = master.partition("://")
+    return not scheme.startswith("local") and not (
+        scheme == "spark" and all(_LOOPBACK.fullmatch(host) for host in hosts.split(","))
+    )
+
+
+def _cores() -> int:
+    return os.cpu_count() or 2
