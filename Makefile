@@ -6,16 +6,16 @@ SHELL := bash
 PYTEST := .venv/bin/python -m pytest
 # Tests that start no server of their own and need no other environment.
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
-# Queries of which only the answers count: the same in every PySpark.
-ANSWERS := --ignore=tests/spark/test_tpch.py --ignore=tests/spark/test_generated_queries.py
+# A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
+ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all check fmt golden crash simulate bench docs \
+.PHONY: help setup demo test test-more test-all test-connect test-cluster py-files check fmt golden crash simulate bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv need-java ## make .venv with lakelog and its tools in it
 	@echo "ready: .venv/bin/lakelog --help"
@@ -24,8 +24,8 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
-	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
+	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -34,7 +34,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3 and HDFS, docs, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, docs, Connect, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
@@ -42,9 +42,22 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) -m kafka $(PLAIN)
 	$(PYTEST) -m pulsar $(PLAIN)
 	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
+	$(PYTEST) -m postgres $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
-	.venv-oldest/bin/python -m pytest -m "spark and not kafka and not pulsar and not s3 and not hdfs" tests/spark $(ANSWERS)
+	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
+	.venv-oldest/bin/python -m pytest -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
+
+test-connect: export LAKELOG_SPARK := connect
+test-connect: .venv need-java ## all Spark tests on a Spark Connect server (ARGS go to pytest)
+	$(PYTEST) tests/spark $(ARGS)
+
+test-cluster: export LAKELOG_SPARK := cluster
+test-cluster: .venv need-java ## all Spark tests on a standalone cluster: a master, two workers (ARGS go to pytest)
+	$(PYTEST) tests/spark $(ARGS)
+
+py-files: .venv ## build/lakelog.zip for spark-submit --py-files
+	PYTHON=.venv/bin/python scripts/py_files
 
 golden: .venv ## which views of the tables that Paimon wrote are read as Paimon reads them (ARGS: their directory)
 	.venv/bin/python scripts/golden_report.py $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,21 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from lakelog.service.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
+    from servers.postgres_server import PostgresServer
     from servers.s3_server import S3Server
 
+_EVERY_PYSPARK = frozenset(
+    f"test_{part}.py"
+    for part in ("attach", "batch", "cluster", "deletion_vectors", "native_scan", "realtime", "shuffle", "stream")
+)
+"""The files of tests/spark about what uses the parts of PySpark that change from version to version."""
 _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka"}
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
+
+# A test's JVMs live for seconds: the optimising compiler takes more of the cores than it gives back. Set for all of
+# them at once, servers and jobs in processes of their own too.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
@@ -34,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None
             )
             item.add_marker(_OTHER if is_other else _MARKERS[folder])
+        if folder == "spark" and item.path.name in _EVERY_PYSPARK:
+            item.add_marker("every_pyspark")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -59,6 +72,15 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
 
     with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests that ask for it; each takes a catalog (``catalog.key``) of its own."""
+    from servers.postgres_server import PostgresServer
+
+    with tempfile.TemporaryDirectory(prefix="lakelog-postgres-") as place, PostgresServer(place) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Logs of every registered system, on real servers where they need one."""
+"""Logs of every registered system and catalogs of every kind, on real servers where they need one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from lakelog.catalog import CATALOGS
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
 from lakelog.service.kafka_broker import KafkaBroker
 from lakelog.service.pulsar_server import PulsarServer
 from log_records import NewLocation
 
+_CATALOGS = [*sorted(CATALOGS), pytest.param("sql on PostgreSQL", marks=pytest.mark.postgres)]
 _MARKS = {"kafka": [pytest.mark.kafka], "pulsar": [pytest.mark.pulsar]}
+
+
+@pytest.fixture(params=_CATALOGS)
+def catalog_options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """What opens a new catalog of each kind."""
+    kind, _, server = str(request.param).partition(" on ")
+    if kind == "filesystem":
+        return {"catalog.type": kind}
+    url = request.getfixturevalue("postgres_server").url if server else f"sqlite:///{tmp_path}/names.db"
+    return {"catalog.type": kind, "catalog.uri": url, "catalog.key": uuid.uuid4().hex}
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""What every catalog promises about changing and renaming a table, over local files and their twin in memory."""
+"""What every catalog promises about changing and renaming a table, over local files and their twin in memory.
+
+The catalog by a database is run on SQLite and on a real PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -50,19 +53,10 @@ def io(request: pytest.FixtureRequest) -> FileIO:
     return LocalFileIO() if request.param == "local" else MemoryFileIO(uuid.uuid4().hex)
 
 
-def made_of(kind: str, place: Path, io: FileIO) -> Catalog:
-    options = {"catalog.uri": f"sqlite:///{place}/names.db"} if kind == "sql" else {}
-    return CATALOGS.create(kind, str(place / "warehouse"), io, Options(options))
-
-
-@pytest.fixture(params=sorted(CATALOGS))
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def catalog(kind: str, io: FileIO, tmp_path: Path) -> Catalog:
-    made = made_of(kind, tmp_path, io)
+def catalog(catalog_options: dict[str, str], io: FileIO, tmp_path: Path) -> Catalog:
+    own = {key: value for key, value in catalog_options.items() if key != "catalog.type"}
+    made = CATALOGS.create(catalog_options["catalog.type"], str(tmp_path / "warehouse"), io, Options(own))
     made.create_database("shop")
     made.create_table(ORDERS, SCHEMA)
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogLocation, LogReader, LogSystem
@@ -169,6 +170,20 @@ def test_following_several_buckets_misses_nothing(appender: LogAppender, reader:
     got = follow(reader, firsts, 100)
     writer.join()
     assert sorted(got) == sorted(b"%d" % n for n in range(100))
+
+
+def test_records_that_are_not_read_yet_hide_no_newer_ones(appender: LogAppender, reader: LogReader) -> None:
+    """A reader that has some records at hand would else be a micro-batch behind for ever."""
+    positions = reader.end_offsets([0, 1])
+    ends = positions
+    for bucket in (0, 1, 0, 1):  # read nothing between
+        append(appender, [b"more"], bucket)
+        ends = reader.end_offsets([0, 1])
+        deadline = time.monotonic() + 20
+        while (ready := reader.ready_offsets(positions)) != ends and time.monotonic() < deadline:
+            reader.wait(positions, 0.05)
+        assert ready == ends
+    assert reader.read(0, positions[0], ends[0]).column("value").to_pylist() == [b"more", b"more"]
 
 
 def test_a_wait_without_news_ends_with_its_time(reader: LogReader) -> None:

@@ -79,8 +79,7 @@ def fold_committed(lake) -> dict[int, dict]:
     return state
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("log", ["embedded", "kafka"])
+@pytest.mark.parametrize(("log", "seed"), [("kafka", 1), ("embedded", 2)])
 def test_five_kills_lose_nothing_and_repeat_nothing(tmp_path, log, seed, request) -> None:
     mode = "all" if seed == 1 else "upsert"
     address = f"'log-store.address' = '{request.getfixturevalue('kafka').bootstrap}', " if log == "kafka" else ""

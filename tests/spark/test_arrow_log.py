@@ -6,6 +6,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from seen_batches import SeenBatches
+
 ROWS = 200_000
 CREATE = """create table db.t (id bigint, name string, amount double, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'log-store.data-format' = 'arrow',
@@ -64,12 +66,12 @@ def check_all_reads(lake, spark, tmp_path, expected: pl.DataFrame) -> None:
     }.items():
         assert found.equals(expected.select(found.columns)), what
     for mode in ("earliest", "latest-full"):
-        taken: list = []
+        taken = SeenBatches(tmp_path / f"{mode}-seen")
         options = {"read.mode": "log", "scan.startup.mode": mode, "read.max-rows-per-trigger": "300000"}
         reading = spark.readStream.format("lakelog").options(**options).load("db.t").writeStream
-        reading = reading.foreachBatch(lambda b, _, to=taken: to.extend(b.coalesce(1).toArrow().to_batches()))
+        reading = reading.foreachBatch(taken.take)
         reading.option("checkpointLocation", str(tmp_path / mode)).trigger(availableNow=True).start().awaitTermination()
-        found = pl.concat([pl.from_arrow(batch) for batch in taken if batch.num_rows])
+        found = pl.concat([pl.from_arrow(batch) for batch in taken.batches() if batch.num_rows])
         net = found.select(pl.when(pl.col("_row_kind").is_in(["+I", "+U"])).then(1).otherwise(-1).sum()).item()
         assert net >= len(expected), mode
         assert set(expected["id"]) <= set(found["id"]), mode

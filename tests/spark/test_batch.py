@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.errors.exceptions.base import PySparkException
 
-from lakelog.errors import Unavailable
+from lakelog.errors import InvalidSchema, Unavailable
 from lakelog.spark import batch_writer
+from lakelog.spark.batch_writer import map_in_arrow
+from plans import optimized_plan
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true')"""
@@ -56,11 +61,22 @@ def test_a_partitioned_table_reads_one_partition_only(lake) -> None:
     assert lake.sql("select count(*) from db.p where day = date'2024-01-02'").first()[0] == 10
 
 
+def test_columns_of_a_query_by_name_in_any_order_with_row_kinds_and_defaults(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id int, name string default 'none', day date, primary key (id)) using lakelog")
+    lake.sql("insert into db.t by name select date'2024-01-01' as DAY, 1 as id")
+    lake.sql("insert into db.t by name select 'b' as name, 2 as id union all select 'c', 3")
+    lake.sql("insert into db.t by name select 2 as id, 'b' as name, '-D' as `_row_kind`")
+    assert rows(lake.sql("select * from db.t")) == [(1, "none", dt.date(2024, 1, 1)), (3, "c", None)]
+    with pytest.raises(InvalidSchema, match="has no column 'nme', did you mean 'name'"):
+        lake.sql("insert into db.t by name select 4 as id, 'd' as nme")
+
+
 def test_only_the_needed_columns_are_read(lake) -> None:
     lake.sql("create database db")
     lake.sql("create table db.w (id int, a string, b string, primary key (id)) using lakelog")
     lake.sql("insert into db.w values (1, 'a', 'b')")
-    plan = lake.sql("select t.a from db.w t where t.id = 1")._jdf.queryExecution().optimizedPlan().toString()
+    plan = optimized_plan(lake.sql("select t.a from db.w t where t.id = 1"))
     assert "b#" not in plan and "a#" in plan
 
 
@@ -130,6 +146,43 @@ def test_a_write_of_which_one_task_fails_counts_for_nothing(lake, spark, log) ->
         assert set(seen) == set(range(500))
 
 
+@pytest.mark.parametrize("way", ["lake", "format"])
+def test_a_job_that_failed_leaves_no_file_of_its_other_tasks(lake, spark, way) -> None:
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (id bigint, text string) using lakelog "
+        "tblproperties ('bucket' = '2', 'bucket-key' = 'id', 'write-buffer-size' = '1 mb')"
+    )
+    directory = Path(lake.table("db.t")._table.path)
+
+    def held_up(batches):
+        """The first task fails when the second one, which is slow, has written files."""
+        first = TaskContext.get().partitionId() == 0
+        while first and not list(directory.glob("bucket-*/*")):
+            time.sleep(0.02)
+        if first:
+            raise RuntimeError("bad task")
+        for batch in batches:
+            yield batch
+            time.sleep(0.3)
+
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000")
+    try:
+        rows = spark.range(0, 60_000, 1, 2).selectExpr("id", "repeat(sha2(cast(id as string), 512), 8) as text")
+        frame = map_in_arrow(rows, held_up, rows.schema)
+        with pytest.raises(PySparkException, match="bad task"):
+            if way == "lake":
+                lake.write(frame, "db.t")
+            else:
+                frame.write.format("lakelog").mode("append").save("db.t")
+        assert list(directory.glob("bucket-*/*")) == []
+        time.sleep(3)
+        assert list(directory.glob("bucket-*/*")) == [], "no task goes on"
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert lake.table("db.t").latest_snapshot() is None
+
+
 def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> None:
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, `a.b c` string, primary key (id)) using lakelog")
@@ -140,6 +193,7 @@ def test_a_frame_of_no_rows_is_written_and_columns_of_any_name(lake, spark) -> N
     assert rows(lake.sql("select * from db.t")) == [(0, "x"), (1, "x"), (2, "x")]
 
 
+@pytest.mark.local_only("breaks the commit inside of the driver's process; on Connect the server commits")
 def test_a_commit_that_fails_before_its_decision_takes_the_rows_out_of_the_log(lake, spark, monkeypatch) -> None:
     lake.sql("create database db")
     lake.sql(LOG_TABLE)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from servers.spark_home import job_environment
+
 
 def test_executors_in_processes_of_their_own_write_and_read_both_stores(tmp_path) -> None:
     directory = tmp_path / "in"
@@ -16,7 +18,7 @@ def test_executors_in_processes_of_their_own_write_and_read_both_stores(tmp_path
         (directory / f"{part}.json").write_text("\n".join(rows), encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("cluster_job.py"))]
     command += [str(tmp_path / "warehouse"), str(directory), str(tmp_path / "checkpoint")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert list(found["files"].values()) == [3000, sum(range(3000))]

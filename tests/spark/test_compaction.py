@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.utils import is_remote
 
 from lakelog.spark import engine
 from lakelog.spark.compaction import SparkExecutor
@@ -69,6 +70,7 @@ def test_a_local_session_of_few_cores_leaves_compactions_to_this_process(lake, t
     run = SparkExecutor.run
     monkeypatch.setattr(SparkExecutor, "run", lambda *given: ran.append(1) or run(*given))
     assert table.compact(partitions=[{"p": "a"}]).buckets == 3
-    assert ran == []
+    assert bool(ran) == is_remote(), "Connect's executors are never here"
+    ran.clear()
     assert table.compact(partitions=[{"p": "b"}], on_spark=True).buckets == 3
     assert ran != []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from lakelog.errors import AlreadyExists, NotFound
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 
 
 def test_columns_and_rows_are_the_query_s(lake, spark) -> None:
@@ -37,3 +37,27 @@ def test_a_query_that_fails_leaves_no_table(lake) -> None:
         lake.table("db.t")
     lake.sql("create table db.t as select id from range(3)")
     assert lake.sql("select count(*) as n from db.t").collect()[0].n == 3
+
+
+def test_a_table_gives_way_to_one_made_of_itself_and_stays_when_that_fails(lake) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, v int, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+    lake.sql("insert into db.t values (1, 10), (2, 20)")
+    with pytest.raises(PySparkException, match="no way"):
+        lake.sql("create or replace table db.t as select cast(raise_error('no way') as int) as x from db.t")
+    assert lake.sql("select sum(v) as n from db.t").collect()[0].n == 30
+    lake.sql(
+        "create or replace table db.t primary key (name) tblproperties ('log-store.enabled' = 'true') as "
+        "select cast(id as string) as name, v from db.t"
+    )
+    lake.sql("insert into db.t values ('2', 7)")
+    found = {r["name"]: r["v"] for r in lake.table("db.t").scan().to_arrow().to_pylist()}
+    assert found == {"1": 10, "2": 7}
+    told = [row["name"] for batch in lake.table("db.t").tail("earliest", stop="latest") for row in batch.to_pylist()]
+    assert sorted(told) == ["1", "2", "2"]
+    assert lake.list_tables("db") == ["db.t"]
+    with pytest.raises(InvalidRequest, match="stream cannot replace"):
+        lake.sql("create or replace table db.t as select * from db.t /*+ OPTIONS('read.mode'='log') */")
+    assert lake.list_tables("db") == ["db.t"]
+    lake.sql("replace table db.t (x int)")
+    assert lake.table("db.t").scan().to_arrow().num_rows == 0

@@ -17,6 +17,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.logstore.clients import reader_for
 from lakelog.spark.batch_writer import map_in_arrow
+from servers.spark_home import job_environment
 
 SCHEMA = "id int, name string"
 _LONG = "x" * 40_000
@@ -146,7 +147,7 @@ def test_a_new_checkpoint_goes_on_at_once(lake, table, tmp_path) -> None:
 
 def test_tasks_that_spark_tries_again(tmp_path) -> None:
     command = [sys.executable, str(Path(__file__).with_name("retry_job.py")), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["files"] == found["net"] == found["committed"] == list(range(60))

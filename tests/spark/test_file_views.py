@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidRequest, UnsupportedFeature
+from seen_batches import SeenBatches
 
 
 @pytest.fixture
@@ -47,19 +48,17 @@ def test_a_frame_of_a_system_table_is_pruned_by_its_filter(table, lake) -> None:
 
 
 def test_a_stream_of_the_files_goes_on_where_it_stopped(table, lake, tmp_path) -> None:
-    seen: list[tuple] = []
-
-    def run() -> list[tuple]:
-        seen.clear()
+    def run(name: str) -> list[tuple]:
+        seen = SeenBatches(tmp_path / name)
         stream = lake.read_stream("db.t", {"consumer-id": "me"}).writeStream.trigger(availableNow=True)
-        stream = stream.foreachBatch(lambda batch, _: seen.extend(rows(batch)))
+        stream = stream.foreachBatch(seen.take)
         stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-        return sorted(seen)
+        return sorted(seen.tuples())
 
-    assert run() == [(1, "a", "+I"), (2, "bb", "+I"), (3, "c", "+I")]
+    assert run("first") == [(1, "a", "+I"), (2, "bb", "+I"), (3, "c", "+I")]
     write(lake, {4: "d"})
     write(lake, {1: "aa"})
-    assert run() == [(1, "aa", "+I"), (4, "d", "+I")]
+    assert run("second") == [(1, "aa", "+I"), (4, "d", "+I")]
     consumers = lake.table("db.t$consumers").scan().to_arrow().to_pylist()
     assert [c["consumer_id"] for c in consumers] == ["me"]
     assert [p.next for p in table.stream_plan(from_snapshot=consumers[0]["next_snapshot_id"])] == [4, 5]

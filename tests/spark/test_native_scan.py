@@ -16,6 +16,7 @@ from lakelog.spark.native_scan import native_frame
 from lakelog.spark.types import arrow_for_spark, fit, spark_schema
 from lakelog.table.open import open_by_path
 from lakelog.table.scan import Scan
+from plans import plans_of
 
 READ_BY_LAKELOG = {
     "aggregation", "partial_update", "sequence_field",  # rows are folded, not chosen
@@ -98,11 +99,11 @@ def test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_fi
     # Spark has NaN above all numbers; the statistics of the files leave it out
     larger = lake.sql("select count(*), count_if(isnan(f)) from db.t where f > 100000").first()
     assert larger[0] == larger[1] > 0
-    plan = lake.sql("select id from db.t where id > 4 and s.x = 5")._jdf.queryExecution().toString()
+    plan = plans_of(lake.sql("select id from db.t where id > 4 and s.x = 5"))
     assert "GreaterThan(id,4)" in plan and "EqualTo(s.x,5)" in plan
     assert lake.sql("select id from db.t where id = 300").count() == 1
     point = lake.sql("select ts, s from db.t where id in (5, 6) and `Day x` = 'd 2'")
-    assert "LocalTableScan" in point._jdf.queryExecution().executedPlan().toString()
+    assert "LocalTableScan" in plans_of(point)
     assert [tuple(row) for row in point.collect()] == [(dt.datetime(1500, 1, 6), (5, ["a", None]))]
     assert lake.sql("select id from db.t where id = 301").count() == 0
     assert table.to_spark(["d"], "id < 10").count() == 10

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from seen_batches import SeenBatches
+
 pytestmark = pytest.mark.pulsar
 
 
@@ -29,19 +31,19 @@ def test_a_stream_writes_both_stores_and_another_one_reads_the_log(lake, spark, 
     put(source, "2", changes)
     writing.processAllAvailable()
     writing.stop()
-    told: list[tuple[int, str, str]] = []
+    told = SeenBatches(tmp_path / "told")
     log = lake.sql(
         "select id, name, _row_kind from db.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='earliest', "
         "'read.max-rows-per-trigger'='25000') */"
     )
     reading = (
-        log.writeStream.foreachBatch(lambda batch, _: told.extend(tuple(row) for row in batch.collect()))
+        log.writeStream.foreachBatch(told.take)
         .option("checkpointLocation", str(tmp_path / "read"))
         .trigger(availableNow=True)
         .start()
     )
     assert reading.awaitTermination(200)
-    assert sorted(told) == sorted([*rows, *changes])
+    assert sorted(told.tuples()) == sorted([*rows, *changes])
     table = {1: "new", **{number: f"n{number}" for number in range(60_000) if number not in (1, 2)}}
     assert dict(tuple(row) for row in lake.sql("select id, name from db.t").collect()) == table
     union = lake.sql("select id, name from db.t /*+ OPTIONS('read.mode'='union') */")

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
+from seen_batches import SeenBatches
+
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '200 ms',
 'log.changelog-mode' = '{mode}')"""
@@ -100,16 +102,16 @@ def test_a_micro_batch_that_spark_repeats_is_written_once(lake, spark, tmp_path)
 def test_a_stream_on_the_log_sees_changes_with_their_kinds(lake, spark, tmp_path) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(mode="all"))
-    seen: list[dict] = []
+    seen = SeenBatches(tmp_path / "seen")
     reader = lake.sql("select id, name, _row_kind from db.t /*+ OPTIONS('read.mode'='log') */")
     assert reader.isStreaming
-    reading = reader.writeStream.foreachBatch(lambda b, _: seen.extend(b.toArrow().to_pylist())).start()
+    reading = reader.writeStream.foreachBatch(seen.take).start()
     reading.processAllAvailable()
     source(spark, tmp_path / "in", "1", [(7, "a", "+I"), (7, "a", "-U"), (7, "b", "+U"), (7, "b", "-D")])
     writing = lake.write_stream(stream(spark, tmp_path / "in").coalesce(1), "db.t", str(tmp_path / "cp"))
     writing.processAllAvailable()
     reading.processAllAvailable()
-    assert [(r["name"], r["_row_kind"]) for r in seen] == [("a", "+I"), ("a", "-U"), ("b", "+U"), ("b", "-D")]
+    assert [(r["name"], r["_row_kind"]) for r in seen.rows()] == [("a", "+I"), ("a", "-U"), ("b", "+U"), ("b", "-D")]
 
 
 def test_large_micro_batches_of_the_log_are_read_by_tasks(lake, spark, tmp_path) -> None:
@@ -117,16 +119,16 @@ def test_large_micro_batches_of_the_log_are_read_by_tasks(lake, spark, tmp_path)
     lake.sql(CREATE.format(mode="upsert"))
     with lake.table("db.t").writer() as writer:
         writer.write(pl.DataFrame({"id": range(60_000), "name": ["x"] * 60_000}))
-    counted: list[int] = []
+    seen = SeenBatches(tmp_path / "seen")
     reader = (
         spark.readStream.format("lakelog")
         .option("read.mode", "log")
         .option("scan.startup.mode", "earliest")
         .load("db.t")
     )
-    reading = reader.writeStream.foreachBatch(lambda b, _: counted.append(b.count())).trigger(availableNow=True).start()
+    reading = reader.writeStream.foreachBatch(seen.take).trigger(availableNow=True).start()
     reading.awaitTermination()
-    assert sum(counted) == 60_000
+    assert sum(batch.num_rows for batch in seen.batches()) == 60_000
 
 
 def test_an_insert_from_a_log_is_a_streaming_query(lake, spark, tmp_path) -> None:

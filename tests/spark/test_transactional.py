@@ -13,6 +13,7 @@ from lakelog.table.committer import Committer, register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import rows
+from seen_batches import SeenBatches
 
 CREATE = """create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true',
 'bucket' = '2', 'bucket-key' = 'id'{more})"""
@@ -26,18 +27,18 @@ def table(lake):
     return lake.table("db.t")
 
 
-def query(lake, checkpoint, out: list[tuple[str, int]], **options: str):
+def query(lake, checkpoint, seen: SeenBatches, **options: str):
     given = {
         "read.mode": "log",
         "scan.startup.mode": "earliest",
         **{k.replace("__", "."): v for k, v in options.items()},
     }
     frame = lake.spark.readStream.format("lakelog").options(**given).load("db.t")
+    return frame.writeStream.foreachBatch(seen.take).option("checkpointLocation", str(checkpoint))
 
-    def take(batch, _) -> None:
-        out.extend((r["_row_kind"], r["id"]) for r in batch.toArrow().to_pylist())
 
-    return frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+def told(seen: SeenBatches) -> list[tuple[str, int]]:
+    return sorted(seen.tuples("_row_kind", "id"))
 
 
 def fail_over(table, epoch: int, *ids: int) -> Committer:
@@ -54,20 +55,20 @@ def fail_over(table, epoch: int, *ids: int) -> Committer:
 
 
 def test_a_stream_shows_committed_rows_once_over_restarts(lake, table, tmp_path) -> None:
-    seen: list[tuple[str, int]] = []
+    seen = SeenBatches(tmp_path / "seen")
     for epoch in range(3):
         committer = fail_over(table, epoch, 10 * epoch, 10 * epoch + 1)
         running = query(lake, tmp_path / "cp", seen, log__consistency="transactional").start()
         running.processAllAvailable()
-        assert len(seen) == 2 * epoch, "decided, not committed"
+        assert len(seen.rows()) == 2 * epoch, "decided, not committed"
         seal(committer)
         running.processAllAvailable()
         running.stop()
-    assert sorted(seen) == [("+I", n) for n in (0, 1, 10, 11, 20, 21)]
+    assert told(seen) == [("+I", n) for n in (0, 1, 10, 11, 20, 21)]
 
 
 def test_a_repeated_micro_batch_has_the_same_rows(lake, table, tmp_path) -> None:
-    first: list[tuple[str, int]] = []
+    first, again = SeenBatches(tmp_path / "first"), SeenBatches(tmp_path / "again")
     seal(fail_over(table, 0, 1, 2, 3))
     run = query(lake, tmp_path / "cp", first, log__consistency="transactional").trigger(availableNow=True).start()
     run.awaitTermination()
@@ -76,25 +77,24 @@ def test_a_repeated_micro_batch_has_the_same_rows(lake, table, tmp_path) -> None
     commits = tmp_path / "cp" / "commits"
     for commit in (p for p in commits.iterdir() if p.name.isdigit()):
         commit.unlink()
-    again: list[tuple[str, int]] = []
     run = query(lake, tmp_path / "cp", again, log__consistency="transactional").trigger(availableNow=True).start()
     run.awaitTermination()
-    assert sorted(first) == [("+I", n) for n in (1, 2, 3)]
-    assert sorted(again) == [("+I", n) for n in (1, 2, 3, 4)]
+    assert told(first) == [("+I", n) for n in (1, 2, 3)]
+    assert told(again) == [("+I", n) for n in (1, 2, 3, 4)]
 
 
 def test_a_long_epoch_is_read_by_tasks(lake, table, tmp_path) -> None:
-    seen: list[tuple[str, int]] = []
+    seen = SeenBatches(tmp_path / "seen")
     running = query(lake, tmp_path / "cp", seen, log__consistency="transactional").start()
     with table.writer() as writer:
         for start in range(0, 60_000, 20_000):
             writer.write(rows(*range(start, start + 20_000)))
             writer.flush()
             running.processAllAvailable()
-        assert seen == []
+        assert seen.rows() == []
     running.processAllAvailable()
     running.stop()
-    assert sorted(number for _, number in seen) == list(range(60_000))
+    assert sorted(number for _, number in told(seen)) == list(range(60_000))
 
 
 def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
@@ -102,23 +102,23 @@ def test_latest_full_and_the_hint_in_sql(lake, table, tmp_path) -> None:
         writer.write(rows(1))
     text = "select id, _row_kind from db.t /*+ OPTIONS('read.mode'='log', 'scan.startup.mode'='latest-full', "
     frame = lake.sql(f"{text} 'log.consistency'='transactional') */")
-    seen: list[int] = []
-    running = frame.writeStream.foreachBatch(lambda b, _: seen.extend(r.id for r in b.collect())).start()
+    seen = SeenBatches(tmp_path / "seen")
+    running = frame.writeStream.foreachBatch(seen.take).start()
     running.processAllAvailable()
     committer = fail_over(table, 0, 2, 3)
     running.processAllAvailable()
-    assert seen == [1]
+    assert seen.tuples("id") == [(1,)]
     seal(committer)
     running.processAllAvailable()
     running.stop()
-    assert sorted(seen) == [1, 2, 3]
+    assert sorted(seen.tuples("id")) == [(1,), (2,), (3,)]
 
 
 def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
     seal(fail_over(table, 0, 1))
-    run = query(lake, tmp_path / "cp", []).trigger(availableNow=True).start()
+    run = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen")).trigger(availableNow=True).start()
     run.awaitTermination()
-    wrong = query(lake, tmp_path / "cp", [], log__consistency="transactional").start()
+    wrong = query(lake, tmp_path / "cp", SeenBatches(tmp_path / "seen"), log__consistency="transactional").start()
     with pytest.raises(PySparkException, match="made with 'log.consistency'='eventual'"):
         wrong.processAllAvailable()
 
@@ -143,12 +143,12 @@ def test_the_guarantee_off_and_inserts_alone(lake, table, tmp_path) -> None:
             ({"log__consumer__changelog__modes": "append-only"}, twice),
         ]
     ):
-        seen: list[tuple[str, int]] = []
+        seen = SeenBatches(tmp_path / f"seen{number}")
         run = query(lake, tmp_path / f"cp{number}", seen, **options).trigger(availableNow=True).start()
         run.awaitTermination()
-        assert sorted(seen) == sorted(expected)
+        assert told(seen) == sorted(expected)
     strict = {"log__consumer__changelog__modes": "append-only", "log__consumer__retractions": "error"}
-    run = query(lake, tmp_path / "strict", [], **strict).start()
+    run = query(lake, tmp_path / "strict", SeenBatches(tmp_path / "seen"), **strict).start()
     with pytest.raises(PySparkException, match="log.consumer.retractions"):
         run.processAllAvailable()
 
@@ -157,6 +157,6 @@ def test_the_guarantee_off_as_a_property_of_the_table(lake, tmp_path) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(more=", 'log-store.consistency-guarantee.enabled' = 'false'"))
     fail_over(lake.table("db.t"), 0, 1)
-    seen: list[tuple[str, int]] = []
+    seen = SeenBatches(tmp_path / "seen")
     query(lake, tmp_path / "cp", seen).trigger(availableNow=True).start().awaitTermination()
-    assert seen == [("+I", 1)] * 2
+    assert told(seen) == [("+I", 1)] * 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from seen_batches import SeenBatches
+
 CREATE = """create table db.t (id bigint, name string, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'log.changelog-mode' = '{mode}',
 'log-store.data-format' = '{form}')"""
@@ -45,19 +47,16 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(rows(0, 1_000, "old"))
-    seen: list[tuple[str, int, str]] = []
-
-    def take(batch, _) -> None:
-        seen.extend((r["_row_kind"], r["id"], r["name"]) for r in batch.toArrow().to_pylist())
+    taken = SeenBatches(tmp_path / "seen")
 
     def stream(**trigger):
         options = {"read.mode": "log", "scan.startup.mode": "latest-full", "read.max-rows-per-trigger": "600"}
         reader = spark.readStream.format("lakelog").options(**options).load("db.t")
-        writing = reader.writeStream.option("checkpointLocation", str(tmp_path / "cp")).foreachBatch(take)
+        writing = reader.writeStream.option("checkpointLocation", str(tmp_path / "cp")).foreachBatch(taken.take)
         return writing.trigger(**trigger).start()
 
     query = stream(processingTime="0 seconds")
-    while not seen:
+    while not taken.rows():
         query.awaitTermination(0.05)
     query.stop()  # perhaps in the middle of the snapshot
     for number in range(3):
@@ -67,6 +66,7 @@ def test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log(lake, s
     query = stream(availableNow=True)
     query.awaitTermination()
     state: dict[int, str] = {}
+    seen = taken.tuples("_row_kind", "id", "name")
     for kind, number, name in seen:
         state.pop(number, None)
         state |= {number: name} if kind in ("+I", "+U") else {}

@@ -226,3 +226,21 @@ create table c like db.t using parquet
 -->   create table b like spark_t
 --> spark:
 -->   create table c like db.t using parquet
+
+--# or replace, of a table that is not there
+create or replace table db.fresh (id int) using lakelog
+--> create table db.fresh
+-->   id int
+
+--# or replace as, of a table that is not there
+create or replace table db.fresh primary key (id) as select id, name from db.t
+--> columns of:
+-->   select id, name from v1 AS `t`
+-->   v1 = db.t [id, name]
+--> create table db.fresh
+-->   id int not null
+-->   name string
+-->   primary key id
+--> insert into db.fresh:
+-->   select id, name from v1 AS `t`
+-->   v1 = db.t [id, name]

@@ -231,12 +231,17 @@ create table nowhere.a (id int, id int)
 --> InvalidSchema:
 -->   column 'id' is there twice: name one of them differently
 
---# or replace
-create or replace table db.t (id int) using lakelog
+--# replace and if not exists
+create or replace table if not exists db.t (id int) using lakelog
 --> UnsupportedStatement:
--->   line 1, column 8: OR REPLACE is not supported; write DROP TABLE IF EXISTS, then CREATE TABLE
--->   create or replace table db.t (id int) using lakelog
--->          ^
+-->   line 1, column 25: REPLACE and IF NOT EXISTS contradict each other: leave one of them out
+-->   create or replace table if not exists db.t (id int) using lakelog
+-->                           ^
+
+--# replace what is not there
+replace table db.nowhere (id int) using lakelog
+--> NotFound:
+-->   table or view 'db.nowhere' does not exist in database 'db'
 
 --# external
 create external table db.a (id int) using lakelog

@@ -69,9 +69,36 @@ insert into spark_t values (1)
 
 --# by name
 insert into db.t by name select 1 as id
+--> columns of:
+-->   select 1 as id
+--> insert into db.t (id, name):
+-->   select 1 as id
+
+--# overwrite by name
+insert overwrite table db.t by name select 1 as id
+--> columns of:
+-->   select 1 as id
+--> insert overwrite db.t (id, name):
+-->   select 1 as id
+
+--# by name, the partition's columns by PARTITION
+insert into other.p partition (day = '2026-01-01', hour = 3) by name select 1 as id, 'a' as name
+--> columns of:
+-->   select 1 as id, 'a' as name
+--> insert into other.p partition {'day': '2026-01-01', 'hour': '3'} (id, name):
+-->   select 1 as id, 'a' as name
+
+--# by name into a table of Spark's
+insert into spark_t by name select id from db.t
+--> query:
+-->   insert into spark_t by name select id from v1 AS `t`
+-->   v1 = db.t [id]
+
+--# replace where
+insert into db.t replace where id = 1 select 1
 --> UnsupportedStatement:
--->   line 1, column 18: BY NAME is not supported; write the columns: INSERT INTO t (a, b) SELECT a, b FROM …
--->   insert into db.t by name select 1 as id
+-->   line 1, column 18: REPLACE is not supported; INSERT INTO replaces the rows of the same primary key, INSERT OVERWRITE … PARTITION whole partitions
+-->   insert into db.t replace where id = 1 select 1
 -->                    ^
 
 --# an unknown column

@@ -54,6 +54,8 @@ TABLES = {
     "other.t": "id int, extra string",
     "other.p": "day date, id int, hour int, name string",
 }
+SECOND = {"db.t": "id int, name string, price int", "default.only": "id int"}
+"""The tables of a further catalog with the options {'warehouse': 'second'}."""
 SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x")
 
 
@@ -62,14 +64,29 @@ class ScribeOfTables:
 
     def __init__(self, events: list[str]) -> None:
         self.events = events
-        self.databases = {"db", "default", "other"}
+        self.databases = {"": {"db", "default", "other"}}
         self.tables: dict[Identifier, TableSchema] = {}
-        for name, columns in {**TABLES, "default.shadow": "id int"}.items():
+        self._add({**TABLES, "default.shadow": "id int"})
+
+    def _add(self, tables: Mapping[str, str], catalog: str = "") -> None:
+        for name, columns in tables.items():
             row = parse_type_text(f"struct<{columns}>")
             fields = [(f.name, f.type, None) for f in row.fields]
             key = ["id"] if name == "db.t" else []
             parts = ["day", "hour"] if name == "other.p" else []
-            self.tables[Identifier(*name.split("."))] = new_schema(fields, key, parts, {}, None, 0)
+            self.tables[Identifier(*name.split("."), catalog)] = new_schema(fields, key, parts, {}, None, 0)
+
+    def list_catalogs(self) -> list[str]:
+        return sorted(name for name in self.databases if name)
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        self.events.append(f"create catalog {name}{_options(options)}")
+        self.databases[name] = {"db", "default"}
+        self._add(SECOND, name)
+
+    def drop_catalog(self, name: str) -> None:
+        self.events.append(f"drop catalog {name}")
+        del self.databases[name]
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         found = self.tables.get(identifier)
@@ -79,8 +96,8 @@ class ScribeOfTables:
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         if identifier in self.tables and not if_not_exists:
-            raise AlreadyExists(f"table '{identifier.database}.{identifier.table}' exists")
-        self.events.append(f"create table {identifier.database}.{identifier.table}" + " if missing" * if_not_exists)
+            raise AlreadyExists(f"table '{identifier}' exists")
+        self.events.append(f"create table {identifier}" + " if missing" * if_not_exists)
         for f in schema.fields:
             null = "" if f.type.nullable else " not null"
             comment = f" -- {f.description}" if f.description else ""
@@ -96,19 +113,19 @@ class ScribeOfTables:
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         flags = " if exists" * if_exists + " purge" * purge
-        self.events.append(f"drop table {identifier.database}.{identifier.table}{flags}")
+        self.events.append(f"drop table {identifier}{flags}")
 
     def truncate(self, identifier: Identifier, partition: Mapping[str, object], options: Mapping[str, str]) -> None:
-        self.events.append(f"truncate {identifier.database}.{identifier.table} {dict(partition)}{_options(options)}")
+        self.events.append(f"truncate {identifier} {dict(partition)}{_options(options)}")
 
     def drop_partitions(
         self, identifier: Identifier, partitions: list, if_exists: bool, options: Mapping[str, str]
     ) -> None:
         flags = " if exists" * if_exists + _options(options)
-        self.events.append(f"drop partitions of {identifier.database}.{identifier.table} {partitions}{flags}")
+        self.events.append(f"drop partitions of {identifier} {partitions}{flags}")
 
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
-        self.events.append(f"delete from {identifier.database}.{identifier.table} {condition}{_options(options)}")
+        self.events.append(f"delete from {identifier} {condition}{_options(options)}")
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
         if "emit.mode" in options and actions:
@@ -116,32 +133,33 @@ class ScribeOfTables:
         return Changeable(False, identifier.table == "u2")
 
     def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
-        self.events.append(f"analyze {identifier.database}.{identifier.table} {columns}")
+        self.events.append(f"analyze {identifier} {columns}")
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> None:
         before = self.tables[identifier]
         after = apply_changes(before, changes, has_snapshots=True, time_millis=0)
-        self.events.append(f"alter table {identifier.database}.{identifier.table}")
+        self.events.append(f"alter table {identifier}")
         self.events += [f"  {type(c).__name__} {_fields_text(c)}" for c in changes]
         self.tables[identifier] = after
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         self.events.append(f"rename table {identifier} to {new}")
 
-    def list_tables(self, database: str) -> list[str]:
-        if database not in self.databases:
+    def list_tables(self, database: str, catalog: str) -> list[str]:
+        if database not in self.databases[catalog]:
             raise NotFound(f"database '{database}' does not exist")
-        return [i.table for i in self.tables if i.database == database]
+        return [i.table for i in self.tables if (i.database, i.catalog) == (database, catalog)]
 
-    def list_databases(self) -> list[str]:
-        return sorted(self.databases)
+    def list_databases(self, catalog: str) -> list[str]:
+        return sorted(self.databases[catalog])
 
-    def create_database(self, name: str, if_not_exists: bool) -> None:
-        self.events.append(f"create database {name}" + " if missing" * if_not_exists)
-        self.databases.add(name)
+    def create_database(self, name: str, if_not_exists: bool, catalog: str) -> None:
+        self.events.append(f"create database {name}" + _in(catalog) + " if missing" * if_not_exists)
+        self.databases[catalog].add(name)
 
-    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
-        self.events.append(f"drop database {name}" + " if exists" * if_exists + " cascade" * cascade)
+    def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str) -> None:
+        flags = " if exists" * if_exists + " cascade" * cascade
+        self.events.append(f"drop database {name}" + _in(catalog) + flags)
 
     def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str | None]]:
         rows: list[tuple[str, str, str | None]] = [
@@ -184,7 +202,7 @@ class ScribeOfSpark:
         listed = "" if columns is None else f" ({', '.join(columns)})"
         chosen = f" partition {dict(partition)}" if partition else ""
         verb = "overwrite" if overwrite else "into"
-        self._write_plan(f"insert {verb} {table.database}.{table.table}{chosen}{listed}{_options(options)}", plan)
+        self._write_plan(f"insert {verb} {table}{chosen}{listed}{_options(options)}", plan)
         return None
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
@@ -197,15 +215,18 @@ class ScribeOfSpark:
 
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
         if plan is None:
-            self.events.append(f"all files of {table.database}.{table.table}{_options(options)}")
+            self.events.append(f"all files of {table}{_options(options)}")
         else:
-            self._write_plan(f"files of {table.database}.{table.table}{_options(options)}", plan)
+            self._write_plan(f"files of {table}{_options(options)}", plan)
         return ["f1", "f2"]
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
-        self._write_plan(f"in place of {list(files)} of {table.database}.{table.table}{_options(options)}", plan)
+        self._write_plan(f"in place of {list(files)} of {table}{_options(options)}", plan)
+
+    def update_catalogs(self) -> None:
+        self.events.append("catalogs changed")
 
     def pass_through(self, text: str) -> object:
         self.events += ["spark:", *(f"  {line}" for line in text.splitlines())]
@@ -222,7 +243,11 @@ class ScribeOfSpark:
             self.events.append(f"    in {s.text}")
         for s in plan.sources:
             columns = "*" if s.columns is None else ", ".join(s.columns)
-            self.events.append(f"  {s.view} = {s.table.database}.{s.table.table} [{columns}]{_options(s.options)}")
+            self.events.append(f"  {s.view} = {s.table} [{columns}]{_options(s.options)}")
+
+
+def _in(catalog: str) -> str:
+    return f" in {catalog}" if catalog else ""
 
 
 def _options(options: Mapping[str, str]) -> str:

@@ -17,13 +17,19 @@ DEFAULT_DATABASE: Final = "default"
 
 @dataclass(frozen=True)
 class Identifier:
-    """A table's name: database and table."""
+    """A table's name: database and table, and the catalog that knows it ("": the first one of a session)."""
 
     database: str
     table: str
+    catalog: str = ""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """``(database, table)``, with the catalog before it where it is not the first one."""
+        return (*((self.catalog,) if self.catalog else ()), self.database, self.table)
 
     def __str__(self) -> str:
-        return f"{self.database}.{self.table}"
+        return ".".join(self.parts)
 
 
 @dataclass(frozen=True)

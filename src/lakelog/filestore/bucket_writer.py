@@ -12,7 +12,7 @@ from lakelog.errors import InvalidSchema
 from lakelog.filestore.changelog_files import changelog_writer, copied_changelog
 from lakelog.filestore.changes import producer_of
 from lakelog.filestore.data_file_reader import row_schema
-from lakelog.filestore.data_file_writer import DataFileWriter
+from lakelog.filestore.data_file_writer import DataFileWriter, FileNames
 from lakelog.filestore.memtable import Memtable
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.reader import engine_of
@@ -43,9 +43,10 @@ class BucketWriter:
         bucket: int,
         first_sequence: int = 0,
         tells_changes: bool = True,
+        names: FileNames | None = None,
     ) -> None:
         self._schema = paths.schema
-        self._files = DataFileWriter(io, paths, partition, bucket)
+        self._files = DataFileWriter(io, paths, partition, bucket, names=names or FileNames())
         self._next = first_sequence
         self._target = row_schema(self._schema, self._schema.field_names, True)
         options = Options(self._schema.options)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import InvalidRequest
+from lakelog.filestore.bucket_dirs import bucket_directories, partition_levels
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.references import References
 from lakelog.filestore.removal import Removal
@@ -27,7 +28,6 @@ _METADATA: Final = {
 _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
 _OWN: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
-_NOT_DATA: Final = (*_METADATA, *_OWN, "branch", "lakelog")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OrphanCleaning:
                     yield path, status.size, status.mtime_ms
         for branch in (MAIN_BRANCH, *self.references.branches()):
             yield from self._own_files(branch)
-        for directory in self._bucket_dirs():
+        for directory in bucket_directories(self._io, self.references.paths):
             for path, status in self._inside(directory):
                 if self._data_name.fullmatch(status.name) or _TEMPORARY.fullmatch(status.name):
                     yield path, status.size, status.mtime_ms
@@ -118,33 +118,10 @@ class OrphanCleaning:
         prefixes = "|".join(re.escape(p) for p in sorted(given | {"data-", "changelog-"}))
         return re.compile(rf"(?:{prefixes}).*{_UUID}-\d+\..+")
 
-    def _bucket_dirs(self) -> Iterator[str]:
-        for level in self._partition_levels():
-            for directory, status in level:
-                if status.name.startswith("bucket-"):
-                    yield directory
-
-    def _partition_levels(self) -> Iterator[list[tuple[str, FileStatus]]]:
-        """The directories below the table, a list a level, down to the buckets."""
-        schema = self.references.paths.schema
-        inside = schema.options.get("data-file.path-directory")
-        parents = [f"{self._root}/{inside}" if inside else self._root]
-        for depth in range(len(schema.partition_keys) + 1):
-            level = [
-                (path, status)
-                for parent in parents
-                for path, status in self._inside(parent, files=False)
-                if depth > 0 or status.name not in _NOT_DATA
-            ]
-            wanted = "bucket-" if depth == len(schema.partition_keys) else f"{schema.partition_keys[depth]}="
-            level = [(path, status) for path, status in level if status.name.startswith(wanted)]
-            yield level
-            parents = [path for path, _ in level]
-
     def _remove_empty(self, limit: int, dry_run: bool) -> None:
         if dry_run:
             return
-        for level in reversed(list(self._partition_levels())):
+        for level in reversed(list(partition_levels(self._io, self.references.paths))):
             for path, status in level:
                 if status.mtime_ms <= limit and not self._io.list(path):
                     self._io.delete_empty_dir(path)

@@ -20,6 +20,7 @@ from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.compactor import Compactor
 from lakelog.filestore.consumers import Consumers
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.data_file_writer import FileNames
 from lakelog.filestore.deletion_vectors import vector_places
 from lakelog.filestore.expire import Expiry, Retention
 from lakelog.filestore.filter import Predicate
@@ -193,10 +194,15 @@ class FileStore:
     # write
 
     def bucket_writer(
-        self, partition: bytes, bucket: int, first_sequence: int = 0, tells_changes: bool = True
+        self,
+        partition: bytes,
+        bucket: int,
+        first_sequence: int = 0,
+        tells_changes: bool = True,
+        names: FileNames | None = None,
     ) -> BucketWriter:
         """A writer of level-0 files of one bucket; raises UnsupportedFeature for a table that must not be written."""
-        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, tells_changes)
+        return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, tells_changes, names)
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""

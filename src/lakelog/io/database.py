@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 
-from lakelog.errors import InvalidOption, Unavailable
+from lakelog.errors import InvalidOption, InvalidRequest, Unavailable
 
 _ENGINES: dict[tuple[int, str, int], sa.Engine] = {}
 _LOCK = threading.Lock()
@@ -28,13 +28,18 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
         if key not in _ENGINES:
             try:
                 parsed = sa.make_url(url)
-                # SQLite waits for a lock as long as it is told; the others as long as it takes
-                arguments: dict[str, Any] = {"timeout": wait_s} if parsed.get_backend_name() == "sqlite" else {}
-                engine = sa.create_engine(parsed, connect_args=arguments, pool_pre_ping=True, max_overflow=-1)
+                # SQLite waits for a lock as long as it is told; the others as long as it takes, and then look again at
+                # what the first one has left, whatever level of isolation their administrator prefers
+                is_sqlite = parsed.get_backend_name() == "sqlite"
+                more: dict[str, Any] = (
+                    {"connect_args": {"timeout": wait_s}} if is_sqlite else {"isolation_level": "READ COMMITTED"}
+                )
+                engine = sa.create_engine(parsed, pool_pre_ping=True, max_overflow=-1, **more)
             except (ArgumentError, ModuleNotFoundError) as why:
                 raise InvalidOption(
                     f"option '{option}' is no URL of a database that can be opened ({said(why)}): "
-                    f"write 'postgresql+psycopg://user:password@host/database', with its driver installed"
+                    f"write 'postgresql+psycopg://user:password@host/database', with its driver installed "
+                    f"(pip install 'lakelog[postgres]')"
                 ) from None
             try:
                 tables.create_all(engine)
@@ -48,9 +53,14 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
 
 @contextlib.contextmanager
 def database_errors(what: str) -> Iterator[None]:
-    """Around the use of a connection: what the database fails with is Unavailable, ``what`` says to whom."""
+    """Around the use of a connection: what the database fails with is Unavailable, ``what`` says to whom.
+
+    A value that does not fit into its column is InvalidRequest: trying again is of no use.
+    """
     try:
         yield
+    except DataError as why:
+        raise InvalidRequest(f"{what}: {said(why)}") from None
     except SQLAlchemyError as why:
         raise Unavailable(f"{what}: {said(why)}") from None
 

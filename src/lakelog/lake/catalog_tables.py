@@ -1,28 +1,34 @@
-"""The catalog as a session of SQL sees it."""
+"""The catalogs of a lake as a session of SQL sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lakelog.catalog.base import Identifier, TableLocation
-from lakelog.errors import NotFound
+from lakelog.catalog.base import Catalog, Identifier, TableLocation
+from lakelog.catalog.names import FIRST
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake.describe import describe
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.analyze import analyze
+from lakelog.table.catalog_place import CatalogPlace
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
-from lakelog.table.open import base_of, open_catalog, open_table
+from lakelog.table.open import base_of, open_table
 from lakelog.table.overwrite import delete_partitions, drop_partitions, truncate
 from lakelog.table.row_changes import Changeable, changeable
 from lakelog.table.views import scan_of
 
 
 class CatalogTables:
-    """The catalog as the SQL session sees it."""
+    """The tables of one or several catalogs as the SQL session sees them.
+
+    A catalog is known by the name that identifiers have (``FIRST`` for the one that is always there); a name that is
+    not known any more is NotFound.
+    """
 
     def __init__(
         self,
@@ -30,32 +36,52 @@ class CatalogTables:
         storage_options: Mapping[str, str] | None = None,
         catalog_options: Mapping[str, str] | None = None,
     ) -> None:
-        self.catalog = open_catalog(warehouse, storage_options, catalog_options)
+        self.places = {FIRST: CatalogPlace(warehouse, dict(storage_options or {}), dict(catalog_options or {}))}
+        self.catalog = self.places[FIRST].open()
+        self._catalogs = {FIRST: self.catalog}
+
+    def list_catalogs(self) -> list[str]:
+        """Names of the further catalogs, sorted."""
+        return sorted(name for name in self._catalogs if name != FIRST)
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog; nothing is written, and no server asked."""
+        self.add_catalog(name, CatalogPlace.of(name, options))
+
+    def add_catalog(self, name: str, place: CatalogPlace) -> None:
+        """Adds the catalog of a place."""
+        self._catalogs[name] = place.open()
+        self.places[name] = place
+
+    def drop_catalog(self, name: str) -> None:
+        """Forgets a further catalog; what is in it stays."""
+        del self._catalogs[name], self.places[name]
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table, branch or system table of this name; raises NotFound."""
-        return open_table(self.catalog, identifier, hints)
+        return open_table(self._of(identifier.catalog), identifier, hints)
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns that a read with these options has, None when there is no such table."""
+        catalog = self._of(identifier.catalog)
         if "$" not in identifier.table and not options:
             try:
-                return self.catalog.load_table(identifier).schema
+                return catalog.load_table(identifier).schema
             except NotFound:
                 return None
         try:
-            self.catalog.load_table(base_of(identifier))
+            catalog.load_table(base_of(identifier))
         except NotFound:
             return None
         return scan_of(self.open(identifier, options)).row_schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Makes a table and its log."""
-        create_table(self.catalog, identifier, schema, if_not_exists)
+        create_table(self._of(identifier.catalog), identifier, schema, if_not_exists)
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
         """Drops a table and, where it is ours, its log."""
-        drop_table(self.catalog, identifier, if_exists, purge)
+        drop_table(self._of(identifier.catalog), identifier, if_exists, purge)
 
     def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
         """Removes all rows, or those of some partitions."""
@@ -86,30 +112,36 @@ class CatalogTables:
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
         """Changes a table's schema; answers with the table as it is then."""
-        return alter_table(self.catalog, identifier, changes)
+        return alter_table(self._of(identifier.catalog), identifier, changes)
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        """Renames a table."""
-        rename_table(self.catalog, identifier, new)
+        """Renames a table within its catalog."""
+        if identifier.catalog != new.catalog:
+            raise InvalidRequest(
+                f"table {identifier} cannot become {new}, which is in another catalog: CREATE TABLE … AS SELECT there, "
+                f"then drop it here"
+            )
+        rename_table(self._of(identifier.catalog), identifier, new)
 
-    def list_tables(self, database: str) -> list[str]:
+    def list_tables(self, database: str, catalog: str = FIRST) -> list[str]:
         """Table names of a database."""
-        return self.catalog.list_tables(database)
+        return self._of(catalog).list_tables(database)
 
-    def list_databases(self) -> list[str]:
-        """Database names."""
-        return self.catalog.list_databases()
+    def list_databases(self, catalog: str = FIRST) -> list[str]:
+        """Database names of a catalog."""
+        return self._of(catalog).list_databases()
 
-    def create_database(self, name: str, if_not_exists: bool) -> None:
+    def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
         """Makes a database."""
-        self.catalog.create_database(name, if_not_exists)
+        self._of(catalog).create_database(name, if_not_exists)
 
-    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+    def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str = FIRST) -> None:
         """Drops a database; with ``cascade`` its tables and their logs first."""
-        if cascade and name in self.catalog.list_databases():
-            for table in self.catalog.list_tables(name):
-                drop_table(self.catalog, Identifier(name, table), if_exists=True)
-        self.catalog.drop_database(name, if_exists, cascade)
+        there = self._of(catalog)
+        if cascade and name in there.list_databases():
+            for table in there.list_tables(name):
+                drop_table(there, Identifier(name, table, catalog), if_exists=True)
+        there.drop_database(name, if_exists, cascade)
 
     def describe(self, identifier: Identifier, extended: bool) -> list[tuple[str, str, str]]:
         """(column, type, comment) rows."""
@@ -118,3 +150,9 @@ class CatalogTables:
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checks options."""
         return canonical_options(given, scope)
+
+    def _of(self, catalog: str) -> Catalog:
+        found = self._catalogs.get(catalog)
+        if found is None:
+            raise NotFound(f"catalog '{catalog}' does not exist any more; there are: {', '.join(self.list_catalogs())}")
+        return found

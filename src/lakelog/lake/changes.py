@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.sql.tokens import quoted_name
@@ -20,6 +21,9 @@ class Statements(Protocol):
 
     def run(self, text: str, **frames: Any) -> list[Any]:
         """Runs a statement in which ``{name}`` stands for one of the frames."""
+
+    def name_of(self, identifier: Identifier) -> str:
+        """A table's name in these statements."""
 
 
 class TableChanges:
@@ -52,7 +56,7 @@ class TableChanges:
     def _sql_name(self) -> str:
         identifier = self._table.location.identifier
         branch = "" if self._table.branch == MAIN_BRANCH else f"$branch_{self._table.branch}"
-        return f"{quoted_name(identifier.database)}.{quoted_name(identifier.table + branch)}"
+        return self._statements.name_of(replace(identifier, table=identifier.table + branch))
 
 
 @dataclass(frozen=True)

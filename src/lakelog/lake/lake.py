@@ -7,15 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelog.catalog.base import Identifier
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.statements import LakeStatements
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.sql.session import Session
+from lakelog.table.catalog_place import WAREHOUSE
+from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.lookup_figures import lookup_stats
-from lakelog.table.open import identifier_of
 
 LOW_LATENCY: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """Settings for a local session that runs streams only: the JVM's optimising compiler does not compete with
@@ -33,11 +35,14 @@ class Lake:
         catalog: str = "lakelog",
         storage_options: Mapping[str, str] | None = None,
         catalog_options: Mapping[str, str] | None = None,
+        catalogs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.warehouse = warehouse
         self._tables = CatalogTables(warehouse, storage_options, catalog_options)
-        self._engine = LazyEngine(self._tables, warehouse, spark, dict(settings or {}), dict(storage_options or {}))
+        self._engine = LazyEngine(self._tables, catalog, spark, dict(settings or {}))
         self._session = Session(self._tables, self._engine, catalog)
+        for name, options in (catalogs or {}).items():
+            self._session.create_catalog(name, options)
         if spark is not None:  # format("lakelog") of this session knows the warehouse from now on
             _ = self._engine.started
 
@@ -62,7 +67,7 @@ class Lake:
 
     def table(self, name: str) -> Table:
         """The table of this name (``t``, ``db.t``, ``catalog.db.t``). Raises NotFound with the nearest name."""
-        table = self._tables.open(identifier_of(name, self._session.database))
+        table = self._open(name)
         return Table(
             table,
             lambda of, scan, condition: self._engine.started.scan(of, scan, condition),
@@ -77,7 +82,7 @@ class Lake:
         By default of the files: the newest snapshot whole, then the changes of each new one; ``scan.mode`` and the
         other read options say where it begins. With ``read.mode`` = ``log`` of the log.
         """
-        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started.read_stream(table)
 
     def lookup_join(
@@ -98,7 +103,7 @@ class Lake:
         ``lookup.…`` and other read options. Later changes of the table do not change what was joined before. Raises
         InvalidRequest for a table without a primary key, other columns, or two columns of one name; InvalidSchema.
         """
-        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started.lookup_join(frame, table, on, how, columns, prefix)
 
     def lookup_stats(self, name: str, join: str | None = None) -> pa.Table:
@@ -107,7 +112,7 @@ class Lake:
         ``join`` is the ``lookup.name`` of one. The workers write their figures once a second, below the table's
         directory; those of a day ago go with orphan cleaning.
         """
-        return lookup_stats(self._tables.open(identifier_of(name, self._session.database)), join)
+        return lookup_stats(self._open(name), join)
 
     def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
         """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
@@ -116,9 +121,7 @@ class Lake:
         ``frame.write.format("lakelog").mode("append").save(name)`` does, behind the shuffle that ``write.shuffle``
         asks for. Raises InvalidSchema, InvalidRequest for a stream, and what Spark makes of an error in its tasks.
         """
-        table = self._tables.open(
-            identifier_of(name, self._session.database), canonical_options(options or {}, "write")
-        )
+        table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
         self._engine.started.write(table, frame)
 
@@ -130,9 +133,7 @@ class Lake:
         The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it
         again goes on where it stopped.
         """
-        table = self._tables.open(
-            identifier_of(name, self._session.database), canonical_options(options or {}, "write")
-        )
+        table = self._open(name, canonical_options(options or {}, "write"))
         return self._engine.started.start_stream(table, frame, checkpoint)
 
     def read_realtime(
@@ -145,7 +146,7 @@ class Lake:
         …). A session that starts here finds the connector by itself. Raises NotInstalled for one without it,
         InvalidRequest for a table whose log is not on Kafka, UnsupportedFeature for another format than debezium-json.
         """
-        table = self._tables.open(identifier_of(name, self._session.database), canonical_options(options or {}, "read"))
+        table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started_with_connector.read_realtime(table, columns)
 
     def write_realtime(
@@ -164,7 +165,7 @@ class Lake:
         ``read_realtime``, and InvalidSchema for columns that do not fit.
         """
         hints = {**canonical_options(options or {}, "write"), EMIT_MODE.key: "log"}
-        table = self._tables.open(identifier_of(name, self._session.database), hints)
+        table = self._open(name, hints)
         table.check_writable()
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
@@ -172,14 +173,48 @@ class Lake:
         """Lets ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
         self._engine.started.attach(self.run)
 
-    def list_tables(self, database: str | None = None) -> list[str]:
-        """Names ``db.table`` of one database or of all."""
-        databases = [database] if database else self._tables.list_databases()
-        return [f"{db}.{t}" for db in databases for t in self._tables.list_tables(db)]
+    def add_catalog(
+        self,
+        name: str,
+        warehouse: str,
+        *,
+        catalog_options: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Lets this lake know a further catalog: ``name.db.table`` in SQL and here, as CREATE CATALOG does.
 
-    def list_databases(self) -> list[str]:
-        """Database names."""
-        return self._tables.list_databases()
+        The options are those of ``connect``; none is taken over from the first catalog. Raises AlreadyExists,
+        InvalidRequest for a bad name, and what ``connect`` raises.
+        """
+        self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), WAREHOUSE: warehouse})
+
+    def drop_catalog(self, name: str) -> None:
+        """Forgets a further catalog; nothing in it changes. Raises NotFound, InvalidRequest for the current one."""
+        self._session.drop_catalog(name)
+
+    def list_catalogs(self) -> list[str]:
+        """Names of the catalogs, the first one first."""
+        return self._session.catalogs.all()
+
+    def list_tables(self, database: str | None = None, catalog: str | None = None) -> list[str]:
+        """Names ``db.table`` of one database or of all in a catalog (None: the current one), as ``table`` takes them.
+
+        Names of another catalog than the first begin with it, and all do while another one is current. Raises NotFound.
+        """
+        there = self._catalog(catalog)
+        databases = [database] if database else self._tables.list_databases(there)
+        found = [Identifier(db, t, there) for db in databases for t in self._tables.list_tables(db, there)]
+        return [".".join(self._session.parts_of(identifier)) for identifier in found]
+
+    def list_databases(self, catalog: str | None = None) -> list[str]:
+        """Database names of a catalog (None: the current one). Raises NotFound."""
+        return self._tables.list_databases(self._catalog(catalog))
+
+    def _catalog(self, name: str | None) -> str:
+        return self._session.current_catalog if name is None else self._session.catalogs.need(name)
+
+    def _open(self, name: str, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        return self._tables.open(self._session.identifier(name), hints)
 
     def close(self) -> None:
         """Stops the Spark session that this lake started; a session that was given stays."""
@@ -200,6 +235,7 @@ def connect(
     catalog: str = "lakelog",
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Lake:
     """Opens a warehouse.
 
@@ -209,7 +245,8 @@ def connect(
     ``hdfs://namenode:8020/warehouse``; it is made when the first table is. ``catalog`` names it in SQL.
     ``storage_options`` say how to reach the storage (``s3.endpoint``, ``s3.access-key``, …); they are kept in no table
     and printed nowhere. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) say what knows the names of tables:
-    the directories, or a database. Raises UnsupportedFeature for a scheme that is not known, InvalidOption, and
-    NotInstalled with the pip command.
+    the directories, or a database. ``catalogs`` are further ones by name, each with its ``warehouse`` and all its
+    options in one map: ``{"prod": {"warehouse": "s3://…", "s3.endpoint": …, "catalog.type": "sql", …}}``. Raises
+    UnsupportedFeature for a scheme that is not known, InvalidOption, and NotInstalled with the pip command.
     """
-    return Lake(warehouse, spark, settings, catalog, storage_options, catalog_options)
+    return Lake(warehouse, spark, settings, catalog, storage_options, catalog_options, catalogs)

@@ -22,12 +22,11 @@ class LazyEngine:
     def __init__(
         self,
         tables: CatalogTables,
-        warehouse: str,
+        catalog: str,
         spark: Any | None,
         settings: Mapping[str, str],
-        storage_options: Mapping[str, str],
     ) -> None:
-        self._arguments = (tables, warehouse, spark, settings, storage_options)
+        self._arguments = (tables, catalog, spark, settings)
         self._owned = spark is None
         self._engine: Any = None
 
@@ -64,7 +63,7 @@ class LazyEngine:
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
-    ) -> object:
+    ) -> Any:
         """Writes a query's rows on Spark."""
         result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
         return result
@@ -94,6 +93,11 @@ class LazyEngine:
         """Hands a statement to Spark."""
         result: object = self.started.pass_through(text)
         return result
+
+    def update_catalogs(self) -> None:
+        """Tells a session that runs; one that starts later asks by itself."""
+        if self._engine is not None:
+            self._engine.update_catalogs()
 
     def executor(self, start: bool = False) -> Executor | None:
         """Spark's executors, for compactions; None without a session or where it is no gain, unless ``start``."""

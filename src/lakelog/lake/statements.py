@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lakelog.catalog.base import Identifier
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.sql.session import Session
+from lakelog.sql.tokens import quoted_name
 
 
 class LakeStatements:
@@ -20,3 +22,7 @@ class LakeStatements:
             for name, view in views.items():
                 text = text.replace(f"{{{name}}}", view)
             return self._session.run(text)
+
+    def name_of(self, identifier: Identifier) -> str:
+        """A table's name in these statements, with its catalog where it would mean another table without."""
+        return ".".join(map(quoted_name, self._session.parts_of(identifier)))

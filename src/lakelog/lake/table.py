@@ -61,7 +61,7 @@ class Table(TableHistory, TableChanges):
 
     @property
     def name(self) -> str:
-        """``db.table``."""
+        """``db.table``, behind its catalog unless that is the first one."""
         return self._table.name
 
     @property

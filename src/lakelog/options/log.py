@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.errors import InvalidOption
+from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.option import Declared, Option
 from lakelog.options.storage import is_storage_secret
 
@@ -297,10 +298,12 @@ _OPEN_PROPERTIES: Final = (
 def shown_value(key: str, value: str) -> str:
     """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
 
-    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table.
+    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table, and
+    the URL of a catalog, which CREATE CATALOG has.
     """
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
+    hidden |= any(option.secret and option.key == key for option in CATALOG_OPTIONS.options)
     return "******" if hidden else value
 
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from lakelog.errors import Unavailable
 from lakelog.service.jars import resolve_jars
-from lakelog.service.server_process import ServerProcess, free_port, java_program
+from lakelog.service.server_process import QUICK_START, ServerProcess, free_port, java_program
 
 _JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 """The second one binds the log: without it a failed start is silent."""
@@ -83,5 +83,5 @@ class KafkaBroker(ServerProcess):
 
 
 def _java(classpath: str, main: str, *arguments: str) -> list[str]:
-    options = ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    options = ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", QUICK_START, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     return [java_program(), *options, "-cp", classpath, main, *arguments]

@@ -10,7 +10,7 @@ from lakelog.errors import LakelogError
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.pulsar_access import ADMIN_URL, AUTH_PARAMS, Access, Admin
 from lakelog.service.jars import resolve_jars
-from lakelog.service.server_process import ServerProcess, free_port, java_program
+from lakelog.service.server_process import QUICK_START, ServerProcess, free_port, java_program
 
 _JARS: Final = Path(__file__).with_name("pulsar_jars.txt")
 
@@ -98,7 +98,7 @@ class PulsarServer(ServerProcess):
         settings = "".join(f"{key}={value}\n" for key, value in {**self._settings(), **self._more}.items())
         (self.directory / "standalone.conf").write_text(settings, encoding="utf-8")
         (self.directory / "log4j2.properties").write_text(_LOG, encoding="utf-8")
-        options = ["-Xms128m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"]
+        options = ["-Xms128m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC", QUICK_START]
         options += [part for opened in _OPENED for part in ("--add-opens", f"{opened}=ALL-UNNAMED")]
         return [
             java_program(),

@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -14,12 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import InvalidOption
+from lakelog.io.clock import sleep
 from lakelog.io.names import new_uuid
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.spark.task_end import task_end
 from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spark.worker import settle
 from lakelog.table.append import commit_append
@@ -28,6 +31,7 @@ from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.gone_writers import finish_gone_quietly
+from lakelog.table.job_files import JobFiles
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
 from lakelog.table.retention import tidy_quietly
@@ -36,6 +40,8 @@ from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
 _T = TypeVar("_T")
+_TASK_END_S: Final = 3.0
+"""Spark kills the Python of a task two seconds after it told the task to end; until then it may write files."""
 ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -54,9 +60,10 @@ def write_attempt(
     lane: int,
     batches: Iterator[pa.RecordBatch],
     replaces: bool = False,
+    job: JobFiles | None = None,
 ) -> AttemptMessage:
-    """Writes all batches of a task as one attempt; ``replaces``: as part of an overwrite."""
-    task = TaskWriter(table, writer, epoch, lane, replaces)
+    """Writes all batches of a task as one attempt; ``replaces``: as part of an overwrite, ``job``: of a batch job."""
+    task = TaskWriter(table, writer, epoch, lane, replaces, job)
     try:
         for batch in batches:
             task.write(batch)
@@ -75,6 +82,7 @@ class LakelogWriter(DataSourceArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         check_columns(schema, table.schema, table.name)
         self._table, self._writer = table, new_uuid()
+        self._job = JobFiles(self._writer)
         self._files = _replaced_files(table) if overwrite else None
         self._target = _target(table) if overwrite else None
         if overwrite:
@@ -82,26 +90,44 @@ class LakelogWriter(DataSourceArrowWriter):
         elif table.emits_log:
             register_writer(table, self._writer)
 
+    @property
+    def tag(self) -> str:
+        """What marks the Spark jobs of this write."""
+        return f"lakelog-{self._writer}"
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
         settle()
-        return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None)
+        return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
             commit_rewrite(self._table, self._writer, results, self._files)
-            tidy_quietly(self._table)
-            return
-        if self._target is not None:
+        elif self._target is not None:
             commit_overwrite(self._table, self._writer, results, self._target)
-            tidy_quietly(self._table)
-            return
-        _commit(self._table, self._writer, results)
+        else:
+            _commit(self._table, self._writer, results)
+        self._job.remove_lost(self._table, results)
+        tidy_quietly(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        # an overwrite leaves only files that no snapshot names
+        """Called by Spark for a job that failed, perhaps before its other tasks have ended."""
+        self.take_back(messages)
+        if any(message is None for message in messages) and len(messages) > 1:
+            sleep(_TASK_END_S)
+            self._job.remove_all(self._table)
+
+    def take_back(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Takes a failed job back, and with it all files of its tasks.
+
+        The files stay when no message is missing, so that the job has failed in ``commit``, and nobody can say that it
+        is not decided.
+        """
+        is_over = any(message is None for message in messages)
         if self._target is None:
-            _take_back(self._table, self._writer)
+            is_over |= _take_back(self._table, self._writer)
+        if is_over:
+            self._job.remove_all(self._table)
 
 
 def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> None:
@@ -116,17 +142,21 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"message": [pickle.dumps(writer.write(batches))]})
 
+    messages: list[WriterCommitMessage | None] = [None]
     try:
-        found = map_in_arrow(frame, written, StructType([StructField("message", BinaryType())])).collect()
-        messages: list[WriterCommitMessage | None] = [pickle.loads(row.message) for row in found]
+        with task_end(frame.sparkSession, writer.tag):
+            found = map_in_arrow(frame, written, StructType([StructField("message", BinaryType())])).collect()
+        messages = [pickle.loads(row.message) for row in found]
         writer.commit(messages)
     except BaseException:
-        writer.abort([])  # a commit that failed behind its decision stays decided
+        writer.take_back(messages)  # a commit that failed behind its decision stays decided
         raise
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
-    """``frame.mapInArrow`` in a session that is not remote; that one asks for pandas, which it does not need."""
+    """``frame.mapInArrow``; a session that is not remote asks for pandas there, which it does not need."""
+    if is_remote():
+        return frame.mapInArrow(function, schema)
     mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = mapped(*(frame[quoted(name)] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
@@ -148,16 +178,17 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) 
     else:
         commit_append(table, writer, results)
     finish_gone_quietly(table)
-    tidy_quietly(table)
 
 
-def _take_back(table: DynamicTable, writer: str) -> None:
-    """After a failure: what the log has of this write counts for nothing. Files of others' tasks are orphans."""
+def _take_back(table: DynamicTable, writer: str) -> bool:
+    """After a failure: what the log has of this write counts for nothing; whether it is surely so."""
     if not table.emits_log:
-        return
+        return False
     record = Committer(table, writer, once=True).commit(0, [])
-    if record is not None and not record.attempts:
-        table.staged.forget_writer(writer)
+    if record is None or record.attempts:
+        return False
+    table.staged.forget_writer(writer)
+    return True
 
 
 def _replaced_files(table: DynamicTable) -> list[str] | None:

@@ -61,7 +61,8 @@ def spark_executor(spark: SparkSession) -> SparkExecutor:
     if not is_remote():
         return SparkExecutor(spark, max(2, spark.sparkContext.defaultParallelism))
     # Connect does not tell; a range has as many partitions
-    last = spark.range(10_000).agg(sf.max(sf.spark_partition_id())).collect()[0][0]
+    numbers = spark.range(10_000).select(sf.spark_partition_id().alias("number"))
+    last = numbers.agg(sf.max("number")).collect()[0][0]
     return SparkExecutor(spark, max(2, int(last) + 1))
 
 

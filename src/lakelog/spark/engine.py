@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -28,12 +29,14 @@ from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
+from lakelog.spark.table_options import options_of
 from lakelog.spark.types import columns_of, quoted, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.types import DataType
 from lakelog.sql.changes import with_row_kind
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.plan import QueryPlan, Source
+from lakelog.table.catalog_place import CatalogPlace
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
 from lakelog.table.log_scan import LogScan
@@ -50,35 +53,51 @@ _FEW_CORES: Final = 4
 """Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
 
 
+_NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
+"""What Spark says of a name of three parts that begins with none of its own catalogs."""
+
+
 class OpensTables(Protocol):
     """What the engine needs of the catalog."""
+
+    @property
+    def places(self) -> Mapping[str, CatalogPlace]:
+        """The catalogs, by the names that identifiers have."""
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table of this name."""
 
 
 class SparkEngine:
-    """One Spark session with the data source registered for a warehouse; works on Spark Connect, too."""
+    """One Spark session with the data source registered for some catalogs; works on Spark Connect, too."""
 
     def __init__(
         self,
         tables: OpensTables,
-        warehouse: str,
+        catalog: str,
         spark: SparkSession | None,
         settings: Mapping[str, str],
-        storage_options: Mapping[str, str],
         with_connector: bool = False,
     ) -> None:
-        self._tables = tables
+        self._tables, self._catalog = tables, catalog
         self.spark = spark if spark is not None else session_here(settings, with_connector)
-        register(self.spark, warehouse, storage_options)
+        self.update_catalogs()
         self._streamed: dict[str, DynamicTable] = {}
         self._planned = PlannedScans(self.spark)
         self._attached: Callable[..., Any] | None = None
 
+    def update_catalogs(self) -> None:
+        """Lets ``format("lakelog")`` know the catalogs that there are now."""
+        register(self.spark, self._tables.places, self._catalog)
+
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
-        return bool(self.spark.catalog.tableExists(name))
+        try:
+            return bool(self.spark.catalog.tableExists(name))
+        except AnalysisException as refused:
+            if refused.getCondition() == _NO_SUCH_CATALOG:
+                return False
+            raise
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
         """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
@@ -101,17 +120,16 @@ class SparkEngine:
         return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)
 
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
-        for source in plan.sources:
-            self._frame(source, lives).createOrReplaceTempView(source.view)
+        frames = {source.view: self._frame(source, lives) for source in plan.sources}
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, lookup.options)
             self._check(table)
-            looked_up(spark_sql(self.spark, lookup.text), table, lookup).createOrReplaceTempView(lookup.view)
-        frame = spark_sql(self.spark, plan.text)
-        if not plan.lasting and not is_remote():  # a classic frame holds its plan; Connect looks names up when it runs
-            for view in (*(source.view for source in plan.sources), *(lookup.view for lookup in plan.lookups)):
-                self.spark.catalog.dropTempView(view)
-        return frame
+            frames[lookup.view] = looked_up(spark_sql(self.spark, lookup.text, frames), table, lookup)
+        if not plan.lasting:
+            return spark_sql(self.spark, plan.text, frames)
+        for view, frame in frames.items():
+            frame.createOrReplaceTempView(view)
+        return spark_sql(self.spark, plan.text)
 
     def pass_through(self, text: str) -> DataFrame:
         """Hands a statement that is not ours to Spark as it is."""
@@ -200,14 +218,14 @@ class SparkEngine:
             return
         # the server reaches the files, this process need not
         mode = "overwrite" if overwrite else "append"
-        rows.write.format("lakelog").options(**table.hints).mode(mode).save(table.address)
+        rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""
         self._check(table)
         self._streamed[table.path] = table
         place = checkpoint or _checkpoint_beside(table, new_uuid())
-        writer = frame.writeStream.format("lakelog").options(**table.hints).option("checkpointLocation", place)
+        writer = frame.writeStream.format("lakelog").options(**options_of(table)).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.address)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
@@ -227,7 +245,7 @@ class SparkEngine:
             schema = LogScan(table, named).schema
         else:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
-        reader = self.spark.readStream.format("lakelog").options(**table.hints).schema(spark_schema(schema))
+        reader = self.spark.readStream.format("lakelog").options(**options_of(table)).schema(spark_schema(schema))
         return reader.load(table.address)
 
     def lookup_join(

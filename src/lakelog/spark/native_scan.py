@@ -31,6 +31,7 @@ from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
 from lakelog.spark.hidden_files import HiddenRows, identity_of
 from lakelog.spark.live_rows import lay_out, only_live
+from lakelog.spark.table_options import options_of
 from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
 from lakelog.sql.filter_text import parse_filter
 from lakelog.table.scan import Scan
@@ -73,7 +74,7 @@ def workers_frame(
 
     ``condition`` is the scan's filter as text; rows that do not meet it are left out.
     """
-    given = {**scan.table.hints}
+    given = options_of(scan.table)
     if condition is not None:
         given[SCAN_FILTER.key] = condition
     if splits is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -12,6 +14,7 @@ from pyspark.sql import SparkSession
 from lakelog.errors import Unavailable
 from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
+from lakelog.table.catalog_place import CatalogPlace
 
 STREAM_SETTINGS: Mapping[str, str] = {
     # without it every Python task pays 40 ms for a delayed TCP acknowledgement
@@ -25,6 +28,21 @@ STREAM_SETTINGS: Mapping[str, str] = {
 }
 """Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
 
+_LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
+
+
+def session_settings() -> dict[str, str]:
+    """All settings that a session which starts here gets, but for its master; also good for a server of one machine."""
+    return {
+        **STREAM_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(_cores()),
+        "spark.log.level": "ERROR",
+    }
+
 
 def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Starts (or takes) a local Spark session set up for streams; binds to loopback only.
@@ -33,18 +51,8 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    cores = os.cpu_count() or 2
-    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
-    own = {
-        **STREAM_SETTINGS,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.log.level": "ERROR",
-        **(settings or {}),
-    }
+    builder = SparkSession.builder.appName(app_name).master(f"local[{_cores()}]")
+    own = {**session_settings(), **(settings or {})}
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -67,19 +75,33 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
         ) from failed
 
 
-def register(spark: SparkSession, warehouse: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """Makes ``format("lakelog")`` known to a session, with the warehouse in which ``db.table`` is looked up.
+def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:
+    """Makes ``format("lakelog")`` known to a session, with the catalogs in which ``db.table`` is looked up.
 
-    ``storage_options`` travel inside the data source: no plan and no option of a DataFrame shows them.
-    Works on classic sessions and on Spark Connect (lakelog must be installed on the server).
+    ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.
+    Storage options travel inside the data source: no plan and no option of a DataFrame shows them; what knows the names
+    of tables does not travel, for they are found by their directories. Works on classic sessions and on Spark Connect
+    (lakelog must be installed on the server).
     """
-    members = {"defaults": {"warehouse": warehouse}, "storage": dict(storage_options or {}), "__module__": "__main__"}
-    # a class made here is pickled by value, so that the workers see the defaults
+    places = {name: CatalogPlace(place.warehouse, place.storage) for name, place in catalogs.items()}
+    members = {"catalogs": places, "first": first, "__module__": "__main__"}
+    # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)
 
 
 def is_spread(spark: SparkSession) -> bool:
-    """Whether the session's executors may be on other machines."""
+    """Whether the session's executors may be on other machines than its driver.
+
+    They are not when it is local, nor when all masters of its cluster answer on loopback, which no other machine
+    reaches.
+    """
     master = spark.conf.get("spark.master", "") or ""
-    return not master.startswith("local")
+    scheme, _, hosts = master.partition("://")
+    return not scheme.startswith("local") and not (
+        scheme == "spark" and all(_LOOPBACK.fullmatch(host) for host in hosts.split(","))
+    )
+
+
+def _cores() -> int:
+    return os.cpu_count() or 2

@@ -8,6 +8,8 @@ from typing import ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from lakelog.catalog.base import Identifier
+from lakelog.catalog.names import FIRST, CatalogNames
 from lakelog.errors import InvalidOption
 from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import SPLITS_OPTION, LakelogReader
@@ -16,30 +18,35 @@ from lakelog.spark.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.normalized_reader import NormalizedStreamReader
 from lakelog.spark.stream_reader import LakelogStreamReader
 from lakelog.spark.stream_writer import LakelogStreamWriter
+from lakelog.spark.table_options import CATALOG_OPTION
 from lakelog.spark.types import arrow_for_spark, spark_schema
 from lakelog.spark.worker import settle
+from lakelog.table.catalog_place import WAREHOUSE, CatalogPlace
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 from lakelog.table.normalizer import normalizes
-from lakelog.table.open import open_by_name, open_by_path
+from lakelog.table.open import identifier_of, open_by_name, open_by_path
 from lakelog.table.views import scan_of
 
-_OWN = ("path", "warehouse", "catalog", "checkpointlocation", "queryname", SPLITS_OPTION)
+_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION)
+
+
+def _lies_in(path: str, warehouse: str) -> bool:
+    return path.startswith(warehouse.rstrip("/") + "/")
 
 
 class LakelogDataSource(DataSource):
     """``spark.read/readStream/write/writeStream.format("lakelog")``.
 
-    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table`` or a table's directory;
-    ``warehouse`` says where
-    ``db.table`` is looked up; every read and write option of the table (``read.mode``, ``emit.mode``, …) may be given
-    too.
-    ``defaults`` and ``storage`` (how to reach the warehouse) are set by ``lakelog.connect`` on a subclass; storage
-    options may be given as options, too.
+    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
+    directory; ``catalog`` or ``warehouse`` says where ``db.table`` is looked up; every read and write option of the
+    table (``read.mode``, ``emit.mode``, …) may be given, too. ``catalogs`` (places by the names that identifiers have,
+    with how to reach the storage) and ``first`` are set by ``lakelog.connect`` on a subclass; storage options may be
+    given as options, too.
     """
 
-    defaults: ClassVar[Mapping[str, str]] = {}
-    storage: ClassVar[Mapping[str, str]] = {}
+    catalogs: ClassVar[Mapping[str, CatalogPlace]] = {}
+    first: ClassVar[str] = "lakelog"
 
     @classmethod
     def name(cls) -> str:
@@ -47,20 +54,32 @@ class LakelogDataSource(DataSource):
 
     def _table(self, scope: str) -> DynamicTable:
         settle()
-        given = {**self.defaults, **{k.lower(): v for k, v in self.options.items()}}
+        given = {k.lower(): v for k, v in self.options.items()}
         path = given.get("path")
         if not path:
             raise InvalidOption("which table? give it to load(), save() or start(): 'db.table' or a table's directory")
-        storage = {**self.storage, **{k: v for k, v in given.items() if is_storage_option(k)}}
-        hints = {k: v for k, v in given.items() if k not in _OWN and k not in storage}
-        if "/" in path:
+        identifier = None if "/" in path else identifier_of(path)
+        place = self._place(given, path, identifier)
+        own = {k: v for k, v in given.items() if is_storage_option(k)}
+        storage = {**({} if place is None else place.storage), **own}
+        hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
+        if identifier is None:
             return open_by_path(path, hints, scope, storage)
-        warehouse = given.get("warehouse")
+        warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
             )
-        return open_by_name(warehouse, path, hints, scope, storage)
+        return open_by_name(warehouse, identifier, hints, scope, storage)
+
+    def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogPlace | None:
+        """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""
+        name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
+        if name and WAREHOUSE not in given:
+            names = CatalogNames(self.first, tuple(other for other in self.catalogs if other != FIRST))
+            return self.catalogs.get(names.need(name))
+        around = [c for c, p in self.catalogs.items() if identifier is None and _lies_in(path, p.warehouse)]
+        return self.catalogs.get(max(around, key=lambda c: len(self.catalogs[c].warehouse), default=FIRST))
 
     def schema(self) -> StructType:
         table = self._table("read")

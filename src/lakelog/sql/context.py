@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import NotFound
+from lakelog.catalog.names import FIRST, CatalogNames
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_attempt
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.cursor import Name
 from lakelog.sql.engine import Engine, Tables
 from lakelog.sql.plan import QueryPlan
+from lakelog.table.open import identifier_of
 
-# Names that statements written for Arctic, Amoro or from their manuals call the catalog by.
-FORMER_CATALOG_NAMES = ("arctic", "amoro", "catalog")
 DEFAULT_DATABASE = "default"
 
 
@@ -28,8 +28,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 class Context:
     """The state of one SQL session.
 
-    ``tables`` and ``engine`` do the work; ``catalog`` is the session's one catalog by its own name, which also
-    answers to the names that older statements use.
+    ``tables`` and ``engine`` do the work. ``catalog`` names the catalog that the session begins with, which also
+    answers to the names that older statements use; the current one, as identifiers have it, is ``current_catalog``.
     """
 
     def __init__(
@@ -37,25 +37,42 @@ class Context:
     ) -> None:
         self.tables = tables
         self.engine = engine
-        self.catalog = catalog
+        self._first = catalog
+        self.current_catalog = FIRST
         self.database = DEFAULT_DATABASE
         # Two sessions may share one Spark session, so their views must not meet.
         self._view_prefix = f"lakelog_{new_attempt()}_" if view_prefix is None else view_prefix
         self._views = 0
 
-    def is_catalog(self, name: str) -> bool:
-        """Whether this name means the session's catalog."""
-        return name.lower() in (self.catalog.lower(), *FORMER_CATALOG_NAMES)
+    @property
+    def catalogs(self) -> CatalogNames:
+        """The names of the session's catalogs."""
+        return CatalogNames(self._first, tuple(self.tables.list_catalogs()))
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog to the session. Raises AlreadyExists, InvalidRequest for a bad name, InvalidOption."""
+        self.catalogs.check_new(name)
+        self.tables.create_catalog(name, options)
+        self.engine.update_catalogs()
+
+    def drop_catalog(self, name: str) -> None:
+        """Takes a catalog off the session. Raises NotFound, InvalidRequest for the first and for the current one."""
+        found = self.catalogs.need(name)
+        if found == FIRST:
+            raise InvalidRequest(f"catalog '{name}' cannot be dropped: the session began with it")
+        if found == self.current_catalog:
+            raise InvalidRequest(f"catalog '{name}' is the current one: USE CATALOG {self._first} first")
+        self.tables.drop_catalog(found)
+        self.engine.update_catalogs()
 
     def use_catalog(self, name: str) -> None:
         """Makes the catalog current, in its default database. Raises NotFound naming the known ones."""
-        if not self.is_catalog(name):
-            raise self._no_catalog(name)
+        self.current_catalog = self.catalogs.need(name)
         self.database = DEFAULT_DATABASE
 
     def use_database(self, name: str) -> None:
-        """Makes a database current. Raises NotFound."""
-        known = self.tables.list_databases()
+        """Makes a database of the current catalog current. Raises NotFound."""
+        known = self.tables.list_databases(self.current_catalog)
         if name not in known and name != DEFAULT_DATABASE:
             raise NotFound(f"database '{name}' does not exist{did_you_mean(name, known)} Known: {', '.join(known)}")
         self.database = name
@@ -63,22 +80,39 @@ class Context:
     def find(self, name: Name) -> Identifier | None:
         """The table that a name would mean; None if it names a catalog that is not lakelog's."""
         *front, table = name.parts
-        if len(front) == 2 and not self.is_catalog(front[0]):
-            return None
-        return Identifier(front[-1] if front else self.database, table)
+        catalog = self.catalogs.find(front[0]) if len(front) == 2 else self.current_catalog
+        return None if catalog is None else Identifier(front[-1] if front else self.database, table, catalog)
 
     def resolve(self, name: Name) -> Identifier:
         """Like find, but a foreign catalog is NotFound."""
         found = self.find(name)
         if found is None:
-            raise self._no_catalog(name.parts[0])
+            raise self.catalogs.unknown(name.parts[0])
         return found
 
-    def resolve_database(self, name: Name) -> str:
-        """The database of ``db`` or ``catalog.db``. Raises NotFound for a foreign catalog."""
-        if len(name.parts) == 2 and not self.is_catalog(name.parts[0]):
-            raise self._no_catalog(name.parts[0])
-        return name.parts[-1]
+    def identifier(self, name: str, catalog: str | None = None) -> Identifier:
+        """The table that a text such as ``t``, ``db.t`` or ``catalog.db.t`` means, without its own catalog in this one.
+
+        Raises NotFound for an unknown catalog, InvalidRequest for what is no name.
+        """
+        here = self.current_catalog if catalog is None else catalog
+        found = identifier_of(name, self.database if here == self.current_catalog else DEFAULT_DATABASE)
+        own = self.catalogs.need(found.catalog) if found.catalog else here
+        return Identifier(found.database, found.table, own)
+
+    def parts_of(self, identifier: Identifier) -> tuple[str, ...]:
+        """The parts of the name that means this table here, whatever catalog is the current one."""
+        is_bare = identifier.catalog == FIRST != self.current_catalog
+        return (self._first, *identifier.parts) if is_bare else identifier.parts
+
+    def resolve_database(self, name: Name) -> tuple[str, str]:
+        """The catalog and the database of ``db`` or ``catalog.db``. Raises NotFound for a foreign catalog."""
+        catalog = self.catalogs.need(name.parts[0]) if len(name.parts) == 2 else self.current_catalog
+        return catalog, name.parts[-1]
+
+    def is_catalog_alone(self, name: str) -> bool:
+        """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""
+        return self.catalogs.find(name) is not None and name not in self.tables.list_databases(self.current_catalog)
 
     def own_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
         """The lakelog table of this name and its schema; None for one that only Spark knows. Raises NotFound."""
@@ -92,8 +126,8 @@ class Context:
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Makes a table, and its database if that is missing: statements from manuals run as they stand."""
-        if identifier.database not in self.tables.list_databases():
-            self.tables.create_database(identifier.database, if_not_exists=True)
+        if identifier.database not in self.tables.list_databases(identifier.catalog):
+            self.tables.create_database(identifier.database, True, identifier.catalog)
         self.tables.create_table(identifier, schema, if_not_exists)
 
     def exists(self, identifier: Identifier) -> bool:
@@ -102,14 +136,19 @@ class Context:
 
     def no_table(self, name: Name) -> NotFound:
         """The error to raise for a name that neither lakelog nor Spark knows."""
-        identifier = self.resolve(name)
-        databases = self.tables.list_databases()
+        identifier = self.find(name)
+        if identifier is None:
+            return self.catalogs.unknown(name.parts[0])
+        where = "" if identifier.catalog == FIRST else f" of catalog '{identifier.catalog}'"
+        databases = self.tables.list_databases(identifier.catalog)
         if identifier.database not in (*databases, DEFAULT_DATABASE):
             near = did_you_mean(identifier.database, databases)
-            return NotFound(f"table '{name}' does not exist: there is no database '{identifier.database}'{near}")
-        there = self.tables.list_tables(identifier.database) if identifier.database in databases else []
+            return NotFound(f"table '{name}' does not exist: there is no database '{identifier.database}'{where}{near}")
+        there = (
+            self.tables.list_tables(identifier.database, identifier.catalog) if identifier.database in databases else []
+        )
         near = did_you_mean(identifier.table, there)
-        return NotFound(f"table or view '{name}' does not exist in database '{identifier.database}'{near}")
+        return NotFound(f"table or view '{name}' does not exist in database '{identifier.database}'{where}{near}")
 
     def run_query(self, plan: QueryPlan) -> object:
         """Runs a plan on the engine. Raises UnsupportedStatement for a text that neither side understands."""
@@ -120,7 +159,3 @@ class Context:
         """A view name that was not used before."""
         self._views += 1
         return f"{self._view_prefix}{self._views}"
-
-    def _no_catalog(self, name: str) -> NotFound:
-        known = (self.catalog, *(n for n in FORMER_CATALOG_NAMES if n != self.catalog))
-        return NotFound(f"catalog '{name}' does not exist. Known: {', '.join(known)}")

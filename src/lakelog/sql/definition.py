@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lakelog.catalog.base import Identifier
 from lakelog.io.clock import now_ms
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import ChangeDefault
@@ -50,7 +51,10 @@ class _Clauses:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """``[IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``."""
+    """``[OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``.
+
+    ``or_replace`` is whether a table of this name gives way, ``must_exist`` whether there has to be one.
+    """
 
     name: Name
     if_not_exists: bool
@@ -59,24 +63,30 @@ class TableDefinition:
     partition_keys: tuple[str, ...]
     comment: str | None
     options: dict[str, str]
+    or_replace: bool = False
+    must_exist: bool = False
 
     @classmethod
     def read(cls, cursor: Cursor) -> TableDefinition | None:
-        """Reads CREATE TABLE up to its end, or to the query that fills the table.
+        """Reads CREATE or REPLACE TABLE up to its end, or to the query that fills the table.
 
         None if USING names a format of Spark's or a clause is Hive's.
         """
-        cursor.expect_words("CREATE")
+        must_exist = cursor.accept_words("REPLACE")
+        if not must_exist:
+            cursor.expect_words("CREATE")
         modifier = cursor.peek()
-        replaces, external = cursor.accept_words("OR", "REPLACE"), cursor.accept_words("EXTERNAL")
+        or_replace = must_exist or cursor.accept_words("OR", "REPLACE")
+        external = cursor.accept_words("EXTERNAL")
         if not cursor.accept_words("TABLE"):
             return None  # CREATE OR REPLACE VIEW
+        place = cursor.peek()
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.name()
         if _is_spark_table(cursor):
             return None
-        if replaces:
-            cursor.fail("OR REPLACE is not supported; write DROP TABLE IF EXISTS, then CREATE TABLE", modifier)
+        if or_replace and if_not_exists:
+            cursor.fail("REPLACE and IF NOT EXISTS contradict each other: leave one of them out", place)
         if external:
             cursor.fail(
                 "EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out", modifier
@@ -84,7 +94,8 @@ class TableDefinition:
         clauses = _Clauses()
         if cursor.at_symbol("("):
             clauses = _read_columns(cursor, clauses, _dialect(cursor))
-        return _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses))
+        found = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses))
+        return replace(found, or_replace=or_replace, must_exist=must_exist)
 
     def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
         """The schema of the new table. Raises InvalidSchema, UnsupportedFeature."""
@@ -101,10 +112,10 @@ class TableDefinition:
                 schema = ChangeDefault((column.name,), column.default).apply(schema, has_snapshots=False)
         return schema
 
-    def create(self, session: Context) -> None:
-        """Makes the table. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
+    def create(self, session: Context, identifier: Identifier) -> None:
+        """Makes the table under a name. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
         options = session.tables.canonical_options(self.options, "table")
-        session.create_table(session.resolve(self.name), self.schema(options, now_ms()), self.if_not_exists)
+        session.create_table(identifier, self.schema(options, now_ms()), self.if_not_exists)
 
 
 def _outer_words(cursor: Cursor) -> list[tuple[str, int]]:

@@ -15,6 +15,13 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.row_changes import Changeable
 
 
+class RunningStream(Protocol):
+    """What has started when the rows of a stream are written (Spark's StreamingQuery)."""
+
+    def stop(self) -> None:
+        """Ends it."""
+
+
 class Engine(Protocol):
     """Runs queries: the Spark side of a session."""
 
@@ -38,7 +45,7 @@ class Engine(Protocol):
         options: dict[str, str],
         partition: Mapping[str, str | None],
         overwrite: bool,
-    ) -> object:
+    ) -> RunningStream | None:
         """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
 
         ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``
@@ -65,12 +72,27 @@ class Engine(Protocol):
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""
 
+    def update_catalogs(self) -> None:
+        """Called when the session has another catalog than before: readers and writers by name are to know it, too."""
+
     def executor(self) -> Executor | None:
         """Spark's executors, for compactions; None where this process is to do them."""
 
 
 class Tables(Protocol):
-    """Names, schemas and options of lakelog's tables."""
+    """Names, schemas and options of lakelog's tables, in one or several catalogs.
+
+    ``catalog`` is a catalog's name as identifiers have it: "" is the one that the session began with.
+    """
+
+    def list_catalogs(self) -> list[str]:
+        """Names of the catalogs that came later, sorted."""
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog of a name that is free. Raises InvalidOption, NotInstalled."""
+
+    def drop_catalog(self, name: str) -> None:
+        """Forgets a catalog that came later; nothing in it changes."""
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns of a read with these options (the newest ones without), None if there is no such table."""
@@ -105,16 +127,16 @@ class Tables(Protocol):
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         """Renames the table. Raises NotFound, AlreadyExists."""
 
-    def list_tables(self, database: str, /) -> list[str]:
+    def list_tables(self, database: str, catalog: str, /) -> list[str]:
         """Table names of a database. Raises NotFound."""
 
-    def list_databases(self) -> list[str]:
+    def list_databases(self, catalog: str, /) -> list[str]:
         """Names of all databases."""
 
-    def create_database(self, name: str, if_not_exists: bool) -> None:
+    def create_database(self, name: str, if_not_exists: bool, catalog: str) -> None:
         """Creates the database. Raises AlreadyExists."""
 
-    def drop_database(self, name: str, if_exists: bool, cascade: bool) -> None:
+    def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str) -> None:
         """Drops the database, with its tables when cascade. Raises NotFound unless if_exists."""
 
     def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:

@@ -51,8 +51,10 @@ def _find_keywords(tokens: Sequence[Token]) -> str:
         for change in ("DROP", "ADD"):
             if _changes_partition(tokens, change):
                 return f"ALTER TABLE {change} PARTITION"
-    if tokens[0].is_word("CREATE") and (template := _template(tokens)):
-        return f"CREATE TABLE {template}"
+    if tokens[0].is_word("CREATE", "REPLACE") and (template := _template(tokens)):
+        taken = f"{tokens[0].text.upper()} TABLE {template}"
+        if taken in STATEMENTS:
+            return taken
     words = [token.text.upper() for token in tokens[:3]]
     if words[1:2] == ["HISTORY"] and (len(tokens) == 2 or tokens[2].is_symbol(".")):
         return words[0]  # DESCRIBE of a table of that name

@@ -80,14 +80,14 @@ class QueryPlan:
 
         A streaming insert takes its checkpoint by it, so the same statement goes on where it stopped.
         """
-        reads = {s.view: f"{s.table.database}.{s.table.table}{sorted(s.options.items())}" for s in self.sources}
+        reads = {s.view: f"{s.table}{sorted(s.options.items())}" for s in self.sources}
 
         def plain(text: str) -> str:
             return re.sub(r"\w+", lambda word: reads.get(word[0], word[0]), text)
 
         for found in self.lookups:
             options = sorted(found.options.items())
-            reads[found.view] = f"{found.table.database}.{found.table.table}{options}({plain(found.text)})"
+            reads[found.view] = f"{found.table}{options}({plain(found.text)})"
         text = plain(self.text)
         return " ".join(text.split())
 

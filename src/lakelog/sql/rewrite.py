@@ -119,7 +119,10 @@ def _read_of(
 
 def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
     """Whether nobody has a relation of this name; a foreign database (parquet.`/path`) is Spark's to judge."""
-    if len(name.parts) > 1 and identifier.database not in (*session.tables.list_databases(), DEFAULT_DATABASE):
+    if len(name.parts) > 1 and identifier.database not in (
+        *session.tables.list_databases(identifier.catalog),
+        DEFAULT_DATABASE,
+    ):
         return False
     return not session.engine.is_spark_relation(name.sql)
 
@@ -205,15 +208,19 @@ def _edits(query: QueryText, read: _TableRead, view: str) -> list[Edit]:
 
 
 def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
-    """Takes the database off columns like ``db.t.id``: the view has the alias ``t`` and no database."""
+    """Takes catalog and database off columns like ``db.t.id``: the view has the alias ``t`` and neither."""
     if query.tree is None:
         return []
-    names = {(r.table.database.lower(), r.table.table.lower()) for r in reads if r.reference.alias_at is not None}
+    reads_here = [r.table for r in reads if r.reference.alias_at is not None]
+    names: set[tuple[str, str, str | None]] = {
+        (t.database.lower(), t.table.lower(), catalog) for t in reads_here for catalog in (t.catalog, None)
+    }
     edits = []
     for column in query.tree.find_all(exp.Column):
         parts = [p.name.lower() for p in column.parts]
         for at in range(1, min(3, len(parts) - 1)):
-            if (parts[at - 1], parts[at]) in names and (at == 1 or session.is_catalog(parts[0])):
+            catalog = session.catalogs.find(parts[0]) if at == 2 else None
+            if (parts[at - 1], parts[at], catalog) in names and (at == 1 or catalog is not None):
                 start, table = query.start_of(column.parts[0]), query.start_of(column.parts[at])
                 if start is not None and table is not None:
                     edits.append(Edit(start, table, ""))

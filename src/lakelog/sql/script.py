@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.errors import UnsupportedStatement
+from lakelog.options.log import shown_value
+
+_OPTION: Final = re.compile(
+    r"""(?P<before>(?P<key>[\w.\-]+)['"`]?\s*=?\s*(?P<quote>['"]))(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)"""
+)
+"""An option and its value in quotes, as far as a line has it."""
 
 
 def point_at(script: str, offset: int, message: str) -> str:
     """Builds an error text: message with line and column, the line itself and a caret under the offset.
 
     Lines and columns count from 1; the column counts characters. Wide characters (Chinese) take two
-    cells in a terminal, so the caret moves by cells.
+    cells in a terminal, so the caret moves by cells. Values of options that may be secrets are shown as asterisks.
     """
     offset = min(offset, len(script))
     line_start = script.rfind("\n", 0, offset) + 1
@@ -21,7 +29,15 @@ def point_at(script: str, offset: int, message: str) -> str:
     before = script[line_start:offset]
     pad = "".join("\t" if c == "\t" else "  " if unicodedata.east_asian_width(c) in "WF" else " " for c in before)
     number = script.count("\n", 0, offset) + 1
-    return f"line {number}, column {len(before) + 1}: {message}\n{line}\n{pad}^"
+    return f"line {number}, column {len(before) + 1}: {message}\n{_without_secrets(line)}\n{pad}^"
+
+
+def _without_secrets(line: str) -> str:
+    def shown(found: re.Match[str]) -> str:
+        value = found["value"]
+        return found["before"] + (value if shown_value(found["key"].lower(), value) == value else "*" * len(value))
+
+    return _OPTION.sub(shown, line)
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,7 @@ def create_table(
         location = catalog.load_table(identifier)
         if if_not_exists:
             return location
-        raise AlreadyExists(
-            f"table {identifier.database}.{identifier.table} exists: choose another name, "
-            f"or write CREATE TABLE IF NOT EXISTS"
-        )
+        raise AlreadyExists(f"table {identifier} exists: choose another name, or write CREATE TABLE IF NOT EXISTS")
     has_log = Options(options).need(LOG_ENABLED)
     if has_log and schema.is_keyed and schema.num_buckets < 1:
         raise UnsupportedFeature(

@@ -61,8 +61,8 @@ class DynamicTable:
 
     @property
     def name(self) -> str:
-        """``db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
-        return f"{self.location.identifier.database}.{self.location.identifier.table}{self._suffix}"
+        """``[catalog.]db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
+        return f"{self.location.identifier}{self._suffix}"
 
     @property
     def address(self) -> str:

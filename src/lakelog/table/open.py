@@ -35,16 +35,16 @@ def open_catalog(
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:
-    """``t``, ``db.t`` or ``catalog.db.t`` as an identifier; raises InvalidRequest for anything else."""
+    """``t``, ``db.t`` or ``catalog.db.t`` (as written) as an identifier; raises InvalidRequest for anything else."""
     parts = [part.strip("`") for part in name.split(".")]
     if not all(parts) or len(parts) > 3:
         raise InvalidRequest(f"'{name}' is not a table name: write 'table', 'db.table' or 'catalog.db.table'")
-    return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1])
+    return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1], parts[0] if len(parts) > 2 else "")
 
 
 def base_of(identifier: Identifier) -> Identifier:
     """The table that a name such as ``t$branch_dev$snapshots`` tells of."""
-    return Identifier(identifier.database, identifier.table.partition("$")[0])
+    return replace(identifier, table=identifier.table.partition("$")[0])
 
 
 def open_table(catalog: Catalog, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
@@ -84,14 +84,14 @@ def _on_branch(table: DynamicTable, branch: str) -> DynamicTable:
 
 def open_by_name(
     warehouse: str,
-    name: str,
+    name: Identifier,
     hints: Mapping[str, str],
     scope: str,
     storage_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
-    """The table of this name; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
+    """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
     catalog = open_catalog(warehouse, storage_options=storage_options)
-    return open_table(catalog, identifier_of(name), canonical_options(hints, scope))
+    return open_table(catalog, replace(name, catalog=""), canonical_options(hints, scope))
 
 
 def open_by_path(
@@ -102,7 +102,7 @@ def open_by_path(
     warehouse, _, database = head.rpartition("/")
     if not database.endswith(".db"):
         raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
-    return open_by_name(warehouse, f"{database.removesuffix('.db')}.{table}", hints, scope, storage_options)
+    return open_by_name(warehouse, Identifier(database.removesuffix(".db"), table), hints, scope, storage_options)
 
 
 def open_branch(table: DynamicTable, branch: str) -> DynamicTable:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.data_file_writer import FileNames
 from lakelog.filestore.reader import engine_of
 from lakelog.filestore.scan import Place
 from lakelog.merge.base import KIND_COLUMN as KIND
@@ -113,14 +114,21 @@ class Numbering:
 
 
 def write_run_files(
-    table: DynamicTable, partition: bytes, bucket: int, rows: pa.Table, delta: int, replaces: bool = False
+    table: DynamicTable,
+    partition: bytes,
+    bucket: int,
+    rows: pa.Table,
+    delta: int,
+    replaces: bool = False,
+    names: FileNames | None = None,
 ) -> StagedRun:
     """Writes a large run as sorted level-0 data files at once; its sequence numbers are ``_order`` + delta.
 
-    With ``replaces`` the bucket will be empty when they are committed, and no changes are told.
+    With ``replaces`` the bucket will be empty when they are committed, and no changes are told. ``names`` is what names
+    the files.
     """
     tells = table.tells_changes and not replaces
-    writer = table.store.bucket_writer(partition, bucket, tells_changes=tells)
+    writer = table.store.bucket_writer(partition, bucket, tells_changes=tells, names=names)
     sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))
     writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN), sequences)
     return StagedRun(

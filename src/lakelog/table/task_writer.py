@@ -33,6 +33,7 @@ from lakelog.table.conform import conform
 from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
+from lakelog.table.job_files import JobFiles
 from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
@@ -76,13 +77,22 @@ class TaskWriter:
 
     ``lane`` is the task's number in its epoch; it orders rows when the table has no log. Rows appended to the
     log are visible at once; they count only when the driver accepts this attempt. ``replaces`` says that the rows are
-    those of an overwrite: no row that is there now will be below them.
+    those of an overwrite: no row that is there now will be below them. ``job`` names the data files as those of one
+    job.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, epoch: int, lane: int, replaces: bool = False) -> None:
+    def __init__(
+        self,
+        table: DynamicTable,
+        writer: str,
+        epoch: int,
+        lane: int,
+        replaces: bool = False,
+        job: JobFiles | None = None,
+    ) -> None:
         self._event_time = EventTime.of(table)
         table = while_behind(table)
-        self._table, self._writer, self._epoch, self._replaces = table, writer, epoch, replaces
+        self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
@@ -246,7 +256,8 @@ class TaskWriter:
                 lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
                 with self._lock:
                     delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
-                self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces))
+                names = None if self._job is None else self._job.new_names()
+                self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:

@@ -20,10 +20,13 @@ class OneTable:
         columns = [("id", parse_type_text("int"), None), ("name", parse_type_text("string"), None)]
         return new_schema(columns) if identifier == Identifier("db", "t") else None
 
-    def list_databases(self) -> list[str]:
+    def list_catalogs(self) -> list[str]:
+        return []
+
+    def list_databases(self, catalog: str) -> list[str]:
         return ["db"]
 
-    def list_tables(self, database: str) -> list[str]:
+    def list_tables(self, database: str, catalog: str) -> list[str]:
         return ["t"]
 
     def canonical_options(self, given: dict[str, str], scope: str) -> dict[str, str]:
@@ -75,6 +78,15 @@ def test_a_failed_use_leaves_the_session_as_it_was(statement: str) -> None:
     with pytest.raises(NotFound):
         opened.run(statement)
     assert opened.database == "db"
+
+
+def test_a_failed_use_leaves_the_catalog_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OneTable, "list_catalogs", lambda self: ["prod"])
+    opened = session(Plans())
+    opened.run("use prod.db")
+    with pytest.raises(NotFound):
+        opened.run("use lakelog.nowhere")
+    assert (opened.current_catalog, opened.database) == ("prod", "db")
 
 
 def test_a_catalog_has_its_own_name_and_the_former_ones() -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import UnsupportedStatement
+from lakelog.sql.parse import parse_script
 from lakelog.sql.script import point_at
 from lakelog.sql.tokens import Kind, quoted_name, quoted_text, string_value, tokenize
 
@@ -80,3 +81,24 @@ def test_what_is_not_closed_is_named_at_its_beginning(text: str) -> None:
 def test_the_caret_stands_below_the_place() -> None:
     assert point_at("one\n\t二 x", 7, "here") == "line 2, column 4: here\n\t二 x\n\t   ^"
     assert point_at("one", 99, "end") == "line 1, column 4: end\none\n   ^"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("with ('s3.secret-key' = 'hush', 'a' = 'b')", "with ('s3.secret-key' = '****', 'a' = 'b')"),
+        ("with ('catalog.uri'='x://u:p@h' warehouse = 'w')", "with ('catalog.uri'='*********' warehouse = 'w')"),
+        ('("properties.sasl.password" "it\'s", b = 1)', '("properties.sasl.password" "****", b = 1)'),
+        ("(s3.access-key = 'a\\'b''c', 'd' = 'e')", "(s3.access-key = '*******', 'd' = 'e')"),
+        ("('hadoop.token' = 'never closed", "('hadoop.token' = '************"),
+        ("select 'catalog.uri', 'shown' from t", "select 'catalog.uri', 'shown' from t"),
+    ],
+)
+def test_an_error_points_into_a_line_without_its_secrets(line: str, shown: str) -> None:
+    assert point_at(line, 3, "here") == f"line 1, column 4: here\n{shown}\n   ^"
+
+
+def test_a_text_that_is_never_closed_hides_its_secret() -> None:
+    with pytest.raises(UnsupportedStatement) as raised:
+        parse_script("create catalog c with ('warehouse' = 'w', 'catalog.uri' = 'hush)")
+    assert "hush" not in str(raised.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
@@ -66,10 +66,10 @@ class AlterTable(ParsedStatement):
         return done()
 
     def _target(self, session: Context, identifier: Identifier, new_name: Name) -> Identifier:
-        """A new name without a database stays in the table's own."""
-        if len(new_name.parts) == 1:
-            return Identifier(identifier.database, new_name.parts[0])
-        return session.resolve(new_name)
+        """A new name without a database stays in the table's own, one without a catalog in the table's catalog."""
+        if len(new_name.parts) == 3:
+            return session.resolve(new_name)
+        return replace(identifier, database=(identifier.database, *new_name.parts)[-2], table=new_name.parts[-1])
 
     def _place(self, session: Context, identifier: Identifier) -> Token:
         """The place of the change that the rules refuse; of the first one when they do not say."""

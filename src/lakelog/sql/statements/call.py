@@ -12,7 +12,7 @@ from lakelog.sql.procedure import Procedure, Value
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
-from lakelog.table.open import identifier_of, open_branch
+from lakelog.table.open import open_branch
 
 _BRANCH = "$branch_"
 
@@ -21,7 +21,8 @@ _BRANCH = "$branch_"
 class Call(ParsedStatement):
     """``CALL [catalog.]sys.procedure(table => 'db.t', …)``; arguments by name, by position, or first these then those.
 
-    A procedure outside ``sys`` is Spark's.
+    A table without a catalog is in that of the procedure, else in the current one. A procedure outside ``sys`` is
+    Spark's.
     """
 
     procedure: Name
@@ -55,7 +56,9 @@ class Call(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """Runs the procedure. Raises InvalidRequest for bad arguments, NotFound, and what the procedure raises."""
-        if len(self.procedure.parts) == 3 and not session.is_catalog(self.procedure.parts[0]):
+        named_catalog = len(self.procedure.parts) == 3
+        catalog = session.catalogs.find(self.procedure.parts[0]) if named_catalog else session.current_catalog
+        if catalog is None:
             return session.engine.pass_through(self.source.text)
         procedure: Procedure = PROCEDURES.load(self.procedure.parts[-1].lower())
         named = dict(self.named)
@@ -65,7 +68,7 @@ class Call(ParsedStatement):
         if not isinstance(given, str):
             raise InvalidRequest(f"the first argument is the table, such as 'db.t': write {procedure.usage}")
         name, _, branch = given.partition(_BRANCH)
-        table = session.tables.open(identifier_of(name, session.database))
+        table = session.tables.open(session.identifier(name, catalog))
         target = open_branch(table, branch) if branch else table
         return procedure.call(target, self.positional[1:], named, session.engine)
 

@@ -31,5 +31,6 @@ class CreateDatabase(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """Creates the database. Raises AlreadyExists unless IF NOT EXISTS."""
-        session.tables.create_database(session.resolve_database(self.name), self.if_not_exists)
+        catalog, database = session.resolve_database(self.name)
+        session.tables.create_database(database, self.if_not_exists, catalog)
         return done()

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.definition import TableDefinition
+from lakelog.sql.replacement import place_of
 from lakelog.sql.result import done
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class CreateTable(ParsedStatement):
-    """``CREATE TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``."""
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
 
     table: TableDefinition
 
@@ -30,5 +31,6 @@ class CreateTable(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """Creates the table, and its database if that is missing: statements from manuals run as they stand."""
-        self.table.create(session)
+        with place_of(session, self.table) as place:
+            self.table.create(session, place)
         return done()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakelog.errors import AlreadyExists
+from lakelog.errors import AlreadyExists, InvalidRequest
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.definition import Column, TableDefinition
+from lakelog.sql.replacement import place_of
 from lakelog.sql.result import done
 from lakelog.sql.rewrite import plan_query
 from lakelog.sql.script import StatementText
@@ -16,7 +17,7 @@ from lakelog.sql.statement import ParsedStatement
 
 @dataclass(frozen=True)
 class CreateTableAs(ParsedStatement):
-    """``CREATE TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
 
     table: TableDefinition
     query: StatementText
@@ -44,17 +45,22 @@ class CreateTableAs(ParsedStatement):
         A streaming query starts a streaming write: the answer is its StreamingQuery.
         """
         identifier = session.resolve(self.table.name)
-        if session.exists(identifier):
+        if not self.table.or_replace and session.exists(identifier):
             if self.table.if_not_exists:
                 return done()
-            raise AlreadyExists(f"table '{identifier.database}.{identifier.table}' exists already")
+            raise AlreadyExists(f"table '{identifier}' exists already")
         plan = plan_query(session, self.query)
         with plan.explained():
             columns = tuple(Column(name, kind, None) for name, kind in session.engine.columns_of(plan))
-            replace(self.table, columns=columns, if_not_exists=False).create(session)
-            try:
-                result = session.engine.insert(identifier, plan, None, {}, {}, overwrite=False)
-            except BaseException:
-                session.tables.drop_table(identifier, if_exists=True, purge=True)
-                raise
+            table = replace(self.table, columns=columns, if_not_exists=False)
+            with place_of(session, table) as place:
+                table.create(session, place)
+                try:
+                    result = session.engine.insert(place, plan, None, {}, {}, overwrite=False)
+                    if result is not None and place != identifier:
+                        result.stop()
+                        raise InvalidRequest(f"a stream cannot replace table '{identifier}': drop it first")
+                except BaseException:
+                    session.tables.drop_table(place, if_exists=True, purge=True)
+                    raise
         return done() if result is None else result

@@ -33,5 +33,6 @@ class DropDatabase(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """Drops the database. Raises NotFound unless IF EXISTS."""
-        session.tables.drop_database(session.resolve_database(self.name), self.if_exists, self.cascade)
+        catalog, database = session.resolve_database(self.name)
+        session.tables.drop_database(database, self.if_exists, self.cascade, catalog)
         return done()

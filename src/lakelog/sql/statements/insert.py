@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelog.errors import InvalidSchema
@@ -17,9 +17,10 @@ from lakelog.sql.statement import ParsedStatement
 
 @dataclass(frozen=True)
 class Insert(ParsedStatement):
-    """``[WITH …] INSERT INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns)] [/*+ OPTIONS(…) */] SELECT …``.
+    """``[WITH …] INSERT INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME] [/*+ OPTIONS */] SELECT …``.
 
-    The query has the table's columns in order, without those to which PARTITION gives a value.
+    The query has the table's columns in order, without those to which PARTITION gives a value, or with BY NAME any of
+    them by their names; the others get their defaults.
     ``query`` is the text of the query alone; ``refusal`` is what is to be said, and where, when the table is
     lakelog's and the statement has a part that only works on Spark's.
     """
@@ -31,6 +32,7 @@ class Insert(ParsedStatement):
     refusal: tuple[int, str] | None = None
     overwrite: bool = False
     partition: PartitionClause | None = None
+    by_name: bool = False
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Insert | None:
@@ -55,6 +57,7 @@ class Insert(ParsedStatement):
         if cursor.at_symbol("(") and not _at_query(cursor, 1):
             columns = cursor.names_in_parentheses("a column")
             options |= read_options(cursor)
+        by_name = columns is None and cursor.accept_words("BY", "NAME")
         refusal = _refusal(cursor)
         first = cursor.peek()
         if first is None or (refusal is None and not _at_query(cursor, 0)):
@@ -67,7 +70,7 @@ class Insert(ParsedStatement):
             query = StatementText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
-        return cls(cursor.source, name, columns, options, query, refusal, overwrite, partition)
+        return cls(cursor.source, name, columns, options, query, refusal, overwrite, partition, by_name)
 
     def run(self, session: Context) -> object:
         """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
@@ -84,6 +87,9 @@ class Insert(ParsedStatement):
         options = session.tables.canonical_options(self.options, "write")
         plan = plan_query(session, self.query)
         with plan.explained():
+            if self.by_name:
+                columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
+                self._check_free(columns, values)
             return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
 
     def _insert_into_spark(self, session: Context) -> object:
@@ -99,7 +105,13 @@ class Insert(ParsedStatement):
             plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
         return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
 
-    def _own_columns(self, schema: TableSchema, given: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_free(self, columns: tuple[str, ...], values: Mapping[str, str | None]) -> None:
+        """A column has its value from PARTITION or from the query. Raises InvalidSchema for one that has it twice."""
+        both = next((column for column in columns if column in values), None)
+        if both is not None:
+            raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is in PARTITION and in the query, too")
+
+    def _own_columns(self, schema: TableSchema, given: Sequence[str]) -> tuple[str, ...]:
         """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""
         by_fold = {name.lower(): name for name in schema.field_names}
         out: list[str] = []
@@ -124,10 +136,11 @@ def _refusal(cursor: Cursor) -> tuple[int, str] | None:
     token = cursor.peek()
     if token is None:
         return None
-    if cursor.at_words("BY", "NAME"):
-        return token.start, "BY NAME is not supported; write the columns: INSERT INTO t (a, b) SELECT a, b FROM …"
     if token.is_word("REPLACE"):
-        return token.start, "REPLACE is not supported; INSERT INTO replaces the rows of the same primary key"
+        return token.start, (
+            "REPLACE is not supported; INSERT INTO replaces the rows of the same primary key, INSERT OVERWRITE … "
+            "PARTITION whole partitions"
+        )
     return None
 
 

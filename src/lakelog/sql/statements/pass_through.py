@@ -12,7 +12,7 @@ from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
 
 # Statements that name a table behind these words; on a lakelog table Spark could only misunderstand them.
-_ON_TABLES = (("TRUNCATE", "TABLE"), ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"), ("REPLACE", "TABLE"))
+_ON_TABLES = (("TRUNCATE", "TABLE"), ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"))
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 

@@ -22,5 +22,5 @@ class ShowCatalogs(ParsedStatement):
         return cls(cursor.source)
 
     def run(self, session: Context) -> object:
-        """One row: the session's catalog by its own name (the names of old manuals are only understood)."""
-        return text_rows(("catalog",), [(session.catalog,)])
+        """One row a catalog, the first one first; the names of old manuals are only understood."""
+        return text_rows(("catalog",), ((name,) for name in session.catalogs.all()))

@@ -21,9 +21,7 @@ def create_table_text(identifier: Identifier, schema: TableSchema) -> str:
     lines = [f"  {line}" for line in _column_lines(schema)]
     if schema.primary_keys:
         lines.append(f"  PRIMARY KEY ({', '.join(map(quoted_name, schema.primary_keys))})")
-    text = (
-        f"CREATE TABLE {quoted_name(identifier.database)}.{quoted_name(identifier.table)} (\n" + ",\n".join(lines) + ")"
-    )
+    text = f"CREATE TABLE {'.'.join(map(quoted_name, identifier.parts))} (\n" + ",\n".join(lines) + ")"
     text += "\nUSING lakelog"
     if schema.partition_keys:
         text += f"\nPARTITIONED BY ({', '.join(map(quoted_name, schema.partition_keys))})"

@@ -12,8 +12,9 @@ from lakelog.sql.statement import ParsedStatement
 
 @dataclass(frozen=True)
 class ShowDatabases(ParsedStatement):
-    """``SHOW DATABASES|SCHEMAS [[LIKE] 'pattern']``."""
+    """``SHOW DATABASES|SCHEMAS [IN|FROM catalog] [[LIKE] 'pattern']``."""
 
+    catalog: str | None
     pattern: str | None
 
     @classmethod
@@ -21,12 +22,16 @@ class ShowDatabases(ParsedStatement):
         """Reads the statement."""
         cursor.expect_words("SHOW")
         cursor.take()
-        pattern = None
+        catalog, pattern = None, None
+        if cursor.accept_words("IN") or cursor.accept_words("FROM"):
+            catalog = cursor.name_part("a catalog name")
         if cursor.accept_words("LIKE") or cursor.peek() is not None:
-            pattern = cursor.text_literal("LIKE or a pattern in quotes")
+            pattern = cursor.text_literal("IN, FROM, LIKE or a pattern in quotes")
         cursor.expect_end()
-        return cls(cursor.source, pattern)
+        return cls(cursor.source, catalog, pattern)
 
     def run(self, session: Context) -> object:
-        """One row a database: namespace."""
-        return text_rows(("namespace",), ((n,) for n in matching(session.tables.list_databases(), self.pattern)))
+        """One row a database: namespace. Raises NotFound for the catalog."""
+        catalog = session.current_catalog if self.catalog is None else session.catalogs.need(self.catalog)
+        names = matching(session.tables.list_databases(catalog), self.pattern)
+        return text_rows(("namespace",), ((n,) for n in names))

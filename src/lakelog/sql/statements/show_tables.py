@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.sql.context import Context
+from lakelog.sql.context import DEFAULT_DATABASE, Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import matching, text_rows
 from lakelog.sql.statement import ParsedStatement
@@ -12,7 +12,7 @@ from lakelog.sql.statement import ParsedStatement
 
 @dataclass(frozen=True)
 class ShowTables(ParsedStatement):
-    """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``."""
+    """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``; a catalog alone stands for its default database."""
 
     database: Name | None
     pattern: str | None
@@ -31,6 +31,10 @@ class ShowTables(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """One row a table: namespace, tableName. Raises NotFound for the database."""
-        database = session.resolve_database(self.database) if self.database else session.database
-        names = matching(session.tables.list_tables(database), self.pattern)
+        catalog, database = session.current_catalog, session.database
+        if self.database is not None and len(self.database.parts) == 1 and session.is_catalog_alone(str(self.database)):
+            catalog, database = session.catalogs.need(str(self.database)), DEFAULT_DATABASE
+        elif self.database is not None:
+            catalog, database = session.resolve_database(self.database)
+        names = matching(session.tables.list_tables(database, catalog), self.pattern)
         return text_rows(("namespace", "tableName"), ((database, n) for n in names))

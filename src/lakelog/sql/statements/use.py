@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.errors import LakelogError
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
@@ -35,23 +36,18 @@ class Use(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """Changes the session. Raises NotFound, and then the session is as before."""
-        before = session.database
+        before = session.current_catalog, session.database
         try:
             if self.catalog is not None:
                 session.use_catalog(self.catalog)
-            if self.database is not None and self._is_catalog_only(session):
+            if self.database is not None and self.catalog is None and session.is_catalog_alone(self.database):
                 session.use_catalog(self.database)
             elif self.database is not None:
                 session.use_database(self.database)
-        except LookupError:
-            session.database = before
+        except LakelogError:
+            session.current_catalog, session.database = before
             raise
         return done()
-
-    def _is_catalog_only(self, session: Context) -> bool:
-        """``USE arctic``: Spark takes a catalog here too, when there is no such database."""
-        name = self.database or ""
-        return self.catalog is None and session.is_catalog(name) and name not in session.tables.list_databases()
 
 
 def _with_name(cursor: Cursor, word: str) -> bool:

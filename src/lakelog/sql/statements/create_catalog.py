@@ -1,0 +1,59 @@
+"""CREATE CATALOG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakelog.errors import InvalidOption, UnsupportedStatement
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.definition import PROVIDERS
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+_TYPE = "type"
+
+
+@dataclass(frozen=True)
+class CreateCatalog(ParsedStatement):
+    """``CREATE CATALOG [IF NOT EXISTS] name [COMMENT '…'] WITH ('warehouse' = '…', …)``, in Flink's form.
+
+    The catalog is the session's alone. Its options may be secrets, so they are printed by no error.
+    """
+
+    name: str
+    if_not_exists: bool
+    options: dict[str, str] = field(repr=False)
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> CreateCatalog:
+        """Reads the statement; its comment is read over. Raises UnsupportedStatement without the text of the line."""
+        cursor.expect_words("CREATE", "CATALOG")
+        if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = cursor.name_part("a catalog name")
+        if cursor.accept_words("COMMENT"):
+            cursor.text_literal("the comment of the catalog")
+        try:
+            cursor.expect_words("WITH")
+            options = cursor.options()
+            cursor.expect_end()
+        except UnsupportedStatement as refused:
+            place = str(refused).partition(": ")[0]
+            raise UnsupportedStatement(
+                f"{place}: the options of catalog '{name}' are not understood from here on: write CREATE CATALOG "
+                f"{name} WITH ('warehouse' = '…', 'catalog.type' = '…', …)"
+            ) from None
+        return cls(cursor.source, name, if_not_exists, options)
+
+    def run(self, session: Context) -> object:
+        """Adds the catalog. Raises AlreadyExists unless IF NOT EXISTS, InvalidOption."""
+        if self.if_not_exists and session.catalogs.has(self.name):
+            return done()
+        options = dict(self.options)
+        kind = options.pop(_TYPE, PROVIDERS[0])
+        if kind.lower() not in PROVIDERS:
+            raise InvalidOption(
+                f"catalog '{self.name}' of type '{kind}' is not lakelog's: set Spark's 'spark.sql.catalog.{self.name}'"
+            )
+        session.create_catalog(self.name, options)
+        return done()

@@ -1,0 +1,33 @@
+"""DROP CATALOG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import done
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class DropCatalog(ParsedStatement):
+    """``DROP CATALOG [IF EXISTS] name``: the session forgets it, nothing in it changes."""
+
+    name: str
+    if_exists: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> DropCatalog:
+        """Reads the statement."""
+        cursor.expect_words("DROP", "CATALOG")
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name_part("a catalog name")
+        cursor.expect_end()
+        return cls(cursor.source, name, if_exists)
+
+    def run(self, session: Context) -> object:
+        """Takes it off. Raises NotFound unless IF EXISTS, InvalidRequest for the first and the current one."""
+        if not self.if_exists or session.catalogs.has(self.name):
+            session.drop_catalog(self.name)
+        return done()

@@ -1,0 +1,47 @@
+"""What opens a catalog: its warehouse, and the options of the storage and of the catalog itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakelog.catalog.base import Catalog
+from lakelog.errors import InvalidOption
+from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.option import Declared
+from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS, is_storage_option
+from lakelog.table.open import open_catalog
+
+WAREHOUSE: Final = "warehouse"
+_KNOWN: Final = Declared([*CATALOG_OPTIONS.options, *STORAGE_OPTIONS.options], [HADOOP_PREFIX])
+
+
+@dataclass(frozen=True)
+class CatalogPlace:
+    """Where a catalog is and how it is reached; picklable. Its options may be secrets, so they are not printed."""
+
+    warehouse: str
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, name: str, given: Mapping[str, str]) -> CatalogPlace:
+        """The place that one set of options names: ``warehouse``, and options of storage and catalog by any name.
+
+        Raises InvalidOption, without the value, for an option that is neither, and when there is no warehouse.
+        """
+        options = {key: str(value) for key, value in given.items()}
+        warehouse = options.pop(WAREHOUSE, "")
+        if not warehouse:
+            raise InvalidOption(
+                f"catalog '{name}' needs the option '{WAREHOUSE}': a directory, or a URI such as 's3://bucket/warehouse'"
+            )
+        storage = {key: value for key, value in options.items() if is_storage_option(key)}
+        catalog = {key: value for key, value in options.items() if key not in storage}
+        _KNOWN.canonical({key: "…" for key in catalog if not CATALOG_OPTIONS.knows(key)}, "lake")
+        return cls(warehouse, storage, catalog)
+
+    def open(self) -> Catalog:
+        """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for a scheme that is not known."""
+        return open_catalog(self.warehouse, self.storage, self.catalog)

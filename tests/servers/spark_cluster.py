@@ -1,0 +1,92 @@
+"""A real standalone cluster on loopback: a master and its workers, each a process, from the jars of pip's PySpark."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from lakelog.service.server_process import ServerProcess, free_port
+from servers.spark_home import SPARK_HOME, server_environment
+
+_CLASS = str(SPARK_HOME / "bin" / "spark-class")
+
+
+class _Master(ServerProcess):
+    NAME = "master of the Spark cluster"
+    START_S = 200.0
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._port, self._http = free_port(), free_port()
+        self.url = f"spark://127.0.0.1:{self._port}"
+
+    def environment(self) -> Mapping[str, str]:
+        return server_environment("256m")
+
+    def command(self) -> Sequence[str]:
+        place = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._http)]
+        return [_CLASS, "org.apache.spark.deploy.master.Master", *place]
+
+    def state(self) -> dict[str, Any]:
+        """What the master tells of itself; empty while it does not answer."""
+        with (
+            contextlib.suppress(OSError, ValueError),
+            urllib.request.urlopen(f"http://127.0.0.1:{self._http}/json/", timeout=3) as answer,
+        ):
+            found: dict[str, Any] = json.load(answer)
+            return found
+        return {}
+
+    def is_ready(self) -> bool:
+        return self.state().get("status") == "ALIVE"
+
+
+class _Worker(ServerProcess):
+    NAME = "worker of the Spark cluster"
+    START_S = 200.0
+
+    def __init__(self, directory: Path, master: _Master, memory: str, with_package: bool) -> None:
+        super().__init__(directory)
+        self._master, self._memory, self._with_package = master, memory, with_package
+        self._port, self._http = free_port(), free_port()
+
+    def environment(self) -> Mapping[str, str]:
+        return server_environment("256m", self._with_package)
+
+    def command(self) -> Sequence[str]:
+        place = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._http)]
+        size = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.directory / "work")]
+        return [_CLASS, "org.apache.spark.deploy.worker.Worker", *place, *size, self._master.url]
+
+    def is_ready(self) -> bool:
+        workers = self._master.state().get("workers", [])
+        return any(w["port"] == self._port and w["state"] == "ALIVE" for w in workers)
+
+
+class SparkCluster:
+    """A master and workers of one core each; starts with ``with``, ends with all its executors.
+
+    ``with_package`` says whether the Python of the executors finds lakelog by itself.
+    """
+
+    def __init__(
+        self, directory: str | Path, workers: int = 2, memory: str = "1100m", with_package: bool = True
+    ) -> None:
+        home = Path(directory)
+        self._master = _Master(home / "master")
+        self._workers = [_Worker(home / f"worker-{n}", self._master, memory, with_package) for n in range(workers)]
+        self.url = self._master.url
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as started:
+            for server in (self._master, *self._workers):
+                started.enter_context(server)
+            self._started = started.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._started.close()

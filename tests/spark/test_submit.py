@@ -1,0 +1,47 @@
+"""A job that is submitted to a standalone cluster and brings lakelog along as one zip file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from servers.spark_cluster import SparkCluster
+from servers.spark_home import SPARK_HOME, conf_arguments, job_environment
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def test_a_submitted_job_fills_both_stores_with_the_package_that_it_brings(tmp_path) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "py_files"
+    packed = tmp_path / "lakelog.zip"
+    subprocess.run([script, packed], env={**os.environ, "PYTHON": sys.executable}, check=True, capture_output=True)
+    source = tmp_path / "in"
+    source.mkdir()
+    rows = (json.dumps({"id": i, "name": f"n{i}"}) for i in range(1000, 1500))
+    (source / "1.json").write_text("\n".join(rows), encoding="utf-8")
+    with SparkCluster(tmp_path / "cluster", with_package=False) as cluster:
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.url, *conf_arguments(SETTINGS)]
+        command += ["--py-files", str(packed), str(Path(__file__).with_name("submitted_job.py"))]
+        command += [str(tmp_path / "warehouse"), str(source), str(tmp_path / "checkpoint")]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+            env={**job_environment(with_package=False), "PYSPARK_DRIVER_PYTHON": sys.executable},
+        )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["master"] == cluster.url
+    assert list(found["files"].values()) == found["log"] == [1500, sum(range(1500))]
+    assert len(found["packages"]) >= 2 and all("lakelog.zip/" in place for place in found["packages"])

@@ -1,0 +1,35 @@
+"""Where the executors of a session are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lakelog.spark.session import is_spread
+
+
+class _Session:
+    def __init__(self, master: str) -> None:
+        self.conf: dict[str, Any] = {"spark.master": master}
+
+
+@pytest.mark.parametrize(
+    ("master", "spread"),
+    [
+        ("local", False),
+        ("local[4,2]", False),
+        ("local-cluster[2,1,1024]", False),
+        ("spark://127.0.0.1:7077", False),
+        ("spark://localhost:7077,127.0.0.1:7078", False),
+        ("spark://[::1]:7077", False),
+        ("spark://master:7077", True),
+        ("spark://127.0.0.1:7077,10.0.0.1:7077", True),
+        ("spark://localhost.example.org:7077", True),
+        ("yarn", True),
+        ("k8s://https://127.0.0.1:6443", True),
+        ("", True),
+    ],
+)
+def test_executors_are_on_this_machine_when_no_other_one_reaches_the_master(master, spread) -> None:
+    assert is_spread(_Session(master)) == spread
