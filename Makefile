@@ -4,6 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 PYTEST := .venv/bin/python -m pytest
+# Two at a time: Spark and the servers wait more than they work. A file stays together, with what it has set up.
+SPREAD := -n 2 --dist loadfile
 # Tests that start no server of their own and need no other environment.
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
@@ -25,7 +27,7 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
 	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
-	$(PYTEST) -m "spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
+	$(PYTEST) $(SPREAD) -m "spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -39,13 +41,13 @@ test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) -m kafka $(PLAIN)
-	$(PYTEST) -m pulsar $(PLAIN)
-	$(PYTEST) -m "s3 or hdfs" $(PLAIN)
+	$(PYTEST) $(SPREAD) -m kafka $(PLAIN)
+	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN)
+	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -m postgres $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
-	.venv-oldest/bin/python -m pytest -m "every_pyspark and not pulsar" tests/spark
+	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 
 test-connect: export LAKELOG_SPARK := connect
