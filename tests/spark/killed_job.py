@@ -74,7 +74,7 @@ def write(lake: Lake, spark: SparkSession, way: str, always: bool) -> str:
 
 
 def told(lake: Lake) -> list[int]:
-    """The rows of the log that count."""
+    """The rows of the log that count, the sum of their ids, and how often the rarest one is there."""
     net: Counter[int] = Counter()
     for batch in lake.table("db.t").tail("earliest", stop="latest"):
         for number, kind in zip(batch["id"].to_pylist(), batch["_row_kind"].to_pylist(), strict=True):
