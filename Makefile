@@ -10,6 +10,8 @@ SPREAD := -n 2 --dist loadfile
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
+# Takes all cores for itself: jobs of several processes that are killed, and have to come to their end between two kills.
+CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
@@ -41,8 +43,9 @@ test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(SPREAD) -m kafka $(PLAIN)
-	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN)
+	$(PYTEST) $(CHAOS)
+	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
+	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN) --ignore=$(CHAOS)
 	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -m postgres $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
