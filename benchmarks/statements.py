@@ -1,0 +1,124 @@
+"""Which statements work on the tables of lakelog and of its peers: each of ``statements.sql`` is run in each system.
+
+usage: statements.py [--systems lakelog,paimon,delta,iceberg] [--only WORD] [--json FILE] [--page FILE]
+
+A cell is ``yes``, or the first words of the error; ``--page`` writes the table of docs/reference/statements.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from environments import ENVIRONMENTS
+
+from lakelog.errors import LakelogError
+
+SYSTEMS = ("lakelog", "paimon", "delta", "iceberg")
+DOCUMENTED = "flink"
+"""The column that is from the documents of Arctic's Flink connector: it needs a Flink of 2022."""
+_HERE = Path(__file__).parent
+_LIMIT_S = 1800.0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One row of the table: how each system writes it (``""``: in the common way; none: it has no such statement)."""
+
+    group: str
+    title: str
+    ways: Mapping[str, str | None]
+    documented: str
+    key: str = field(default="")
+
+    def of(self, system: str) -> str | None:
+        """The text for a system."""
+        return self.ways.get(system, self.ways.get("", None))
+
+
+def read_statements(path: Path = _HERE / "statements.sql") -> Iterator[Statement]:
+    """All statements of the file, in order."""
+    for number, part in enumerate(re.split(r"^--# ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]):
+        head, _, rest = part.partition("\n")
+        group, _, title = head.partition(" | ")
+        ways: dict[str, str | None] = {}
+        documented = ""
+        blocks = re.split(r"^--@ (.*)$", rest, flags=re.MULTILINE)
+        for names, text in zip(["", *blocks[1::2]], blocks[::2], strict=True):
+            systems, _, word = names.partition(":")
+            if systems == DOCUMENTED:
+                documented = word.strip()
+            else:
+                value = None if word.strip() == "none" else text.strip()
+                ways.update({system.strip(): value for system in systems.split(",")})
+        yield Statement(group, title, ways, documented, f"s{number}")
+
+
+def answers_of(system: str, statements: list[Statement]) -> dict[str, str]:
+    """Key → ``yes`` or the error, of all statements in one system; each on tables of its own."""
+    environment = ENVIRONMENTS[system]
+    try:
+        python, jars = environment.python(), environment.jars()
+    except LakelogError as why:
+        return {s.key: f"not run: {why}" for s in statements}
+    with tempfile.TemporaryDirectory() as directory:
+        asked, answered = Path(directory) / "asked.json", Path(directory) / "answered.json"
+        asked.write_text(json.dumps({s.key: s.of(system) for s in statements}), encoding="utf-8")
+        command = [python, str(_HERE / "statements_side.py"), system, str(asked), str(answered), directory]
+        done = subprocess.run(
+            [*command, ",".join(map(str, jars))], capture_output=True, text=True, check=False, timeout=_LIMIT_S
+        )
+        if done.returncode:
+            return {s.key: f"not run: {done.stderr.strip()[-200:]}" for s in statements}
+        found: dict[str, str] = json.loads(answered.read_text(encoding="utf-8"))
+        return found
+
+
+def page_of(statements: list[Statement], found: Mapping[str, Mapping[str, str]]) -> str:
+    """The Markdown table: a row a statement, a column a system."""
+    systems = list(found)
+    lines, group = [], ""
+    for statement in statements:
+        if statement.group != group:
+            group = statement.group
+            lines += ["", f"## {group}", "", f"| | {' | '.join(systems)} | Arctic on Flink (documents) |"]
+            lines.append("|---" * (len(systems) + 2) + "|")
+        cells = [found[system].get(statement.key, "") for system in systems]
+        lines.append(f"| {statement.title} | {' | '.join(cells)} | {statement.documented} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Runs the statements and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args()
+    statements = [s for s in read_statements() if given.only.lower() in s.title.lower()]
+    found = {}
+    for system in given.systems.split(","):
+        print(f"{system} …", file=sys.stderr, flush=True)
+        found[system] = answers_of(system, statements)
+    page = page_of(statements, found)
+    print(page)
+    for system, answers in found.items():
+        print(f"{system}: {sum(a == 'yes' for a in answers.values())} of {len(statements)}")
+    if given.json:
+        titles = {s.key: f"{s.group}: {s.title}" for s in statements}
+        named = {system: {titles[k]: v for k, v in answers.items()} for system, answers in found.items()}
+        given.json.write_text(json.dumps(named, indent=1, ensure_ascii=False), encoding="utf-8")
+    if given.page:
+        given.page.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
