@@ -7,6 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 # Two at a time: Spark and the servers wait more than they work. A file stays together, with what it has set up.
 SPREAD := -n 2 --dist loadfile
 # Tests that start no server of their own and need no other environment.
+NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
@@ -28,8 +29,8 @@ demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka 
 	.venv/bin/lakelog demo $(ARGS)
 
 test: .venv need-java ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
-	$(PYTEST) $(SPREAD) -m "spark and not kafka and not pulsar and not s3 and not hdfs and not postgres" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	$(PYTEST) $(SPREAD) -m "spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from environments import ENVIRONMENTS
@@ -36,11 +36,11 @@ class Statement:
     title: str
     ways: Mapping[str, str | None]
     documented: str
-    key: str = field(default="")
+    key: str
 
     def of(self, system: str) -> str | None:
         """The text for a system."""
-        return self.ways.get(system, self.ways.get("", None))
+        return self.ways.get(system, self.ways.get(""))
 
 
 def read_statements(path: Path = _HERE / "statements.sql") -> Iterator[Statement]:

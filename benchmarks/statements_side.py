@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Tables:
             "c": self.catalog,
             "db": self.database,
             "like": like,
-            "later": (datetime.now() + timedelta(milliseconds=0)).isoformat(" "),
+            "later": datetime.now().isoformat(" "),
         }
 
     def _versions(self, table: str) -> tuple[str, str]:

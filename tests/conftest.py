@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from lakelog.service.server_process import QUICK_START
+
 if TYPE_CHECKING:
     from lakelog.service.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
@@ -28,7 +30,7 @@ _OTHER = "pulsar"
 
 # A test's JVMs live for seconds: the optimising compiler takes more of the cores than it gives back. Set for all of
 # them at once, servers and jobs in processes of their own too.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_START)
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)

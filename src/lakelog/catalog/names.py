@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,13 @@ FORMER_CATALOG_NAMES: Final = ("arctic", "amoro", "catalog")
 FIRST: Final = ""
 """What identifiers call the catalog that a session began with, whatever name it was given."""
 _SPARKS_OWN: Final = "spark_catalog"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``, did you mean 'x'?`` for the nearest known name, else nothing."""
+    by_fold = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), by_fold, 1)
+    return f", did you mean '{by_fold[near[0]]}'?" if near else ""
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,7 @@ class CatalogNames:
     def unknown(self, name: str) -> NotFound:
         """The error to raise for a name that no catalog has; it names those that there are."""
         known = [*self.all(), *(n for n in FORMER_CATALOG_NAMES if n not in (self.first, *self.others))]
-        by_fold = {k.lower(): k for k in self.all()}
-        near = difflib.get_close_matches(name.lower(), by_fold, 1)
-        hint = f", did you mean '{by_fold[near[0]]}'?" if near else "."
+        hint = did_you_mean(name, self.all()) or "."
         return NotFound(f"catalog '{name}' does not exist{hint} Known: {', '.join(known)}")
 
     def check_new(self, name: str) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO, FileStatus
 
-_NOT_DATA: Final = frozenset(
-    {"manifest", "index", "statistics", "schema", "snapshot", "changelog", "tag", "consumer", "branch", "lakelog"}
-)
+OWN_DIRECTORIES: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
+"""Those of the files that each branch has for itself."""
+_NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog"})
 
 
 def partition_levels(io: FileIO, paths: TablePaths) -> Iterator[list[tuple[str, FileStatus]]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.bucket_dirs import bucket_directories, partition_levels
+from lakelog.filestore.bucket_dirs import OWN_DIRECTORIES, bucket_directories, partition_levels
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.references import References
 from lakelog.filestore.removal import Removal
@@ -27,7 +27,6 @@ _METADATA: Final = {
 }
 _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
-_OWN: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class OrphanCleaning:
     def _own_files(self, branch: str) -> Iterator[tuple[str, int, int]]:
         """Temporary files of a branch, and snapshots beyond a gap."""
         paths = self.references.of_branch(branch).paths
-        found = [(name, *file) for name in _OWN for file in self._inside(f"{paths.branch_root}/{name}")]
+        found = [(name, *file) for name in OWN_DIRECTORIES for file in self._inside(f"{paths.branch_root}/{name}")]
         # asked for after the listing: what was committed since is in it
         chain = set(Snapshots(self._io, paths).chain_ids())
         for name, path, status in found:
@@ -126,7 +125,7 @@ class OrphanCleaning:
                 if status.mtime_ms <= limit and not self._io.list(path):
                     self._io.delete_empty_dir(path)
 
-    def _inside(self, directory: str, files: bool = True) -> Iterator[tuple[str, FileStatus]]:
+    def _inside(self, directory: str) -> Iterator[tuple[str, FileStatus]]:
         for status in self._io.list(directory):
-            if status.is_dir is not files:
+            if not status.is_dir:
                 yield f"{directory}/{status.name}", status

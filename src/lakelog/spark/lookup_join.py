@@ -20,7 +20,6 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
-from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.io.names import new_attempt
@@ -97,7 +96,7 @@ class LookupJoin:
         def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return task(batches)
 
-        return routed.mapInArrow(joined, schema) if is_remote() else map_in_arrow(routed, joined, schema)
+        return map_in_arrow(routed, joined, schema)
 
     def _check_types(self, frame: DataFrame) -> None:
         types = spark_schema(self.spec.key_schema)

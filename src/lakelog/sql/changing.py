@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Collection, Mapping
 
 from lakelog.catalog.base import Identifier
+from lakelog.catalog.names import did_you_mean
 from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
 from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context, did_you_mean
+from lakelog.sql.context import Context
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.merge import Merge
 from lakelog.sql.pieces import ChangedTable

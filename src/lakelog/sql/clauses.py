@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import did_you_mean
 from lakelog.sql.cursor import Cursor, read_hint
 from lakelog.sql.tokens import Kind
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from lakelog.catalog.base import Identifier
-from lakelog.catalog.names import FIRST, CatalogNames
+from lakelog.catalog.names import FIRST, CatalogNames, did_you_mean
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_attempt
 from lakelog.spec.schema import TableSchema
@@ -16,13 +15,6 @@ from lakelog.sql.plan import QueryPlan
 from lakelog.table.open import identifier_of
 
 DEFAULT_DATABASE = "default"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``, did you mean 'x'?`` for the nearest known name, else nothing."""
-    by_fold = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), by_fold, 1)
-    return f", did you mean '{by_fold[near[0]]}'?" if near else ""
 
 
 class Context:

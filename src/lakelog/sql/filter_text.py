@@ -6,11 +6,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
 from lakelog.filestore.filter import And, Compare, In, IsNull, Or, Predicate, StartsWith
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import AtomicType, DataField
-from lakelog.sql.context import did_you_mean
 from lakelog.sql.literals import literal_value
 from lakelog.sql.script import point_at
 from lakelog.sql.tokens import tokenize

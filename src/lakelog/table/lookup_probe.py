@@ -49,9 +49,7 @@ def look_up(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find
     nothing either. ``empty`` is what ``find`` gives for no key.
     """
     columns = [_exact(column.take(pa.array(wanted)), f.type) for column, f in zip(keys.columns, schema, strict=True)]
-    valid = np.ones(len(wanted), dtype=np.bool_)
-    for column in columns:
-        valid &= column.is_valid().to_numpy(zero_copy_only=False)
+    valid = _has_no_null(columns, len(wanted))
     asking = wanted[valid]
     if not len(asking):
         return Matches(asking, asking, empty)
@@ -94,8 +92,12 @@ def _exact(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def missing(matches: Matches, wanted: Indices, keys: pa.RecordBatch) -> Indices:
     """The rows of ``wanted`` that found nothing and may find something later: those whose key has no NULL."""
-    valid: Mask = np.ones(keys.num_rows, dtype=np.bool_)
-    for column in keys.columns:
-        valid &= column.is_valid().to_numpy(zero_copy_only=False)
     alone: Indices = np.setdiff1d(wanted, matches.left)
-    return alone[valid[alone]]
+    return alone[_has_no_null(keys.columns, keys.num_rows)[alone]]
+
+
+def _has_no_null(columns: Sequence[pa.Array], rows: int) -> Mask:
+    valid: Mask = np.ones(rows, dtype=np.bool_)
+    for column in columns:
+        valid &= column.is_valid().to_numpy(zero_copy_only=False)
+    return valid

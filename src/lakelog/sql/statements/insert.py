@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.context import Context, did_you_mean
+from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.rewrite import plan_query
 from lakelog.sql.script import StatementText
