@@ -45,7 +45,9 @@ class Statement:
 
 def read_statements(path: Path = _HERE / "statements.sql") -> Iterator[Statement]:
     """All statements of the file, in order."""
-    for number, part in enumerate(re.split(r"^--# ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]):
+    for number, part in enumerate(
+        re.split(r"^--# (?=\w+ \|)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    ):
         head, _, rest = part.partition("\n")
         group, _, title = head.partition(" | ")
         ways: dict[str, str | None] = {}

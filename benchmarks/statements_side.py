@@ -20,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 _COLUMNS = "id int, name string, day date"
 _ROWS = ("(1, 'a', date'2024-01-01')", "(2, 'b', date'2024-01-02')")
+_NESTED = "id int, info struct<a: int, b: string>"
+_NESTED_ROWS = ("(1, named_struct('a', 1, 'b', 'x'))",)
+_BOTH = "'id,day'"
 _LIKE = {
     "lakelog": "using lakelog",
     "paimon": "using paimon",
@@ -27,55 +30,66 @@ _LIKE = {
     "iceberg": "using iceberg",
 }
 _PLACE = {"lakelog": ("", "db"), "paimon": ("paimon.", "db"), "delta": ("", "default"), "iceberg": ("lake.", "db")}
-_KEYED = {"lakelog": ", primary key (id)", "paimon": ""}
+_KEYED = {"lakelog": ", primary key (id)"}
 _OPTIONS = {
     "lakelog": "",
     "paimon": "tblproperties ('primary-key' = 'id', 'bucket' = '1')",
     "delta": "tblproperties ('delta.enableChangeDataFeed' = 'true')",
     "iceberg": "",
 }
+_ROWS_OPTIONS = {"paimon": ""}
 
 
 class Tables:
-    """The tables that each statement gets, new for each."""
+    """The tables that each statement gets, new for each: those that its text names."""
 
-    def __init__(self, system: str, sql: Callable[[str], Any]) -> None:
-        self.system, self.sql = system, sql
+    def __init__(self, system: str, sql: Callable[[str], Any], place: Path) -> None:
+        self.system, self.sql, self.place = system, sql, place
         self.catalog, self.database = _PLACE[system]
 
-    def names(self, key: str) -> dict[str, str]:
-        """What the placeholders stand for; makes the tables."""
-        front = f"{self.catalog}{self.database}."
-        like, options, keyed = _LIKE[self.system], _OPTIONS[self.system], _KEYED.get(self.system, "")
-        table, parted, logged = f"{key}_t", f"{key}_p", f"{key}_l"
-        self.sql(f"create table {front}{table} ({_COLUMNS}{keyed}) {like} {options}")
-        part_options = options.replace("'id'", "'id,day'")
-        part_key = keyed.replace("(id)", "(id, day)")
-        self.sql(f"create table {front}{parted} ({_COLUMNS}{part_key}) {like} partitioned by (day) {part_options}")
-        for row in _ROWS:
-            self.sql(f"insert into {front}{table} values {row}")
-            self.sql(f"insert into {front}{parted} values {row}")
-        if self.system == "lakelog":
-            self.sql(
-                f"create table {front}{logged} ({_COLUMNS}{keyed}) {like} tblproperties ('log-store.enabled' = 'true')"
-            )
-            self.sql(f"insert into {front}{logged} values {_ROWS[0]}")
-        first, second = self._versions(f"{front}{table}")
+    def names(self, key: str, text: str) -> dict[str, str]:
+        """What the placeholders of a text stand for; makes the tables."""
+        front, like = f"{self.catalog}{self.database}.", _LIKE[self.system]
+        options, keyed = _OPTIONS[self.system], _KEYED.get(self.system, "")
+        plain = _ROWS_OPTIONS.get(self.system, options)
+        kinds = {
+            "t": (_COLUMNS, keyed, "", options),
+            "p": (_COLUMNS, keyed.replace("(id)", "(id, day)"), "partitioned by (day)", options.replace("'id'", _BOTH)),
+            "rows": (_COLUMNS, "", "", plain),
+            "nested": (_NESTED, keyed, "", options),
+            "logged": (_COLUMNS, keyed, "", "tblproperties ('log-store.enabled' = 'true')"),
+        }
+        shown = {"plain": "t", "plainname": "t", "tick": "t", "tickp": "p", "plainrows": "rows", "plainparts": "p"}
+        used = set(re.findall(r"\{(\w+)\}", text))
+        wanted = {shown.get(name, "t" if name in ("v1", "v2") else name) for name in used} & set(kinds)
+        for kind in sorted(wanted):
+            columns, key_clause, parts, tail = kinds[kind]
+            self.sql(f"create table {front}{key}_{kind} ({columns}{key_clause}) {like} {parts} {tail}")
+            for row in _NESTED_ROWS if kind == "nested" else _ROWS:
+                self.fill(f"{front}{key}_{kind}", row)
+        first, second = self._versions(f"{front}{key}_t") if used & {"v1", "v2"} else ("", "")
         return {
-            "t": f"{front}{table}",
-            "p": f"{front}{parted}",
-            "logged": f"{front}{logged}",
+            **{kind: f"{front}{key}_{kind}" for kind in kinds},
+            "tick": f"{front}`{key}_t",
+            "tickp": f"{front}`{key}_p",
             "new": f"{front}{key}_new",
             "renamed": f"{self.database}.{key}_new",
-            "plain": f"{self.database}.{table}",
-            "plainname": table,
+            "plain": f"{self.database}.{key}_t",
+            "plainname": f"{key}_t",
+            "plainrows": f"{key}_rows",
+            "plainparts": f"{key}_p",
             "v1": first,
             "v2": second,
             "c": self.catalog,
             "db": self.database,
             "like": like,
+            "place": str(self.place),
             "later": datetime.now().isoformat(" "),
         }
+
+    def fill(self, table: str, row: str) -> None:
+        """Writes one row, a version of its own."""
+        self.sql(f"insert into {table} values {row}")
 
     def _versions(self, table: str) -> tuple[str, str]:
         if self.system == "iceberg":
@@ -86,8 +100,8 @@ class Tables:
 
 def attempt(tables: Tables, key: str, text: str) -> str:
     """What came of one statement: ``yes``, or the first words of its error."""
-    names = tables.names(key)
     try:
+        names = tables.names(key, text)
         for statement in text.split(";\n"):
             done = tables.sql(re.sub(r"\{(\w+)\}", lambda found: names[found[1]], statement))
             if getattr(done, "isStreaming", False):
@@ -101,7 +115,7 @@ def attempt(tables: Tables, key: str, text: str) -> str:
 
 def _first_words(why: Exception) -> str:
     line = next((line for line in str(why).splitlines() if line.strip()), type(why).__name__)
-    line = re.sub(r"s\d+_\w+", "t", line.replace("|", "/").strip())
+    line = re.sub(r"\bs\d+_\w+", "t", line.replace("|", "/").strip())
     return "no: " + (line if len(line) <= 110 else line[:107] + "…")
 
 
@@ -112,7 +126,7 @@ def main() -> None:
     running = module.SYSTEM(Path(place), [jar for jar in jars.split(",") if jar])
     running.start()
     sql = getattr(running, "sql", None) or running.spark.sql
-    tables, found = Tables(system, sql), {}
+    tables, found = Tables(system, sql, Path(place)), {}
     with contextlib.suppress(Exception):
         sql(f"create database {tables.catalog}{tables.database}")
     for key, text in json.loads(Path(asked).read_text(encoding="utf-8")).items():

@@ -158,3 +158,22 @@ show create table db.a
 -->     name string DEFAULT 'none',
 -->     PRIMARY KEY (id))
 -->   USING lakelog
+
+--# a column called tag
+alter table db.t add column tag int;
+alter table db.t rename tag to tag_2;
+alter table db.t drop tag_2
+--> alter table db.t
+-->   AddColumn path=tag type=int comment=None position=None
+--> alter table db.t
+-->   RenameColumn path=tag new_name=tag_2
+--> alter table db.t
+-->   DropColumn path=tag_2 if_exists=False
+
+--# COMMENT ON TABLE
+comment on table db.t is 'it''s mine';
+comment on table db.t is null
+--> alter table db.t
+-->   ChangeTableComment comment=it's mine
+--> alter table db.t
+-->   ChangeTableComment comment=None

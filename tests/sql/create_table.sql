@@ -244,3 +244,11 @@ create or replace table db.fresh primary key (id) as select id, name from db.t
 --> insert into db.fresh:
 -->   select id, name from v1 AS `t`
 -->   v1 = db.t [id, name]
+
+--# partition columns with their types
+create table db.hive (id int) using lakelog partitioned by (day date comment 'of the event', hour int)
+--> create table db.hive
+-->   id int
+-->   day date -- of the event
+-->   hour int
+-->   partitioned by day, hour

@@ -182,13 +182,6 @@ create table db.a (id int, ts timestamp) using arctic partitioned by (days(ts))
 -->   create table db.a (id int, ts timestamp) using arctic partitioned by (days(ts))
 -->                                                                         ^
 
---# a partition column with a type
-create table db.a (id int) using lakelog partitioned by (dt string)
---> UnsupportedStatement:
--->   line 1, column 61: partition column 'dt' has a type here; write the column among the columns of the table and only its name here
--->   create table db.a (id int) using lakelog partitioned by (dt string)
--->                                                               ^
-
 --# another connector
 create table src (id int) with ('connector' = 'socket')
 --> UnsupportedStatement:
@@ -249,3 +242,10 @@ create external table db.a (id int) using lakelog
 -->   line 1, column 8: EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out
 -->   create external table db.a (id int) using lakelog
 -->          ^
+
+--# a partition column with its type, twice
+create table db.hive (id int, day date) using lakelog partitioned by (day date)
+--> UnsupportedStatement:
+-->   line 1, column 71: column 'day' stands among the columns, too: write only its name here
+-->   create table db.hive (id int, day date) using lakelog partitioned by (day date)
+-->                                                                         ^

@@ -96,10 +96,9 @@ insert into spark_t by name select id from db.t
 
 --# replace where
 insert into db.t replace where id = 1 select 1
---> UnsupportedStatement:
--->   line 1, column 18: REPLACE is not supported; INSERT INTO replaces the rows of the same primary key, INSERT OVERWRITE … PARTITION whole partitions
--->   insert into db.t replace where id = 1 select 1
--->                    ^
+--> insert into db.t:
+-->   SELECT id, name, ts, tags, info, _row_kind FROM (SELECT id, name, ts, tags, info, _row_kind, row_number() OVER (PARTITION BY id ORDER BY _row_kind DESC) AS _lakelog_first FROM (SELECT t.id, t.name, t.ts, t.tags, t.info, '-D' AS _row_kind FROM v1  AS t WHERE (id = 1) UNION ALL SELECT *, '+I' AS _row_kind FROM (SELECT if(coalesce((id = 1), false), t.id, raise_error('INSERT INTO db.t REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, t.name, t.ts, t.tags, t.info FROM (SELECT (t.id) AS id, CAST((t.name) AS string) AS name, (t.ts) AS ts, (t.tags) AS tags, (t.info) AS info FROM (select 1) AS t(id, name, ts, tags, info)) AS t))) WHERE _lakelog_first = 1 OR _row_kind = '+I'
+-->   v1 = db.t [id, name, ts, tags, info] read.mode=file
 
 --# an unknown column
 insert into db.t (id, nme) values (1, 'a')
@@ -141,3 +140,88 @@ insert db.t values (1)
 -->   line 1, column 8: expected INTO, found 'db'
 -->   insert db.t values (1)
 -->          ^
+
+--# replace where, in a table without a key
+insert into db.arctic replace where arctic.id in (select id from db.u) or name = 'x' values (1, 'x'), (null, 'x') -- end
+--> files of db.arctic:
+-->   SELECT DISTINCT input_file_name() AS _lakelog_file FROM v1  AS arctic WHERE (arctic.id in (select id from v2 AS `u`) or name = 'x')
+-->   v1 = db.arctic [id, name] read.mode=file
+-->   v2 = db.u [id]
+--> in place of ['f1', 'f2'] of db.arctic:
+-->   SELECT arctic.id, arctic.name FROM v3  AS arctic WHERE NOT coalesce((arctic.id in (select id from v4 AS `u`) or name = 'x'), false) UNION ALL SELECT if(coalesce((arctic.id in (select id from v5 AS `u`) or name = 'x'), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (values (1, 'x'), (null, 'x')) AS arctic(id, name)) AS arctic
+-->   v3 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
+-->   v4 = db.u [id]
+-->   v5 = db.u [id]
+
+--# replace where by name, and behind WITH
+insert into db.arctic by name replace where id = 1 select 'x' as name, id from db.t;
+with c as (select 1 as id) insert into db.arctic (id) replace where db.arctic.id = 1 select id from c
+--> columns of:
+-->   select 'x' as name, id from v1 AS `t`
+-->   v1 = db.t [id]
+--> files of db.arctic:
+-->   SELECT DISTINCT input_file_name() AS _lakelog_file FROM v2  AS arctic WHERE (id = 1)
+-->   v2 = db.arctic [id] read.mode=file
+--> in place of ['f1', 'f2'] of db.arctic:
+-->   SELECT arctic.id, arctic.name FROM v3  AS arctic WHERE NOT coalesce((id = 1), false) UNION ALL SELECT if(coalesce((id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((arctic.name) AS string) AS name FROM (select 'x' as name, id from v4 AS `t`) AS arctic(id, name)) AS arctic
+-->   v3 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
+-->   v4 = db.t [id]
+--> files of db.arctic:
+-->   SELECT DISTINCT input_file_name() AS _lakelog_file FROM v5  AS arctic WHERE (arctic.id = 1)
+-->   v5 = db.arctic [id] read.mode=file
+--> in place of ['f1', 'f2'] of db.arctic:
+-->   SELECT arctic.id, arctic.name FROM v6  AS arctic WHERE NOT coalesce((arctic.id = 1), false) UNION ALL SELECT if(coalesce((arctic.id = 1), false), arctic.id, raise_error('INSERT INTO db.arctic REPLACE WHERE: a new row does not meet the condition, so a repetition of the statement would not replace it; filter such rows out or widen the condition')) AS id, arctic.name FROM (SELECT (arctic.id) AS id, CAST((NULL) AS string) AS name FROM (with c as (select 1 as id)                                                           select id from c) AS arctic(id)) AS arctic
+-->   v6 = db.arctic [id, name] read.mode=file scan.data-files=f1,f2
+
+--# replace where is not for overwrites and partitions
+insert overwrite db.arctic replace where id = 1 select 1
+--> UnsupportedStatement:
+-->   line 1, column 28: REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION
+-->   insert overwrite db.arctic replace where id = 1 select 1
+-->                              ^
+
+--# replace where without a query
+insert into db.arctic replace where id = 1
+--> UnsupportedStatement:
+-->   line 1, column 43: expected SELECT, VALUES or a list of columns, found the end of the statement
+-->   insert into db.arctic replace where id = 1
+-->                                             ^
+
+--# DEFAULT among the values
+insert into db.t (id, name) values (1, default), (2, concat('a', 'default')), (DEFAULT, (default));
+insert into spark_t values (1, default)
+--> insert into db.t (id, name):
+-->   values (1, NULL   ), (2, concat('a', 'default')), (NULL   , (default))
+--> spark:
+-->   insert into spark_t values (1, default)
+
+--# new columns of the query
+insert with schema evolution into db.arctic by name select 4 as id, 'a' as name
+--> columns of:
+-->   select 4 as id, 'a' as name
+--> columns of:
+-->   select 4 as id, 'a' as name
+--> insert into db.arctic (id, name):
+-->   select 4 as id, 'a' as name
+
+--# new columns only by name
+insert with schema evolution into db.arctic select 4, 5
+--> UnsupportedStatement:
+-->   line 1, column 45: new columns get the names of the query's: write WITH SCHEMA EVOLUTION … BY NAME
+-->   insert with schema evolution into db.arctic select 4, 5
+-->                                               ^
+
+--# TABLE as a query
+insert into db.arctic table db.arctic;
+table db.t;
+(table db.t) union all table db.u
+--> insert into db.arctic:
+-->   table v1
+-->   v1 = db.arctic [*]
+--> query:
+-->   table v2
+-->   v2 = db.t [*]
+--> query:
+-->   (table v3) union all table v4
+-->   v3 = db.t [*]
+-->   v4 = db.u [*]

@@ -100,10 +100,9 @@ update db.t set name = 'x', t.NAME = 'y'
 
 --# a part of a column
 update db.t set info.a = 1
---> UnsupportedStatement:
--->   line 1, column 17: 'info.a' is no column of db.t: only whole columns can be set
--->   update db.t set info.a = 1
--->                   ^
+--> insert into db.t:
+-->   SELECT t.id AS id, t.name AS name, t.ts AS ts, t.tags AS tags, (named_struct('a', CAST((1) AS int), 'id', t.info.id)) AS info, '+U' AS _row_kind FROM v1  AS t
+-->   v1 = db.t [id, name, ts, tags, info] read.mode=file
 
 --# an update without a value
 update db.t set name = where id = 1
@@ -144,3 +143,61 @@ merge into db.t using db.u on t.id = u.id when not matched then insert (id, name
 delete from db.t /*+ OPTIONS('emit.mode'='log') */ where id = 1
 --> UnsupportedFeature:
 -->   ['DELETE'] with a log
+
+--# parts of structs
+update db.t as x set x.info.a = x.info.a + 1, name = default;
+update db.t set info.a = 1, info.id = default, db.t.name = 'x' where id = 1
+--> insert into db.t:
+-->   SELECT x.id AS id, CAST((NULL) AS string) AS name, x.ts AS ts, x.tags AS tags, (named_struct('a', CAST((x.info.a + 1) AS int), 'id', x.info.id)) AS info, '+U' AS _row_kind FROM v1  AS x
+-->   v1 = db.t [id, ts, tags, info] read.mode=file
+--> insert into db.t:
+-->   SELECT t.id AS id, CAST(('x') AS string) AS name, t.ts AS ts, t.tags AS tags, (named_struct('a', CAST((1) AS int), 'id', CAST((NULL) AS string))) AS info, '+U' AS _row_kind FROM v2  AS t WHERE (id = 1)
+-->   v2 = db.t [id, ts, tags] read.mode=file
+
+--# a part that a struct has not
+update db.t set info.c = 1
+--> InvalidSchema:
+-->   column 'info' of table 'db.t' has no part 'c'. Its parts: a, id
+
+--# a part of what is no struct
+update db.t set name.c = 1
+--> InvalidSchema:
+-->   column 'name' of table 'db.t' is no struct: set all of it
+
+--# a whole column and a part of it
+update db.t set info.a = 1, info = null
+--> UnsupportedStatement:
+-->   line 1, column 29: column 'info' is set twice
+-->   update db.t set info.a = 1, info = null
+-->                               ^
+
+--# a merge that brings columns, and gives defaults
+merge with schema evolution into db.t using (select 1 as id, 'a' as name) s on t.id = s.id
+when not matched then insert *;
+merge into db.t using db.arctic s on t.id = s.id when not matched then insert (id, name) values (id, default)
+--> columns of:
+-->   SELECT * FROM (select 1 as id, 'a' as name) s
+--> insert into db.t:
+-->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, if(_lakelog_row._row_kind IN ('-D', '-U'), _o2, _n2) AS ts, if(_lakelog_row._row_kind IN ('-D', '-U'), _o3, _n3) AS tags, if(_lakelog_row._row_kind IN ('-D', '-U'), _o4, _n4) AS info, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN t._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL THEN 0 WHEN s._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, t._lakelog_target IS NOT NULL AS _is, if(t._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, t._lakelog_id AS _lakelog_id, t.id AS _o0, CASE _lakelog_action WHEN 1 THEN (s.id) END AS _n0, t.name AS _o1, CASE _lakelog_action WHEN 1 THEN CAST((s.name) AS string) END AS _n1, t.ts AS _o2, CASE _lakelog_action WHEN 1 THEN NULL END AS _n2, t.tags AS _o3, CASE _lakelog_action WHEN 1 THEN NULL END AS _n3, t.info AS _o4, CASE _lakelog_action WHEN 1 THEN NULL END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v1 AS `t` ) AS t RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM (select 1 as id, 'a' as name) s) AS s ON t.id = s.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
+-->   v1 = db.t [id, name, ts, tags, info] read.mode=file
+--> insert into db.t:
+-->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, if(_lakelog_row._row_kind IN ('-D', '-U'), _o2, _n2) AS ts, if(_lakelog_row._row_kind IN ('-D', '-U'), _o3, _n3) AS tags, if(_lakelog_row._row_kind IN ('-D', '-U'), _o4, _n4) AS info, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN t._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL THEN 0 WHEN s._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, t._lakelog_target IS NOT NULL AS _is, if(t._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, t._lakelog_id AS _lakelog_id, t.id AS _o0, CASE _lakelog_action WHEN 1 THEN (s.id) END AS _n0, t.name AS _o1, CASE _lakelog_action WHEN 1 THEN CAST((NULL) AS string) END AS _n1, t.ts AS _o2, CASE _lakelog_action WHEN 1 THEN NULL END AS _n2, t.tags AS _o3, CASE _lakelog_action WHEN 1 THEN NULL END AS _n3, t.info AS _o4, CASE _lakelog_action WHEN 1 THEN NULL END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v2 AS `t` ) AS t RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM v3 s) AS s ON t.id = s.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
+-->   v2 = db.t [id, name, ts, tags, info] read.mode=file
+-->   v3 = db.arctic [id]
+
+--# an older version and a sample as sources of a merge
+merge into db.t using db.u version as of 1 on t.id = u.id when not matched then insert (id) values (u.id);
+merge into db.t using db.u tablesample (10 rows) repeatable (1) on t.id = u.id when not matched then insert (id) values (u.id)
+--> insert into db.t:
+-->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, if(_lakelog_row._row_kind IN ('-D', '-U'), _o2, _n2) AS ts, if(_lakelog_row._row_kind IN ('-D', '-U'), _o3, _n3) AS tags, if(_lakelog_row._row_kind IN ('-D', '-U'), _o4, _n4) AS info, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN t._lakelog_target IS NOT NULL AND u._lakelog_source IS NOT NULL THEN 0 WHEN u._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, t._lakelog_target IS NOT NULL AS _is, if(t._lakelog_target IS NOT NULL AND u._lakelog_source IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, t._lakelog_id AS _lakelog_id, t.id AS _o0, CASE _lakelog_action WHEN 1 THEN (u.id) END AS _n0, t.name AS _o1, CASE _lakelog_action WHEN 1 THEN NULL END AS _n1, t.ts AS _o2, CASE _lakelog_action WHEN 1 THEN NULL END AS _n2, t.tags AS _o3, CASE _lakelog_action WHEN 1 THEN NULL END AS _n3, t.info AS _o4, CASE _lakelog_action WHEN 1 THEN NULL END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v1 AS `t` ) AS t RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM v2 AS `u` ) AS u ON t.id = u.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
+-->   v1 = db.t [id, name, ts, tags, info] read.mode=file
+-->   v2 = db.u [id] scan.version=1
+--> insert into db.t:
+-->   SELECT if(_lakelog_row._row_kind IN ('-D', '-U'), _o0, _n0) AS id, if(_lakelog_row._row_kind IN ('-D', '-U'), _o1, _n1) AS name, if(_lakelog_row._row_kind IN ('-D', '-U'), _o2, _n2) AS ts, if(_lakelog_row._row_kind IN ('-D', '-U'), _o3, _n3) AS tags, if(_lakelog_row._row_kind IN ('-D', '-U'), _o4, _n4) AS info, _lakelog_row._row_kind AS _row_kind FROM (SELECT * FROM (SELECT CASE WHEN t._lakelog_target IS NOT NULL AND u._lakelog_source IS NOT NULL THEN 0 WHEN u._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END ELSE 0 END AS _lakelog_action, t._lakelog_target IS NOT NULL AS _is, if(t._lakelog_target IS NOT NULL AND u._lakelog_source IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, t._lakelog_id AS _lakelog_id, t.id AS _o0, CASE _lakelog_action WHEN 1 THEN (u.id) END AS _n0, t.name AS _o1, CASE _lakelog_action WHEN 1 THEN NULL END AS _n1, t.ts AS _o2, CASE _lakelog_action WHEN 1 THEN NULL END AS _n2, t.tags AS _o3, CASE _lakelog_action WHEN 1 THEN NULL END AS _n3, t.info AS _o4, CASE _lakelog_action WHEN 1 THEN NULL END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v3 AS `t` ) AS t RIGHT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM v4 tablesample (10 rows) repeatable (1) AS `u`) AS u ON t.id = u.id) WHERE _lakelog_action > 0) LATERAL VIEW explode(CASE WHEN _lakelog_action IN (1) THEN array('+I') END) _lakelog_row AS _row_kind
+-->   v3 = db.t [id, name, ts, tags, info] read.mode=file
+-->   v4 = db.u [id]
+
+--# a temporary view that hides the table
+update shadow set id = 1
+--> InvalidRequest:
+-->   'shadow' is a temporary view here, which hides table 'default.shadow': write the table's name with its database, or drop the view

@@ -58,3 +58,56 @@ describe history
 -->   id int
 --> answer col_name, data_type, comment:
 -->   id | int | -
+
+--# a column
+describe db.t name;
+desc db.t info.id
+--> answer info_name, info_value:
+-->   col_name | name
+-->   data_type | string
+-->   comment | -
+--> answer info_name, info_value:
+-->   col_name | id
+-->   data_type | string
+-->   comment | -
+
+--# a column that is not there
+describe db.t nme
+--> InvalidSchema:
+-->   table 'db.t' has no column 'nme', did you mean 'name'?
+
+--# a database
+describe database db;
+desc schema extended lakelog.other;
+describe database of_spark
+--> spark:
+-->   describe database of_spark
+--> answer info_name, info_value:
+-->   Catalog Name | lakelog
+-->   Namespace Name | db
+--> answer info_name, info_value:
+-->   Catalog Name | lakelog
+-->   Namespace Name | other
+
+--# tables with what they are
+show table extended in db like 'a*';
+show table extended in db like 'x' partition (a = 1)
+--> spark:
+-->   show table extended in db like 'x' partition (a = 1)
+--> answer namespace, tableName, isTemporary, information:
+-->   db | arctic | false | id: int
+-->   name: string
+-->   # table:
+
+--# what asks for no work
+refresh table db.t;
+refresh table spark_t
+--> spark:
+-->   refresh table spark_t
+
+--# what Spark cannot keep
+cache table db.t
+--> UnsupportedStatement:
+-->   line 1, column 1: CACHE TABLE is not supported for lakelog table 'db.t'; CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work
+-->   cache table db.t
+-->   ^

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.types import AtomicType, DataField
+
+
+def default_text(field: DataField) -> str | None:
+    """The text of the default, without single quotes around it; None for a column without one."""
+    text = field.default_value
+    return text[1:-1] if text is not None and re.fullmatch("'.*'", text, re.DOTALL) else text
 
 
 def default_scalar(field: DataField) -> pa.Scalar | None:
@@ -15,11 +23,9 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
     The text may stand in single quotes. Raises InvalidSchema naming column, text and type when it is no such value:
     nested types and TIMESTAMP WITH LOCAL TIME ZONE, whose text would need a zone, have no defaults.
     """
-    text = field.default_value
+    text = default_text(field)
     if text is None:
         return None
-    if len(text) >= 2 and text.startswith("'") and text.endswith("'"):
-        text = text[1:-1]
     if isinstance(field.type, AtomicType) and field.type.root != "TIMESTAMP_LTZ":
         try:
             return pa.scalar(text, pa.string()).cast(arrow_type(field.type))

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Collection, Mapping
 
 from lakelog.catalog.base import Identifier
-from lakelog.catalog.names import did_you_mean
-from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
+from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import AddColumn
 from lakelog.sql.context import Context
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.merge import Merge
@@ -25,7 +25,15 @@ _ATTEMPTS = 5
 def target_of(
     session: Context, identifier: Identifier, changed: ChangedTable, schema: TableSchema, actions: Collection[str]
 ) -> Target:
-    """The table as a query over it needs it. Raises UnsupportedFeature for what its rows cannot be changed by."""
+    """The table as a query over it needs it.
+
+    Raises UnsupportedFeature for what its rows cannot be changed by, InvalidRequest where a name means a view.
+    """
+    if len(changed.name.parts) == 1 and session.engine.is_spark_relation(changed.name.sql):
+        raise InvalidRequest(
+            f"'{changed.name}' is a temporary view here, which hides table '{identifier}': write the table's name with "
+            f"its database, or drop the view"
+        )
     options = session.tables.canonical_options(changed.options, "write")
     found = session.tables.changeable(identifier, actions, options)
     columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
@@ -33,15 +41,20 @@ def target_of(
     return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
 
 
-def own_values(schema: TableSchema, table: object, given: Mapping[str, str]) -> dict[str, str]:
-    """Assignments by the table's spelling of the columns. Raises InvalidSchema for a column that it does not have."""
-    by_fold = {name.lower(): name for name in schema.field_names}
-    for name in given:
-        if name.lower() not in by_fold:
-            near = did_you_mean(name, schema.field_names)
-            known = ", ".join(schema.field_names)
-            raise InvalidSchema(f"table '{table}' has no column '{name}'{near} Its columns: {known}")
-    return {by_fold[name.lower()]: value for name, value in given.items()}
+def evolved(
+    session: Context, identifier: Identifier, schema: TableSchema, query: str
+) -> tuple[TableSchema, tuple[str, ...]]:
+    """WITH SCHEMA EVOLUTION: the schema with the further columns of a query, and all columns that the query has.
+
+    The table gets them now, as by ALTER TABLE ADD COLUMN, and keeps them when the statement fails.
+    """
+    given = session.engine.columns_of(_planned(session, query))
+    own = {name.lower(): name for name in schema.field_names}
+    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in given if name.lower() not in own]
+    if added:
+        session.tables.alter_table(identifier, added)
+        schema = session.tables.load_schema(identifier) or schema
+    return schema, tuple(own.get(name.lower(), name) for name, _ in given)
 
 
 def change_rows(session: Context, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
@@ -70,7 +83,7 @@ def _replace_files(session: Context, identifier: Identifier, change: RowChange, 
     plan = None if query is None else _planned(session, query)
     with contextlib.nullcontext() if plan is None else plan.explained():
         touched = session.engine.files_of(identifier, plan, options)
-    if not touched and not isinstance(change, Merge):
+    if not touched and not change.adds_rows:
         return
     rest = _planned(session, change.of_files(touched).left())
     with rest.explained():

@@ -91,10 +91,10 @@ class TableDefinition:
             cursor.fail(
                 "EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out", modifier
             )
-        clauses = _Clauses()
+        clauses, dialect = _Clauses(), _dialect(cursor)
         if cursor.at_symbol("("):
-            clauses = _read_columns(cursor, clauses, _dialect(cursor))
-        found = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses))
+            clauses = _read_columns(cursor, clauses, dialect)
+        found = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses, dialect))
         return replace(found, or_replace=or_replace, must_exist=must_exist)
 
     def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
@@ -232,7 +232,7 @@ def _read_column(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
     return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
 
 
-def _read_clauses(cursor: Cursor, found: _Clauses) -> _Clauses:
+def _read_clauses(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
     """The clauses behind the columns, of both dialects, in any order."""
     while cursor.peek() is not None:
         if cursor.accept_words("USING"):
@@ -240,7 +240,7 @@ def _read_clauses(cursor: Cursor, found: _Clauses) -> _Clauses:
         elif cursor.at_words("PRIMARY", "KEY"):
             found = _read_primary_key(cursor, found)
         elif cursor.accept_words("PARTITIONED", "BY"):
-            found = replace(found, partition_keys=_read_partition_keys(cursor))
+            found = _read_partition_keys(cursor, found, dialect)
         elif cursor.accept_words("COMMENT"):
             found = replace(found, comment=cursor.text_literal("the comment of the table"))
         elif cursor.at_words("TBLPROPERTIES") or cursor.at_words("OPTIONS") or cursor.at_words("WITH"):
@@ -263,7 +263,8 @@ def _read_options(cursor: Cursor, found: _Clauses) -> _Clauses:
     return replace(found, options=(*found.options, *given.items()))
 
 
-def _read_partition_keys(cursor: Cursor) -> tuple[str, ...]:
+def _read_partition_keys(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+    """``(a, b)``, or as Hive and Spark have it ``(a date, b int)``: columns that come behind the others."""
     cursor.expect_symbol("(")
     keys: list[str] = []
     while True:
@@ -276,12 +277,13 @@ def _read_partition_keys(cursor: Cursor) -> tuple[str, ...]:
                 place,
             )
         if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
-            cursor.fail(
-                f"partition column '{keys[-1]}' has a type here; "
-                "write the column among the columns of the table and only its name here"
-            )
+            kind = parse_type(cursor, dialect)
+            comment = cursor.text_literal("a comment") if cursor.accept_words("COMMENT") else None
+            if any(column.name.lower() == keys[-1].lower() for column in found.columns):
+                cursor.fail(f"column '{keys[-1]}' stands among the columns, too: write only its name here", place)
+            found = replace(found, columns=(*found.columns, Column(keys[-1], kind, comment)))
         if cursor.accept_symbol(")"):
-            return tuple(keys)
+            return replace(found, partition_keys=tuple(keys))
         cursor.expect_symbol(",")
 
 

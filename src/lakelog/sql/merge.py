@@ -39,6 +39,10 @@ class Merge(RowChange):
     extra: Sequence[Clause] = ()
 
     @property
+    def adds_rows(self) -> bool:
+        return True
+
+    @property
     def only_inserts(self) -> bool:
         """Whether no row of the target changes."""
         return not self.matched and not self.extra

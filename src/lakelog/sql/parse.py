@@ -12,6 +12,7 @@ from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
 from lakelog.sql.tokens import Kind, Token, tokenize
 
 _VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
+_DESCRIBED = ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE")
 
 
 def parse_script(text: str) -> list[ParsedStatement]:
@@ -51,13 +52,16 @@ def _find_keywords(tokens: Sequence[Token]) -> str:
         for change in ("DROP", "ADD"):
             if _changes_partition(tokens, change):
                 return f"ALTER TABLE {change} PARTITION"
+        if reference := _changed_reference(tokens):
+            return f"ALTER TABLE {reference}"
     if tokens[0].is_word("CREATE", "REPLACE") and (template := _template(tokens)):
         taken = f"{tokens[0].text.upper()} TABLE {template}"
         if taken in STATEMENTS:
             return taken
     words = [token.text.upper() for token in tokens[:3]]
-    if words[1:2] == ["HISTORY"] and (len(tokens) == 2 or tokens[2].is_symbol(".")):
-        return words[0]  # DESCRIBE of a table of that name
+    is_name = len(tokens) == 2 or (len(tokens) > 2 and tokens[2].is_symbol("."))
+    if words[0] in ("DESCRIBE", "DESC") and is_name and words[1] in _DESCRIBED:
+        return words[0]  # a table of that name
     for length in range(len(words), 0, -1):
         if " ".join(words[:length]) in STATEMENTS:
             return " ".join(words[:length])
@@ -81,6 +85,17 @@ def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
             behind = [w for w in words[at + 1 : at + 5] if w not in ("IF", "NOT", "EXISTS")]
             return behind[:1] == ["PARTITION"]
     return False
+
+
+def _changed_reference(tokens: Sequence[Token]) -> str:
+    """``TAG`` or ``BRANCH`` behind a verb and before a name; "" where it is the name of a column, as in DROP tag."""
+    for at in range(3, len(tokens) - 1):
+        token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
+        verb = tokens[at - 3] if before.is_word("REPLACE") and tokens[at - 2].is_word("OR") else before
+        named = after.kind in (Kind.WORD, Kind.QUOTED) and not after.is_word("TO")
+        if token.is_word("TAG", "BRANCH") and verb.is_word("CREATE", "REPLACE", "DROP", "DELETE", "RENAME") and named:
+            return token.text.upper()
+    return ""
 
 
 def _template(tokens: Sequence[Token]) -> str:

@@ -13,6 +13,8 @@ from lakelog.sql.clauses import read_options
 from lakelog.sql.cursor import Cursor, Name, part_value
 from lakelog.sql.tokens import Kind, quoted_name
 
+_TRAVELS = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
+
 
 @dataclass(frozen=True)
 class ChangedTable:
@@ -59,29 +61,12 @@ def read_piece(cursor: Cursor, what: str, *stops: str, comma: bool = False) -> s
     return text + "\n" if "--" in text else text
 
 
-def read_assignments(cursor: Cursor, target: ChangedTable, *stops: str) -> dict[str, str]:
-    """Moves over ``column = expression, …``: text of the value by column, as written; the target's name may be before
-    it.
-    """
-    out: dict[str, str] = {}
-    while True:
-        place = cursor.peek()
-        parts = [cursor.name_part("a column")]
-        while cursor.accept_symbol("."):
-            parts.append(cursor.name_part("a column"))
-        if len(parts) > 1 and parts[-2].lower() not in (target.alias.lower(), target.name.parts[-1].lower()):
-            cursor.fail(f"'{'.'.join(parts)}' is no column of {target.name}: only whole columns can be set", place)
-        if parts[-1].lower() in (name.lower() for name in out):
-            cursor.fail(f"column '{parts[-1]}' is set twice", place)
-        cursor.expect_symbol("=", f" after column '{parts[-1]}'")
-        out[parts[-1]] = read_piece(cursor, f"a value for column '{parts[-1]}'", *stops, comma=True)
-        if not cursor.accept_symbol(","):
-            return out
-
-
 def relation_name(cursor: Cursor, start: int) -> str | None:
     """The name by which the relation from a token on is known: its alias, or the last part of a table's name."""
     tokens = cursor.tokens[start : cursor.at]
+    own = _name_before_clause(Cursor(cursor.source, tokens))
+    if own is not None:
+        return own
     depth, at = 0, len(tokens) - 1
     if tokens and tokens[at].is_symbol(")"):  # an alias with columns, or a query without an alias
         while at >= 0:
@@ -96,12 +81,32 @@ def relation_name(cursor: Cursor, start: int) -> str | None:
     return part_value(tokens[at])
 
 
+def _name_before_clause(cursor: Cursor) -> str | None:
+    """The last part of ``name VERSION AS OF 1`` or ``name TABLESAMPLE (…)``; None for what has an alias, or neither."""
+    token = cursor.peek()
+    if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    name = cursor.name(most=9)
+    cursor.accept_words("FOR")
+    if any(cursor.accept_words(word, "AS", "OF") for word in _TRAVELS):
+        cursor.skip_group()
+    elif cursor.accept_words("TABLESAMPLE"):
+        cursor.skip_group()
+        if cursor.accept_words("REPEATABLE"):
+            cursor.skip_group()
+    else:
+        return None
+    return name.parts[-1] if cursor.peek() is None else None
+
+
 def qualified(text: str, table: ChangedTable, bare: str | None) -> str:
     """An expression whose bare columns get the name ``bare`` before them (None: they stay).
 
     The database and catalog before columns of the changed table go: it stands in the query by its alias alone. A text
     that is not understood here stays as it is.
     """
+    if is_default(text):
+        return text
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except (SqlglotError, RecursionError):
@@ -120,6 +125,29 @@ def qualified(text: str, table: ChangedTable, bare: str | None) -> str:
     for begin, end, new in sorted(edits, reverse=True):
         text = text[:begin] + new + text[end:]
     return text
+
+
+def with_nulls(cursor: Cursor) -> str:
+    """The script with NULL in place of each DEFAULT among the values of ``VALUES (…), (…)`` that come next.
+
+    A writer puts the default where a row has NULL. All places in the text stay.
+    """
+    script = cursor.source.script
+    if not cursor.at_words("VALUES"):
+        return script
+    tokens, depth = cursor.tokens, 0
+    for at in range(cursor.at, len(tokens) - 1):
+        token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        alone = any(before.is_symbol(s) for s in "(,") and any(after.is_symbol(s) for s in ",)")
+        if depth == 1 and alone and token.is_word("DEFAULT"):
+            script = script[: token.start] + "NULL".ljust(len(token.text)) + script[token.end :]
+    return script
+
+
+def is_default(text: str) -> bool:
+    """Whether a value is the word DEFAULT: what the column has where a row has none."""
+    return text.strip().upper() == "DEFAULT"
 
 
 def _is_of_lambda(column: exp.Column) -> bool:

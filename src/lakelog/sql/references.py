@@ -7,7 +7,7 @@ at its old place; so the places of its nodes are places in what the user wrote. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import sqlglot
@@ -25,6 +25,8 @@ _NO_ALIAS = (
     "TABLESAMPLE", "CLUSTER", "DISTRIBUTE", "SORT", "OFFSET", "QUALIFY", "SELECT", "INSERT", "SET", "VERSION",
     "TIMESTAMP", "FOR", "WITH", "WATERMARK",
 )  # fmt: skip
+
+_SET_WORDS = ("UNION", "INTERSECT", "EXCEPT", "MINUS", "ALL", "DISTINCT")
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,9 @@ class QueryText:
         at = 0
         while at < len(self.tokens):
             at += 1
+            if self._at_table_query(at - 1) and (found := self._name_at(at)) is not None:
+                yield replace(self._placed(found[0], found[1] - 1, False, None), alias_at=None)
+                continue
             if not self._is_word(at - 1, "FROM", "JOIN"):
                 continue
             while (found := self._name_at(at)) is not None:
@@ -173,6 +178,11 @@ class QueryText:
                 if at >= len(self.tokens) or not self.tokens[at].is_symbol(","):
                     break
                 at += 1
+
+    def _at_table_query(self, at: int) -> bool:
+        """Whether ``TABLE name``, which is a query, stands at an index."""
+        begins = at == 0 or self.tokens[at - 1].is_symbol("(") or self.tokens[at - 1].is_symbol(")")
+        return self._is_word(at, "TABLE") and (begins or self._is_word(at - 1, *_SET_WORDS))
 
     def _is_definition(self, index: int) -> bool:
         behind = self._behind_parentheses(index + 1)

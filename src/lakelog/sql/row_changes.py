@@ -96,6 +96,11 @@ class RowChange(ABC):
 
     target: Target
 
+    @property
+    def adds_rows(self) -> bool:
+        """Whether it may have rows to write where it changes none."""
+        return False
+
     @abstractmethod
     def changes(self) -> str:
         """The rows to write into a table with a primary key, ``_row_kind`` last."""

@@ -15,6 +15,8 @@ PROCEDURES: Registry[Procedure] = Registry(
         "remove_orphan_files": "lakelog.sql.procedures.remove_orphan_files:REMOVE_ORPHAN_FILES",
         "create_tag": "lakelog.sql.procedures.create_tag:CREATE_TAG",
         "delete_tag": "lakelog.sql.procedures.delete_tag:DELETE_TAG",
+        "rename_tag": "lakelog.sql.procedures.rename_tag:RENAME_TAG",
+        "replace_tag": "lakelog.sql.procedures.replace_tag:REPLACE_TAG",
         "rollback_to": "lakelog.sql.procedures.rollback_to:ROLLBACK_TO",
         "create_branch": "lakelog.sql.procedures.create_branch:CREATE_BRANCH",
         "delete_branch": "lakelog.sql.procedures.delete_branch:DELETE_BRANCH",

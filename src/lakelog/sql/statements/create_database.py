@@ -12,20 +12,22 @@ from lakelog.sql.statement import ParsedStatement
 
 @dataclass(frozen=True)
 class CreateDatabase(ParsedStatement):
-    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] [catalog.]name``."""
+    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] [catalog.]name [COMMENT …] [WITH DBPROPERTIES …]``."""
 
     name: Name
     if_not_exists: bool
 
     @classmethod
     def parse(cls, cursor: Cursor) -> CreateDatabase:
-        """Reads the statement; a COMMENT is read over, for a database has no file to keep it in."""
+        """Reads the statement; a COMMENT and properties are read over, for a database has no file to keep them."""
         cursor.expect_words("CREATE")
         cursor.take()
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.name("a database name", most=2)
         if cursor.accept_words("COMMENT"):
             cursor.text_literal("the comment of the database")
+        if cursor.accept_words("WITH", "DBPROPERTIES") or cursor.accept_words("WITH", "PROPERTIES"):
+            cursor.options()
         cursor.expect_end()
         return cls(cursor.source, name, if_not_exists)
 

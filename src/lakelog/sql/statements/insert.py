@@ -5,35 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
+from lakelog.sql.assignments import default_value
+from lakelog.sql.changing import change_rows, evolved, target_of
 from lakelog.sql.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.pieces import ChangedTable, qualified, read_piece, with_nulls
+from lakelog.sql.replace_where import ReplaceWhere
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.row_changes import DELETE, INSERT
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
+
+_QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 
 
 @dataclass(frozen=True)
 class Insert(ParsedStatement):
-    """``[WITH …] INSERT INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME] [/*+ OPTIONS */] SELECT …``.
+    """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
+    [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
 
     The query has the table's columns in order, without those to which PARTITION gives a value, or with BY NAME any of
     them by their names; the others get their defaults.
-    ``query`` is the text of the query alone; ``refusal`` is what is to be said, and where, when the table is
-    lakelog's and the statement has a part that only works on Spark's.
+    ``query`` is the text of the query alone. With a condition the rows that meet it give way to those of the query.
     """
 
     name: Name
     columns: tuple[str, ...] | None
     options: dict[str, str]
     query: StatementText
-    refusal: tuple[int, str] | None = None
+    condition: str | None = None
     overwrite: bool = False
     partition: PartitionClause | None = None
     by_name: bool = False
+    evolves: bool = False
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Insert | None:
@@ -42,6 +51,7 @@ class Insert(ParsedStatement):
         while not cursor.at_words("INSERT"):
             cursor.skip_group()
         head = cursor.take()
+        evolves = cursor.accept_words("WITH", "SCHEMA", "EVOLUTION")
         overwrite = cursor.accept_words("OVERWRITE")
         if overwrite and (cursor.at_words("DIRECTORY") or cursor.at_words("LOCAL", "DIRECTORY")):
             return None
@@ -58,20 +68,28 @@ class Insert(ParsedStatement):
         if cursor.at_symbol("(") and not _at_query(cursor, 1):
             columns = cursor.names_in_parentheses("a column")
             options |= read_options(cursor)
+        place = cursor.peek()
         by_name = columns is None and cursor.accept_words("BY", "NAME")
-        refusal = _refusal(cursor)
+        if evolves and not by_name:
+            cursor.fail("new columns get the names of the query's: write WITH SCHEMA EVOLUTION … BY NAME", place)
+        condition = None
+        place = cursor.peek()
+        if cursor.accept_words("REPLACE", "WHERE"):
+            if overwrite or partition is not None:
+                cursor.fail("REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION", place)
+            condition = read_piece(cursor, "a condition", *_QUERY_WORDS)
         first = cursor.peek()
-        if first is None or (refusal is None and not _at_query(cursor, 0)):
+        if first is None or not _at_query(cursor, 0):
             cursor.fail_expected("SELECT, VALUES or a list of columns")
-        query = StatementText(cursor.source.script, first.start, cursor.source.end)
+        script = with_nulls(cursor)
+        query = StatementText(script, first.start, cursor.source.end)
         if head.start > cursor.source.start:
             # WITH … INSERT: the text between its expressions and the query is blanked, so that all places stay.
-            script = cursor.source.script
             blank = "".join(c if c == "\n" else " " for c in script[head.start : first.start])
             query = StatementText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
-        return cls(cursor.source, name, columns, options, query, refusal, overwrite, partition, by_name)
+        return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
 
     def run(self, session: Context) -> object:
         """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
@@ -79,8 +97,8 @@ class Insert(ParsedStatement):
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
             return self._insert_into_spark(session)
-        if self.refusal is not None:
-            raise self.source.error(*self.refusal)
+        if self.evolves:
+            schema, _ = evolved(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         columns = None if self.columns is None else self._own_columns(schema, self.columns)
         if values:
@@ -88,10 +106,26 @@ class Insert(ParsedStatement):
         options = session.tables.canonical_options(self.options, "write")
         plan = plan_query(session, self.query)
         with plan.explained():
+            if self.condition is not None:
+                if self.by_name:
+                    columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
+                return self._replace(session, identifier, schema, self.condition, columns)
             if self.by_name:
                 columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
                 self._check_free(columns, values)
             return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
+
+    def _replace(
+        self, session: Context, identifier: Identifier, schema: TableSchema, given: str, columns: tuple[str, ...] | None
+    ) -> object:
+        """Rows that meet the condition go, and those of the query come, in one commit."""
+        table = ChangedTable(self.name, self.name.parts[-1], self.options)
+        target = target_of(session, identifier, table, schema, (DELETE, INSERT))
+        query = self.query.text + ("\n" if "--" in self.query.text else "")
+        defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
+        condition = qualified(given, table, None)
+        change = ReplaceWhere(target, condition, query, columns or tuple(schema.field_names), defaults)
+        return change_rows(session, identifier, change, self.options)
 
     def _insert_into_spark(self, session: Context) -> object:
         """A table that only Spark has may still be filled from lakelog tables."""
@@ -100,7 +134,7 @@ class Insert(ParsedStatement):
         if self.options:
             raise self.source.error(self.name.end, f"OPTIONS(…) here are for a lakelog table, '{self.name}' is Spark's")
         source = self.source
-        if self.query.script is not source.script:  # WITH … INSERT: its query is not one piece of the text
+        if self.query.script is not source.script:  # the query is not a piece of the text
             plan = plan_query(session, source)
         else:
             plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
@@ -132,22 +166,9 @@ def _without(columns: tuple[str, ...], values: Mapping[str, str | None]) -> tupl
     return tuple(c for c in columns if c not in values)
 
 
-def _refusal(cursor: Cursor) -> tuple[int, str] | None:
-    """What Spark has between table and query and lakelog has not, with its place."""
-    token = cursor.peek()
-    if token is None:
-        return None
-    if token.is_word("REPLACE"):
-        return token.start, (
-            "REPLACE is not supported; INSERT INTO replaces the rows of the same primary key, INSERT OVERWRITE … "
-            "PARTITION whole partitions"
-        )
-    return None
-
-
 def _at_query(cursor: Cursor, ahead: int) -> bool:
     token = cursor.peek(ahead)
     while token is not None and token.is_symbol("("):
         ahead += 1
         token = cursor.peek(ahead)
-    return token is not None and token.is_word("SELECT", "VALUES", "WITH", "FROM", "TABLE")
+    return token is not None and token.is_word(*_QUERY_WORDS, "FROM")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
-from lakelog.sql.changing import change_rows, own_values, target_of
+from lakelog.sql.assignments import Path, default_value, own_values, read_assignments
+from lakelog.sql.changing import change_rows, evolved, target_of
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.merge import Merge
 from lakelog.sql.pieces import (
     ChangedTable,
     qualified,
-    read_assignments,
     read_changed_table,
     read_piece,
     relation_name,
@@ -33,24 +33,29 @@ class When:
     kind: str
     action: str
     condition: str | None
-    values: Mapping[str, str] | None
+    values: Mapping[Path, str] | None
 
 
 @dataclass(frozen=True)
 class MergeInto(ParsedStatement):
-    """``MERGE INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's clauses."""
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
+    clauses.
+    """
 
     table: ChangedTable
     source_text: str
     alias: str
     on: str
     clauses: tuple[When, ...]
+    evolves: bool = False
 
     @classmethod
     def parse(cls, cursor: Cursor) -> MergeInto:
         """Reads it; expressions and the source stay text."""
         cursor.check_parentheses()
-        cursor.expect_words("MERGE", "INTO")
+        cursor.expect_words("MERGE")
+        evolves = cursor.accept_words("WITH", "SCHEMA", "EVOLUTION")
+        cursor.expect_words("INTO")
         table = read_changed_table(cursor, "USING")
         cursor.expect_words("USING")
         start = cursor.at
@@ -66,7 +71,7 @@ class MergeInto(ParsedStatement):
         if not clauses:
             cursor.fail_expected("WHEN MATCHED or WHEN NOT MATCHED")
         cursor.expect_end()
-        return cls(cursor.source, table, source, alias, on, tuple(clauses))
+        return cls(cursor.source, table, source, alias, on, tuple(clauses), evolves)
 
     def run(self, session: Context) -> object:
         """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
@@ -74,17 +79,20 @@ class MergeInto(ParsedStatement):
         if found is None:
             return session.engine.pass_through(self.source.text)
         identifier, schema = found
+        whole = tuple(schema.field_names)
+        if self.evolves and any(when.values is None for when in self.clauses):
+            schema, whole = evolved(session, identifier, schema, f"SELECT * FROM {self.source_text}")
         target = target_of(session, identifier, self.table, schema, {when.action for when in self.clauses})
 
         def clauses(kind: str) -> list[Clause]:
-            return [self._clause(when, schema) for when in self.clauses if when.kind == kind]
+            return [self._clause(when, schema, whole) for when in self.clauses if when.kind == kind]
 
         on = qualified(self.on, self.table, None)
         parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
         merge = Merge(target, self.source_text, self.alias, on, **parts)
         return change_rows(session, identifier, merge, self.table.options)
 
-    def _clause(self, when: When, schema: TableSchema) -> Clause:
+    def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
         # of a row that has no partner only one side has columns
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
 
@@ -94,11 +102,13 @@ class MergeInto(ParsedStatement):
         if when.action == DELETE:
             values: dict[str, str] = {}
         elif when.values is None:
-            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in schema.field_names}
+            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in whole}
         else:
-            values = own_values(schema, self.table.name, {c: own(v) for c, v in when.values.items()})
+            values = own_values(schema, self.table, {c: own(v) for c, v in when.values.items()})
         if when.action == INSERT:
             _check_not_null(schema, values, self.table)
+            defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
+            values = {**defaults, **values}
         return Clause(when.action, None if when.condition is None else own(when.condition), values)
 
 
@@ -114,7 +124,7 @@ def _when(cursor: Cursor, table: ChangedTable) -> When:
             cursor.expect_words("TARGET")
     condition = read_piece(cursor, "a condition", "THEN") if cursor.accept_words("AND") else None
     cursor.expect_words("THEN")
-    actions: dict[str, Callable[[], Mapping[str, str] | None]] = {
+    actions: dict[str, Callable[[], Mapping[Path, str] | None]] = {
         UPDATE: lambda: _update(cursor, table),
         DELETE: dict,
         INSERT: lambda: _insert(cursor),
@@ -126,14 +136,14 @@ def _when(cursor: Cursor, table: ChangedTable) -> When:
     return When(kind, action, condition, actions[action]())
 
 
-def _update(cursor: Cursor, table: ChangedTable) -> Mapping[str, str] | None:
+def _update(cursor: Cursor, table: ChangedTable) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
     cursor.expect_words("SET")
     return None if cursor.accept_symbol("*") else read_assignments(cursor, table, "WHEN")
 
 
-def _insert(cursor: Cursor) -> Mapping[str, str] | None:
+def _insert(cursor: Cursor) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
     place = cursor.peek()
@@ -148,7 +158,7 @@ def _insert(cursor: Cursor) -> Mapping[str, str] | None:
         cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", place)
     if len({c.lower() for c in columns}) < len(columns):
         cursor.fail("INSERT names a column twice", place)
-    return dict(zip(columns, values, strict=True))
+    return {(column,): value for column, value in zip(columns, values, strict=True)}
 
 
 def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: ChangedTable) -> None:

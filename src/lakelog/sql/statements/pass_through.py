@@ -11,8 +11,8 @@ from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
 
-# Statements that name a table behind these words; on a lakelog table Spark could only misunderstand them.
-_ON_TABLES = (("TRUNCATE", "TABLE"), ("ANALYZE", "TABLE"), ("REFRESH", "TABLE"))
+# Statements that name a table behind these words; of a lakelog table Spark knows nothing.
+_ON_TABLES = (("CACHE", "TABLE"), ("CACHE", "LAZY", "TABLE"), ("UNCACHE", "TABLE"), ("MSCK", "REPAIR", "TABLE"))
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 
@@ -42,7 +42,7 @@ class PassThrough(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """What the engine returns. Raises UnsupportedStatement when it is about a lakelog table."""
-        if self.table is not None and len(self.table.parts) <= 3:
+        if self.table is not None and self.query is None and len(self.table.parts) <= 3:
             identifier = session.find(self.table)
             if identifier is not None and session.exists(identifier):
                 raise self.source.error(

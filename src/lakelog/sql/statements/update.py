@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakelog.sql.changing import change_rows, own_values, target_of
+from lakelog.sql.assignments import Path, own_values, read_assignments
+from lakelog.sql.changing import change_rows, target_of
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import ChangedTable, qualified, read_assignments, read_changed_table, read_piece
+from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
 from lakelog.sql.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.statement import ParsedStatement
 
@@ -18,7 +19,7 @@ class Update(ParsedStatement):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
     table: ChangedTable
-    values: Mapping[str, str]
+    values: Mapping[Path, str]
     condition: str | None
 
     @classmethod
@@ -40,7 +41,7 @@ class Update(ParsedStatement):
             return session.engine.pass_through(self.source.text)
         identifier, schema = found
         given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
-        values = own_values(schema, self.table.name, given)
+        values = own_values(schema, self.table, given)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
         target = target_of(session, identifier, self.table, schema, [UPDATE])
         return change_rows(

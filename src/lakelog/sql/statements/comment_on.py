@@ -1,0 +1,35 @@
+"""COMMENT ON TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import ChangeTableComment
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import done
+from lakelog.sql.statement import TableStatement
+
+
+@dataclass(frozen=True)
+class CommentOn(TableStatement):
+    """``COMMENT ON TABLE name IS 'text'|NULL``."""
+
+    comment: str | None
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> CommentOn:
+        """Reads the statement."""
+        cursor.expect_words("COMMENT", "ON", "TABLE")
+        name = cursor.name()
+        cursor.expect_words("IS")
+        comment = None if cursor.accept_words("NULL") else cursor.text_literal("a comment in quotes, or NULL")
+        cursor.expect_end()
+        return cls(cursor.source, name, comment)
+
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """Gives the table the comment, or takes its own away. Raises NotFound."""
+        session.tables.alter_table(identifier, [ChangeTableComment(self.comment)])
+        return done()

@@ -1,0 +1,29 @@
+"""REFRESH TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import done
+from lakelog.sql.statement import TableStatement
+
+
+@dataclass(frozen=True)
+class RefreshTable(TableStatement):
+    """``REFRESH TABLE name``."""
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> RefreshTable:
+        """Reads the statement."""
+        cursor.expect_words("REFRESH", "TABLE")
+        name = cursor.name()
+        cursor.expect_end()
+        return cls(cursor.source, name)
+
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """Does nothing: every query looks for the newest snapshot by itself. Raises NotFound."""
+        return done()

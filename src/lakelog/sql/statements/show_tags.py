@@ -1,0 +1,32 @@
+"""SHOW TAGS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.catalog.base import Identifier
+from lakelog.spec.schema import TableSchema
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.result import text_rows
+from lakelog.sql.statement import TableStatement
+
+
+@dataclass(frozen=True)
+class ShowTags(TableStatement):
+    """``SHOW TAGS [IN|FROM] name``, as Paimon has it."""
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> ShowTags:
+        """Reads the statement."""
+        cursor.expect_words("SHOW", "TAGS")
+        if cursor.peek(1) is not None and not cursor.accept_words("IN"):
+            cursor.accept_words("FROM")
+        name = cursor.name()
+        cursor.expect_end()
+        return cls(cursor.source, name)
+
+    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+        """One row a tag, by name: tag. Raises NotFound."""
+        tags = session.tables.open(identifier).store.tags.list()
+        return text_rows(("tag",), ((name,) for name in sorted(tag.name for tag in tags)))
