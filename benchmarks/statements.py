@@ -1,8 +1,9 @@
 """Which statements work on the tables of lakelog and of its peers: each of ``statements.sql`` is run in each system.
 
-usage: statements.py [--systems lakelog,paimon,delta,iceberg] [--only WORD] [--json FILE] [--page FILE]
+usage: statements.py [--systems lakelog,paimon,delta,iceberg] [--only WORD] [--known FILE] [--json FILE] [--page FILE]
 
-A cell is ``yes``, or the first words of the error; ``--page`` writes the table of docs/reference/statements.md.
+A cell is ``yes``, or the first words of the error. ``--known`` has the answers of an earlier run, of its ``--json``;
+``--page`` writes docs/reference/statements.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ DOCUMENTED = "flink"
 """The column that is from the documents of Arctic's Flink connector: it needs a Flink of 2022."""
 _HERE = Path(__file__).parent
 _LIMIT_S = 1800.0
+_PREFACE = """# Statements
+
+<!-- Written by benchmarks/statements.py --page. -->
+
+Which statements work on tables of lakelog, and of its peers: each of the {count} statements of
+[benchmarks/statements.sql](../../benchmarks/statements.sql) was run in each system ({versions}),
+on new tables; `{{t}}` and the like are explained there. lakelog's tables and Paimon's have a primary key, Delta and
+Iceberg know none. A cell is `yes` when the statement ran, not a judgement of what it did; `no` has the first words of
+the error. `none`: the system's documents have no such statement, it was not run. The last column is what the documents of
+Arctic's Flink connector say. `tests/spark/test_statements.py` holds lakelog's column to what it does.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,11 @@ class Statement:
     ways: Mapping[str, str | None]
     documented: str
     key: str
+
+    @property
+    def name(self) -> str:
+        """Group and title."""
+        return f"{self.group}: {self.title}"
 
     def of(self, system: str) -> str | None:
         """The text for a system."""
@@ -83,10 +100,30 @@ def answers_of(system: str, statements: list[Statement]) -> dict[str, str]:
         return found
 
 
+def _known(files: list[Path], statements: list[Statement]) -> dict[str, dict[str, str]]:
+    """Answers that earlier runs have kept by ``--json``."""
+    keys = {s.name: s.key for s in statements}
+    found: dict[str, dict[str, str]] = {}
+    for file in files:
+        for system, answers in json.loads(file.read_text(encoding="utf-8")).items():
+            found[system] = {keys[name]: answer for name, answer in answers.items() if name in keys}
+    return found
+
+
+def _version(system: str) -> str:
+    """A system with the version that ran."""
+    jar = next((c for c in ENVIRONMENTS[system].coordinates), "")
+    return f"{system} {jar.rpartition(':')[2]} on {ENVIRONMENTS[system].spark}".replace("==", " ") if jar else system
+
+
 def page_of(statements: list[Statement], found: Mapping[str, Mapping[str, str]]) -> str:
     """The Markdown table: a row a statement, a column a system."""
     systems = list(found)
-    lines, group = [], ""
+    of = {system: sum(answer == "yes" for answer in found[system].values()) for system in systems}
+    lines = [_PREFACE.format(count=len(statements), versions=", ".join(map(_version, systems)))]
+    lines += [f"| | {' | '.join(systems)} |", "|---" * (len(systems) + 1) + "|"]
+    lines.append(f"| statements that work | {' | '.join(str(of[system]) for system in systems)} |")
+    group = ""
     for statement in statements:
         if statement.group != group:
             group = statement.group
@@ -102,12 +139,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--only", default="")
+    parser.add_argument("--known", type=Path, action="append", default=[])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
     statements = [s for s in read_statements() if given.only.lower() in s.title.lower()]
-    found = {}
-    for system in given.systems.split(","):
+    found: dict[str, dict[str, str]] = _known(given.known, statements)
+    for system in (one for one in given.systems.split(",") if one not in found):
         print(f"{system} …", file=sys.stderr, flush=True)
         found[system] = answers_of(system, statements)
     page = page_of(statements, found)
@@ -115,7 +153,7 @@ def main() -> None:
     for system, answers in found.items():
         print(f"{system}: {sum(a == 'yes' for a in answers.values())} of {len(statements)}")
     if given.json:
-        titles = {s.key: f"{s.group}: {s.title}" for s in statements}
+        titles = {s.key: s.name for s in statements}
         named = {system: {titles[k]: v for k, v in answers.items()} for system, answers in found.items()}
         given.json.write_text(json.dumps(named, indent=1, ensure_ascii=False), encoding="utf-8")
     if given.page:

@@ -131,7 +131,7 @@ def main() -> None:
         sql(f"create database {tables.catalog}{tables.database}")
     for key, text in json.loads(Path(asked).read_text(encoding="utf-8")).items():
         began = time.monotonic()
-        found[key] = "has no such statement" if text is None else attempt(tables, key, text)
+        found[key] = "none" if text is None else attempt(tables, key, text)
         with contextlib.suppress(Exception):
             sql(f"use {'spark_catalog.default' if system != 'lakelog' else tables.database}")
         print(f"{key} {time.monotonic() - began:.1f} s {found[key]}", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -26,6 +26,7 @@ from lakelog.spark.batch_writer import write_frame
 from lakelog.spark.compaction import SparkExecutor, spark_executor
 from lakelog.spark.lookup_join import On, join_frame, looked_up
 from lakelog.spark.native_scan import PlannedScans, workers_frame
+from lakelog.spark.own_errors import conflict_in
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
@@ -218,7 +219,13 @@ class SparkEngine:
             return
         # the server reaches the files, this process need not
         mode = "overwrite" if overwrite else "append"
-        rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
+        try:
+            rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
+        except PySparkException as refused:
+            conflict = conflict_in(refused)
+            if conflict is None:
+                raise
+            raise conflict from refused
 
     def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
         """Starts the streaming write of a frame into a table."""

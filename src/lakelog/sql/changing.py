@@ -70,12 +70,18 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
         with plan.explained():
             session.engine.insert(identifier, plan, None, options, {}, overwrite=False)
         return done()
-    for _ in range(_ATTEMPTS - 1):
-        with contextlib.suppress(CommitConflict):
+    conflict: CommitConflict | None = None
+    for _ in range(_ATTEMPTS):
+        try:
             _replace_files(session, identifier, change, options)
+        except CommitConflict as why:
+            conflict = why
+        else:
             return done()
-    _replace_files(session, identifier, change, options)
-    return done()
+    raise CommitConflict(
+        f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
+        f"statement ran; nothing was changed: run it again when they are done"
+    ) from conflict
 
 
 def _replace_files(session: Context, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import pytest
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import NotFound, UnsupportedStatement
+from lakelog.errors import CommitConflict, NotFound, UnsupportedStatement
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.sql.parse import parse_script
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.sql.session import Session
 from lakelog.sql.types import parse_type_text
+from lakelog.table.row_changes import Changeable
 
 
 class OneTable:
@@ -33,6 +34,13 @@ class OneTable:
         return dict(given)
 
 
+class ChangingTable(OneTable):
+    """The same table, whose rows may change."""
+
+    def changeable(self, *_: object) -> Changeable:
+        return Changeable(False, False)
+
+
 class Plans:
     """An engine that keeps the plans it is given, and fails with ``failure`` when it has one."""
 
@@ -49,7 +57,27 @@ class Plans:
         self.plans.append(plan)
         return len(self.plans)
 
+    def simple_types(self, table: Identifier) -> dict[str, str]:
+        return {}
+
+    def files_of(self, *_: object) -> list[str]:
+        return ["f"]
+
     def insert(self, table: Identifier, plan: QueryPlan, *_: object) -> object:
+        return self.run_query(plan)
+
+
+class Busy(Plans):
+    """An engine whose files others have replaced before it can, so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def replace_files(self, table: Identifier, plan: QueryPlan, *_: object) -> object:
+        self.times -= 1
+        if self.times >= 0:
+            raise CommitConflict("a file is gone")
         return self.run_query(plan)
 
 
@@ -147,3 +175,11 @@ def test_a_long_list_of_values_is_handed_on_as_it_is() -> None:
 def test_a_statement_keeps_its_own_text_without_the_comments_around_it() -> None:
     texts = [s.source.text for s in parse_script("-- a\nset x = 1 -- b\n; /* c */ set /* d */ y = ';' ;")]
     assert texts == ["set x = 1", "set /* d */ y = ';'"]
+
+
+def test_a_statement_that_others_keep_undoing_says_what_to_do() -> None:
+    engine = Busy(times=4)
+    Session(ChangingTable(), engine).run("delete from db.t where id = 1")  # type: ignore[arg-type]
+    assert len(engine.plans) == 1
+    with pytest.raises(CommitConflict, match=r"db\.t.* 5 times .* nothing was changed: run it again"):
+        Session(ChangingTable(), Busy(times=5)).run("delete from db.t where id = 1")  # type: ignore[arg-type]

@@ -31,7 +31,9 @@ def test_tags_come_change_and_go(lake) -> None:
     with pytest.raises(AlreadyExists):
         lake.sql("alter table db.t create tag two")
     lake.sql("alter table db.t create tag if not exists two")
-    lake.sql("alter table db.t create or replace tag two as of version 1; alter table db.t replace tag new as of version 2")
+    lake.sql(
+        "alter table db.t create or replace tag two as of version 1; alter table db.t replace tag new as of version 2"
+    )
     lake.sql("alter table db.t create or replace tag other as of version 1")
     assert tags(lake) == {"two": 1, "new": 2, "other": 1}
     lake.sql("alter table db.t rename tag two to one; alter table db.t drop tag new; alter table db.t delete tag other")
