@@ -35,8 +35,8 @@ Which statements work on tables of lakelog, and of its peers: each of the {count
 [benchmarks/statements.sql](../../benchmarks/statements.sql) was run in each system ({versions}),
 on new tables; `{{t}}` and the like are explained there. lakelog's tables and Paimon's have a primary key, Delta and
 Iceberg know none. A cell is `yes` when the statement ran, not a judgement of what it did; `no` has the first words of
-the error. `none`: the system's documents have no such statement, it was not run. The last column is what the documents of
-Arctic's Flink connector say. `tests/spark/test_statements.py` holds lakelog's column to what it does.
+the error. `none`: the system's documents have no such statement, it was not run. The last column is what the documents
+of Arctic's Flink connector say. `tests/spark/test_statements.py` holds lakelog's column to what it does.
 """
 
 

@@ -16,10 +16,10 @@ select id from nowhere.t
 -->   select id from nowhere.t
 
 --# time travel to a time that has to be computed
-select 1 from db.u u join db.t timestamp as of now() x on u.id = x.id
+select 1 from db.u u join db.t timestamp as of u.uid x on u.id = x.id
 --> UnsupportedStatement:
 -->   line 1, column 48: time travel needs a plain value here, as in TIMESTAMP AS OF '2024-01-31 12:00:00'
--->   select 1 from db.u u join db.t timestamp as of now() x on u.id = x.id
+-->   select 1 from db.u u join db.t timestamp as of u.uid x on u.id = x.id
 -->                                                  ^
 
 --# a parenthesis that is never closed

@@ -210,6 +210,10 @@ class ScribeOfSpark:
         row = parse_type_text("struct<id:int, name:string>")
         return [(f.name, f.type) for f in row.fields]
 
+    def millis_of(self, expression: str) -> int:
+        self.events.append(f"millis of {expression}")
+        return 1000
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         return {"amount": "decimal(10,2)", "name": "string"}
 

@@ -26,3 +26,17 @@ select t$snapshots.total from db.t$snapshots /*+ OPTIONS('scan.tag-name'='monthl
 --> query:
 -->   select `t$snapshots`.total from v1 AS `t$snapshots`
 -->   v1 = db.t$snapshots [total] scan.tag-name=monthly
+
+--# a time is computed
+select id from db.t timestamp as of current_timestamp() - interval 2 days where id = 1;
+select id from db.t for timestamp as of (current_date() - 1) as x join db.u timestamp as of date_sub(current_date(), 1) y on x.id = y.id
+--> millis of current_timestamp() - interval 2 days
+--> query:
+-->   select id from v1 AS `t`  where id = 1
+-->   v1 = db.t [id] scan.timestamp-millis=1000
+--> millis of (current_date() - 1)
+--> millis of date_sub(current_date(), 1)
+--> query:
+-->   select id from v2  as x join v3  y on x.id = y.id
+-->   v2 = db.t [id] scan.timestamp-millis=1000
+-->   v3 = db.u [id] scan.timestamp-millis=1000

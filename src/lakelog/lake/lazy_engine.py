@@ -73,6 +73,10 @@ class LazyEngine:
         result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
         return result
 
+    def millis_of(self, expression: str) -> int:
+        """The time that an expression is."""
+        return int(self.started.millis_of(expression))
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Types of columns as Spark writes them."""
         result: Mapping[str, str] = self.started.simple_types(table)

@@ -169,6 +169,13 @@ class SparkEngine:
         found = columns_of(self.run_query(plan).schema)
         return [(name, kind) for name, kind in found if name != ROW_KIND_COLUMN]
 
+    def millis_of(self, expression: str) -> int:
+        """The time that an expression is, by Spark."""
+        found = spark_sql(self.spark, f"SELECT unix_millis(CAST(({expression}) AS TIMESTAMP))").collect()[0][0]
+        if found is None:
+            raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
+        return int(found)
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
         fields: StructType = spark_schema(Scan(self._tables.open(table)).schema)

@@ -55,6 +55,9 @@ class Engine(Protocol):
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
         """(name, type) of what a query answers, row kinds left out; all may be NULL. Raises UnsupportedFeature."""
 
+    def millis_of(self, expression: str) -> int:
+        """The time that an expression without columns is, in ms since 1970. Raises InvalidRequest for NULL."""
+
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
         """Column → its type as the engine writes it, of those that are no arrays, maps or structs."""
 

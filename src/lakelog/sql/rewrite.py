@@ -109,7 +109,9 @@ def _read_of(
     if lookup is not None:
         reference = replace(reference, ends=(reference.name.end, *query.alias_ends(lookup.end)))
     hints = _hints_of(query, reference)
-    travel = None if at is None or lookup is not None else read_time_travel(query.source, query.tokens, at)
+    travel = None
+    if at is not None and lookup is None:
+        travel = read_time_travel(query.source, query.tokens, at, session.engine.millis_of)
     given = {key: value for hint in hints for key, value in hint.options.items()}
     options = session.tables.canonical_options({**given, **(travel.options if travel else {})}, "read")
     if any(option.key in options for option in SCAN_OPTIONS.options):
