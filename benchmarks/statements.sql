@@ -15,7 +15,7 @@ create table {new} (id int not null, info struct<a: int, tags: array<string>>, m
 
 --# Tables | CREATE TABLE IF NOT EXISTS, comments
 create table if not exists {t} (id int comment 'of the row') {like} comment 'a table'
---@ flink: yes
+--@ flink: Flink's own
 
 --# Tables | PRIMARY KEY
 create table {new} (id int, name string, primary key (id)) {like}
@@ -55,7 +55,7 @@ select assert_true(n = 7) from {new}
 
 --# Tables | computed column
 create table {new} (id int, twice int generated always as (id * 2)) {like}
---@ flink: in the job only
+--@ flink: no
 
 --# Tables | IDENTITY column
 create table {new} (id bigint generated always as identity, name string) {like}
@@ -152,7 +152,7 @@ show table extended in {c}{db} like '{plainname}'
 
 --# Catalogs | SHOW CATALOGS
 show catalogs
---@ flink: yes
+--@ flink: Flink's own
 
 --# Catalogs | USE
 use {c}{db}
@@ -239,7 +239,7 @@ select __paimon_file_path, id from {t}
 
 --# Look | EXPLAIN
 explain select * from {t} where id = 1
---@ flink: yes
+--@ flink: Flink's own
 
 --# Look | ANALYZE TABLE
 analyze table {t} compute statistics
@@ -445,7 +445,7 @@ with a as (select 3 as id) insert into {t} (id, day) select id, date'2024-01-03'
 
 --# Write | INSERT INTO … PARTITION
 insert into {p} partition (day = '2024-01-09') values (9, 'z')
---@ flink: yes
+--@ flink: Flink's own
 
 --# Write | FROM … INSERT … INSERT
 from {t} insert into {rows} select * insert into {rows} select *
@@ -571,11 +571,11 @@ insert into {t} select 1 as id, 'a' as name, date'2024-01-01' as day, '-D' as _r
 
 --# Read | VERSION AS OF
 select * from {t} version as of {v1}
---@ flink: no
+--@ flink: by a hint, tables without a key
 
 --# Read | TIMESTAMP AS OF
 select * from {t} timestamp as of '{later}'
---@ flink: no
+--@ flink: by a hint, tables without a key
 
 --# Read | TIMESTAMP AS OF an expression
 select * from {t} timestamp as of current_timestamp()
@@ -588,7 +588,7 @@ select * from {t}@v1
 --# Read | TABLESAMPLE, PIVOT, windows, set operations
 select * from (select id, name, row_number() over (order by id) as n from {t} tablesample (100 percent))
 pivot (max(n) for name in ('a', 'b')) union all select 1, 2, 3
---@ flink: some
+--@ flink: Flink's own
 
 --# Read | TABLE t
 table {t}
@@ -607,7 +607,7 @@ call {c}system.create_changelog_view(table => '{t}', changelog_view => 'changes'
 select * from changes
 --@ paimon
 select * from paimon_incremental_query('{t}', '{v1}', '{v2}')
---@ flink: no
+--@ flink: by a hint, tables without a key
 
 --# Read | a tag
 call {c}sys.create_tag(table => '{plain}', tag => 'good', snapshot => {v1});
@@ -637,7 +637,7 @@ select * from {t}.files
 --# Read | view and CTE
 create temporary view view_{plainname} as select * from {t};
 with a as (select * from view_{plainname}) select count(*) from a join {t} b on a.id = b.id
---@ flink: yes
+--@ flink: Flink's own
 
 --# Read | changes between versions as a function
 select * from table_changes('{plain}', 1, 2)
