@@ -700,6 +700,8 @@ call {c}system.expire_snapshots(table => '{plain}', retain_last => 1)
 --@ flink: by Amoro's optimizer
 
 --# Maintain | expire partitions
+call {c}sys.expire_partitions(table => '{db}.{plainparts}', expiration_time => '1 d')
+--@ paimon
 call {c}sys.expire_partitions(table => '{db}.{plainparts}', expiration_time => '1 d', timestamp_formatter => 'yyyy-MM-dd')
 --@ delta, iceberg: none
 --@ flink: by Amoro's optimizer
@@ -771,6 +773,25 @@ call {c}system.set_current_snapshot(table => '{plain}', ref => 'good')
 --@ paimon
 call {c}sys.create_tag(table => '{plain}', tag => 'good', snapshot => {v1});
 call {c}sys.rollback(table => '{plain}', version => 'good')
+--@ flink: no
+
+--# Maintain | the changes of another snapshot once more
+call {c}sys.cherrypick_snapshot('{plain}', {v2})
+--@ lakelog, paimon, delta: none
+--@ iceberg
+call {c}system.rollback_to_snapshot('{plain}', {v1});
+call {c}system.cherrypick_snapshot('{plain}', {v2})
+--@ flink: no
+
+--# Maintain | a directory of Parquet files taken over
+convert to delta parquet.`{place}/{plainname}_files`
+--@ lakelog, paimon: none
+--@ delta
+insert overwrite directory '{place}/{plainname}_files' using parquet select * from {rows};
+convert to delta parquet.`{place}/{plainname}_files`
+--@ iceberg
+insert overwrite directory '{place}/{plainname}_files' using parquet select * from {rows};
+call {c}system.add_files(table => '{db}.{plainrows}', source_table => '`parquet`.`{place}/{plainname}_files`')
 --@ flink: no
 
 --# Maintain | RESTORE

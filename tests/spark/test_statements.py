@@ -44,8 +44,8 @@ def test_every_statement_does_what_the_page_says(lake: Lake, monkeypatch: pytest
     for statement in read_statements():
         expected[statement.title] = page[statement.title].partition(":")[0]
         text = statement.of("lakelog")
-        assert text is not None
-        found[statement.title] = attempt(tables, statement.key, text).partition(":")[0]
+        answer = "none" if text is None else attempt(tables, statement.key, text)
+        found[statement.title] = answer.partition(":")[0]
         lake.sql("use db")
     assert found == expected
     assert list(page) == list(found)
