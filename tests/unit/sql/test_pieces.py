@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import UnsupportedStatement
+from lakelog.sql.assignments import read_assignments
 from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import ChangedTable, qualified, read_assignments, read_changed_table, read_piece, relation_name
+from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece, relation_name
 from lakelog.sql.script import StatementText
 from lakelog.sql.tokens import tokenize
 
@@ -64,9 +65,10 @@ def test_a_piece_ends_at_its_word_outside_of_parentheses_and_case() -> None:
 
 
 def test_assignments_end_at_commas_of_their_own() -> None:
-    cursor = cursor_of("a = f(1, 2), x.`b c` = case when a = 1 then 1, end, d = 3 WHERE y")
+    cursor = cursor_of("a = f(1, 2), x.`b c` = case when a = 1 then 1, end, db.t.d.e = 3 WHERE y")
     found = read_assignments(cursor, table_of("db.t x SET"), "WHERE")
-    assert found == {"a": "f(1, 2)", "b c": "case when a = 1 then 1, end", "d": "3"} and cursor.at_words("WHERE")
+    wanted = {("a",): "f(1, 2)", ("b c",): "case when a = 1 then 1, end", ("d", "e"): "3"}
+    assert found == wanted and cursor.at_words("WHERE")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,9 @@ def test_assignments_end_at_commas_of_their_own() -> None:
         ("(values (1)) as s(a) ON", "s"),
         ("db.u /*+ OPTIONS('read.mode'='file') */ ON", "u"),
         ("(select 1) ON", None),
+        ("db.u VERSION AS OF 1 ON", "u"),
+        ("db.u for timestamp as of '2024-01-01' x ON", "x"),
+        ("db.u TABLESAMPLE (1 ROWS) ON", "u"),
     ],
 )
 def test_the_name_of_a_relation(text, want) -> None:
