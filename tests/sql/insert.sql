@@ -225,3 +225,21 @@ table db.t;
 -->   (table v3) union all table v4
 -->   v3 = db.t [*]
 -->   v4 = db.u [*]
+
+--# several inserts from one source
+from (select * from db.t) x
+insert into db.arctic select x.id, x.name where x.id > 1
+insert overwrite db.u (id) select id
+--> insert into db.arctic:
+-->   from (select * from v1 AS `t`) x select x.id, x.name where x.id > 1
+-->   v1 = db.t [id, name]
+--> insert overwrite db.u (id):
+-->   from (select * from v2 AS `t`) x select id
+-->   v2 = db.t [id]
+
+--# several inserts, one without a query
+from db.t insert into db.arctic select id, name insert into db.arctic values (1, 'a')
+--> UnsupportedStatement:
+-->   line 1, column 49: an INSERT behind FROM needs its SELECT
+-->   from db.t insert into db.arctic select id, name insert into db.arctic values (1, 'a')
+-->                                                   ^

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lakelog.errors import InternalError
 from lakelog.sql.cursor import Cursor
@@ -27,11 +28,38 @@ def parse_script(text: str) -> list[ParsedStatement]:
         if not token.is_symbol(";"):
             piece.append(token)
         elif piece:
-            statements.append(_parse_statement(text, piece))
+            statements += _parse_piece(text, piece)
             piece = []
     if piece:
-        statements.append(_parse_statement(text, piece))
+        statements += _parse_piece(text, piece)
     return statements
+
+
+def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
+    """The statement; of ``FROM a INSERT INTO b SELECT … INSERT INTO c SELECT …`` each insert, with its own FROM."""
+    if not tokens[0].is_word("FROM") or not (starts := _outside(tokens, "INSERT")):
+        return [_parse_statement(script, tokens)]
+    source = script[tokens[0].start : tokens[starts[0] - 1].end]
+    found: list[ParsedStatement] = []
+    for start, end in pairwise([*starts, len(tokens)]):
+        insert = tokens[start:end]
+        selects = _outside(insert, "SELECT")
+        if not selects:
+            whole = StatementText(script, tokens[0].start, tokens[-1].end)
+            raise whole.error(insert[0].start, "an INSERT behind FROM needs its SELECT")
+        place = insert[selects[0]].start
+        found += parse_script(f"{script[insert[0].start : place]}{source} {script[place : insert[-1].end]}")
+    return found
+
+
+def _outside(tokens: Sequence[Token], word: str) -> list[int]:
+    """Where a keyword stands outside of parentheses."""
+    found, depth = [], 0
+    for at, token in enumerate(tokens):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.is_word(word):
+            found.append(at)
+    return found
 
 
 def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:

@@ -106,13 +106,11 @@ class Insert(ParsedStatement):
         options = session.tables.canonical_options(self.options, "write")
         plan = plan_query(session, self.query)
         with plan.explained():
-            if self.condition is not None:
-                if self.by_name:
-                    columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
-                return self._replace(session, identifier, schema, self.condition, columns)
             if self.by_name:
                 columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
                 self._check_free(columns, values)
+            if self.condition is not None:
+                return self._replace(session, identifier, schema, self.condition, columns)
             return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
 
     def _replace(
