@@ -1,6 +1,6 @@
 """Which statements work on the tables of lakelog and of its peers: each of ``statements.sql`` is run in each system.
 
-usage: statements.py [--systems lakelog,paimon,delta,iceberg] [--only WORD] [--known FILE] [--json FILE] [--page FILE]
+usage: statements.py [--systems lakelog,paimon,delta,iceberg] [--only REGEX] [--known FILE] [--json FILE] [--page FILE]
 
 A cell is ``yes``, or the first words of the error. ``--known`` has the answers of an earlier run, of its ``--json``;
 ``--page`` writes docs/reference/statements.md.
@@ -32,11 +32,12 @@ _PREFACE = """# Statements
 <!-- Written by benchmarks/statements.py --page. -->
 
 Which statements work on tables of lakelog, and of its peers: each of the {count} statements of
-[benchmarks/statements.sql](../../benchmarks/statements.sql) was run in each system ({versions}),
-on new tables; `{{t}}` and the like are explained there. lakelog's tables and Paimon's have a primary key, Delta and
-Iceberg know none. A cell is `yes` when the statement ran, not a judgement of what it did; `no` has the first words of
-the error. `none`: the system's documents have no such statement, it was not run. The last column is what the documents
-of Arctic's Flink connector say. `tests/spark/test_statements.py` holds lakelog's column to what it does.
+[benchmarks/statements.sql](../../benchmarks/statements.sql) was run in each system ({versions}), on new tables;
+`{{t}}` and the like are explained there. lakelog's tables and Paimon's have a primary key, Delta and Iceberg know
+none; lakelog, Paimon and Iceberg have a catalog of directories, Delta has Spark's own. A cell is `yes` when the
+statement ran, not a judgement of what it did; `no` has the first words of the error. `none`: the system's documents
+have no such statement, it was not run. The last column is what the documents of Arctic's Flink connector say.
+`tests/spark/test_statements.py` holds lakelog's column to what it does.
 """
 
 
@@ -143,7 +144,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
-    statements = [s for s in read_statements() if given.only.lower() in s.title.lower()]
+    statements = [s for s in read_statements() if re.search(given.only, s.title, re.IGNORECASE)]
     found: dict[str, dict[str, str]] = _known(given.known, statements)
     for system in (one for one in given.systems.split(",") if one not in found):
         print(f"{system} …", file=sys.stderr, flush=True)

@@ -440,7 +440,7 @@ insert into {rows} table {t}
 --@ flink: no
 
 --# Write | WITH … INSERT
-with a as (select 3 as id) insert into {t} (id, day) select id, date'2024-01-03' from a
+with a as (select 3 as id) insert into {t} select id, 'c', date'2024-01-03' from a
 --@ flink: no
 
 --# Write | INSERT INTO … PARTITION
@@ -452,7 +452,7 @@ from {t} insert into {rows} select * insert into {rows} select *
 --@ flink: no
 
 --# Write | INSERT WITH SCHEMA EVOLUTION
-insert with schema evolution into {t} by name select 4 as id, date'2024-01-04' as day, 5 as more
+insert with schema evolution into {t} by name select 4 as id, 'd' as name, date'2024-01-04' as day, 5 as more
 --@ flink: no
 
 --# Write | INSERT … BY NAME
@@ -468,7 +468,7 @@ insert overwrite {p} partition (day = '2024-01-01') values (9, 'z')
 --@ flink: tables without a key
 
 --# Write | INSERT OVERWRITE … BY NAME
-insert overwrite {t} by name select 9 as id, date'2024-01-09' as day
+insert overwrite {t} by name select 9 as id, date'2024-01-09' as day, 'z' as name
 --@ flink: no
 
 --# Write | INSERT … REPLACE WHERE
@@ -538,7 +538,7 @@ on t.id = s.id when matched then update set * when not matched then insert *
 --@ flink: no
 
 --# Write | MERGE from an older version of a table
-merge into {rows} r using {t} version as of {v1} as s on r.id = s.id
+merge into {rows} r using (select * from {t} version as of {v1}) as s on r.id = s.id
 when matched then update set name = 'old' when not matched then insert *
 --@ flink: no
 

@@ -114,7 +114,8 @@ def attempt(tables: Tables, key: str, text: str) -> str:
 
 
 def _first_words(why: Exception) -> str:
-    line = next((line for line in str(why).splitlines() if line.strip()), type(why).__name__)
+    told = (line for line in str(why).splitlines() if line.strip() and not line.startswith("An error occurred while"))
+    line = next(told, type(why).__name__)
     line = re.sub(r"\bs\d+_\w+", "t", line.replace("|", "/").strip())
     return "no: " + (line if len(line) <= 110 else line[:107] + "…")
 
