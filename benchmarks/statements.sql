@@ -234,7 +234,7 @@ select _metadata.file_path, id from {t}
 --@ iceberg
 select _file, id from {t}
 --@ paimon
-select __paimon_file_path, id from {t}
+select __paimon_file_path, id from {rows}
 --@ flink: no
 
 --# Look | EXPLAIN
@@ -520,10 +520,11 @@ delete from {rows} where id = 1
 --@ flink: no
 
 --# Write | MERGE, all clauses
-merge into {t} t using (select 1 as id, 'x' as name union all select 5, 'y') s on t.id = s.id
+merge into {t} t using (select 1 as id, 'x' as name, date'2024-01-01' as day union all select 5, 'y', date'2024-01-05')
+s on t.id = s.id
 when matched and s.name is null then delete
 when matched then update set name = s.name
-when not matched then insert (id, name) values (s.id, s.name)
+when not matched then insert (id, name, day) values (s.id, s.name, s.day)
 when not matched by source then delete
 --@ flink: no
 
@@ -548,8 +549,10 @@ when not matched then insert (id, name, day) values (r.id, default, r.day)
 --@ flink: no
 
 --# Write | MERGE into a table without a key
-merge into {rows} t using (select 1 as id, 'x' as name union all select 5, 'y') s on t.id = s.id
-when matched then update set name = s.name when not matched then insert (id, name) values (s.id, s.name)
+merge into {rows} t using (select 1 as id, 'x' as name, date'2024-01-01' as day union all select 5, 'y', date'2024-01-05')
+s on t.id = s.id
+when matched then update set name = s.name
+when not matched then insert (id, name, day) values (s.id, s.name, s.day)
 --@ flink: no
 
 --# Write | a branch
@@ -606,7 +609,8 @@ select * from table_changes('{t}', 2, 2)
 call {c}system.create_changelog_view(table => '{t}', changelog_view => 'changes');
 select * from changes
 --@ paimon
-select * from paimon_incremental_query('{t}', '{v1}', '{v2}')
+use paimon;
+select * from paimon_incremental_query('{plain}', '{v1}', '{v2}')
 --@ flink: by a hint, tables without a key
 
 --# Read | a tag
@@ -625,6 +629,9 @@ select * from {t}$branch_b1
 --@ iceberg
 alter table {t} create branch b1;
 select * from {t}.branch_b1
+--@ paimon
+call {c}sys.create_branch(table => '{plain}', branch => 'b1');
+select * from {tick}$branch_b1`
 --@ flink: no
 
 --# Read | files of the table
@@ -632,6 +639,8 @@ select * from {t}$files
 --@ delta: none
 --@ iceberg
 select * from {t}.files
+--@ paimon
+select * from {tick}$files`
 --@ flink: no
 
 --# Read | view and CTE
@@ -643,7 +652,8 @@ with a as (select * from view_{plainname}) select count(*) from a join {t} b on 
 select * from table_changes('{plain}', 1, 2)
 --@ iceberg: none
 --@ paimon
-select * from paimon_incremental_query('{t}', '{v1}', '{v2}')
+use paimon;
+select * from paimon_incremental_query('{plain}', '{v1}', '{v2}')
 --@ flink: no
 
 --# Stream | changes from the log, milliseconds to seconds old
@@ -710,6 +720,9 @@ call {c}sys.expire_partitions(table => '{db}.{plainparts}', expiration_time => '
 call {c}sys.create_tag(table => '{plain}', tag => 'good', snapshot => {v1});
 call {c}sys.rename_tag(table => '{plain}', tag => 'good', target_tag => 'better');
 call {c}sys.delete_tag(table => '{plain}', tag => 'better')
+--@ paimon
+call {c}sys.create_tag(table => '{plain}', tag => 'good', snapshot => {v1});
+call {c}sys.delete_tag(table => '{plain}', tag => 'good')
 --@ delta, iceberg: none
 --@ flink: no
 
