@@ -123,7 +123,8 @@ def _first_words(why: Exception) -> str:
     told = (line for line in str(why).splitlines() if line.strip() and not line.startswith("An error occurred while"))
     line = next(told, type(why).__name__)
     line = re.sub(r"\bs\d+_\w+", "t", line.replace("|", "/").strip(" :"))
-    return "no: " + (line if len(line) <= 110 else line[:107] + "…")
+    line = re.sub(r"lakelog_[0-9a-f]+_\d+", "t", re.sub(r"(file:)?/tmp/\S*", "…", line))
+    return "no: " + (line if len(line) <= 110 else line[:107].rpartition(" ")[0] + " …")
 
 
 def main() -> None:
