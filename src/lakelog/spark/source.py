@@ -63,14 +63,16 @@ class LakelogDataSource(DataSource):
         own = {k: v for k, v in given.items() if is_storage_option(k)}
         storage = {**({} if place is None else place.storage), **own}
         hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
+        known = None if place is None or WAREHOUSE in given else place.catalog
         if identifier is None:
-            return open_by_path(path, hints, scope, storage)
+            is_known = place is not None and _lies_in(path, place.warehouse)
+            return open_by_path(path, hints, scope, storage, known if is_known else None)
         warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
             )
-        return open_by_name(warehouse, identifier, hints, scope, storage)
+        return open_by_name(warehouse, identifier, hints, scope, storage, known)
 
     def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogPlace | None:
         """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""
