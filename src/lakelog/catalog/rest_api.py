@@ -70,11 +70,6 @@ class Answer:
         return self.status < 300
 
     @property
-    def kind(self) -> str:
-        """Of a refusal: what it is about (``TABLE``, ``DATABASE``, ``COLUMN``, ``SNAPSHOT``, …), if the server says."""
-        return str(self.body.get("resourceType") or "").upper()
-
-    @property
     def message(self) -> str:
         """Of a refusal: the server's words, shortened."""
         return _printable(str(self.body.get("message") or f"status {self.status}"))

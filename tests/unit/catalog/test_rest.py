@@ -254,6 +254,25 @@ def test_refusals_are_the_errors_of_a_catalog(catalog: RestCatalog, server: Scri
             catalog.rename_table(ORDERS, Identifier("shop", "sold"))
 
 
+@pytest.mark.parametrize("comes", ["at once", "late", "never"])
+def test_a_table_whose_answer_is_lost_is_looked_for(
+    catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path, comes: str
+) -> None:
+    there = shown(f"{tmp_path}/shop.db/orders")
+    answers(server, f"POST {ALL}", (500, {}), (409, {}) if comes == "late" else (500, {}))
+    answers(server, f"GET {ONE}", *([(404, {})] if comes == "late" else []), (404, {}) if comes == "never" else there)
+    if comes == "never":
+        with pytest.raises(CommitUnknown, match="nobody knows"):
+            catalog.create_table(ORDERS, SCHEMA)
+    else:
+        assert catalog.create_table(ORDERS, SCHEMA).schema == SCHEMA
+        other = new_schema([("id", BIGINT, None)], ["id"], [], {"bucket": "2"})
+        answers(server, f"POST {ALL}", (500, {}))
+        with pytest.raises(AlreadyExists):
+            catalog.create_table(ORDERS, other)
+    assert len(changes_of(server)) == {"at once": 2, "late": 3, "never": 3}[comes]
+
+
 def test_the_default_database_is_made_when_it_is_needed(
     catalog: RestCatalog, server: ScriptedHttp, tmp_path: Path
 ) -> None:

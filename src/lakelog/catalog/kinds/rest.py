@@ -120,17 +120,11 @@ class RestCatalog(Catalog):
         expected = self._files.table_path(identifier)
         if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
-        body = {"identifier": _identifier(identifier), "schema": schema_json(schema)}
-        answer = self._change("POST", "databases", identifier.database, "tables", body=body)
-        if answer.status == 409:
+        made = self._made(identifier, schema)
+        if made is None:
             if not if_not_exists:
                 raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
             return self.load_table(identifier)
-        if answer.status == 404:
-            raise self._no_database(identifier.database)
-        if not answer.is_done:
-            raise InvalidSchema(f"the server of the catalog refuses table {identifier}: {answer.message}")
-        made = self.load_table(identifier)
         given = Options(schema.options)
         is_inside = given.get_typed(LOG_TYPE) == "embedded" and LOG_ADDRESS.key not in given
         if is_inside and made.path != expected:
@@ -140,6 +134,34 @@ class RestCatalog(Catalog):
                 f"'{expected}': give the address of a Kafka or Pulsar, or leave the log out"
             )
         return made
+
+    def _made(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
+        """The table that was made; None when another one has its name.
+
+        After a lost answer, one with the very same columns and options is ours.
+        """
+        body = {"identifier": _identifier(identifier), "schema": schema_json(schema)}
+        unanswered = 0
+        while True:
+            try:
+                answer = self._change("POST", "databases", identifier.database, "tables", body=body)
+            except CommitUnknown:
+                unanswered += 1
+                if self._find(identifier) is None:
+                    if unanswered == _ASKED_AGAIN:
+                        raise
+                    continue
+            else:
+                if answer.is_done:
+                    return self.load_table(identifier)
+                if answer.status == 404:
+                    raise self._no_database(identifier.database)
+                if answer.status != 409:
+                    raise InvalidSchema(f"the server of the catalog refuses table {identifier}: {answer.message}")
+            if not unanswered:
+                return None
+            found = self.load_table(identifier)
+            return found if _content(found.schema) == _content(schema) else None
 
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
         self._files.table_path(identifier)
@@ -225,7 +247,7 @@ class RestCatalog(Catalog):
                 expected = apply_changes(former, changes, self._files.has_snapshots(newest.path), schema.time_millis)
             except (InvalidSchema, InvalidOption, UnsupportedFeature):
                 expected = former
-            if (expected.fields, expected.options, expected.comment) == (schema.fields, schema.options, schema.comment):
+            if _content(expected) == _content(schema):
                 return True
             former = schema
         return False
@@ -292,6 +314,11 @@ class RestCatalog(Catalog):
             return self._no_database(identifier.database)
         near = near_or_all(identifier.table, tables or [])
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+
+
+def _content(schema: TableSchema) -> tuple[Any, ...]:
+    """What a user says of a schema; id and time are given by who makes it."""
+    return schema.fields, schema.primary_keys, schema.partition_keys, dict(schema.options), schema.comment
 
 
 def _identifier(identifier: Identifier) -> dict[str, str]:
