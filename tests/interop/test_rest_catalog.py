@@ -53,7 +53,7 @@ def test_all_go_on_after_each_other_and_read_the_same(lake: Lake, server: RestSe
         assert dict(java.rows(theirs, "db", "t")) == want
     printed = printed_rows(lake.table("db.t").scan().to_arrow())
     assert sorted(map(canonical, pypaimon_rows(theirs, "db.t"))) == sorted(map(canonical, printed))
-    newest = lake.table("db.t").latest_snapshot
+    newest = lake.table("db.t").latest_snapshot()
     told = java.catalog(theirs).loadSnapshot(java.identifier("db", "t")).get()
     assert newest is not None and told.snapshot().id() == newest.id
 

@@ -16,12 +16,12 @@ _MAIN = "main"
 
 @dataclass(frozen=True)
 class RestOwner(SnapshotOwner):
-    """The server that knows a table by its name and its id: a new table of this name is another one."""
+    """The server that knows a table by its name and, if it gives one, its id: a new table of this name is another one."""
 
     api: RestApi
     database: str
     table: str
-    table_id: str
+    table_id: str | None
 
     def commit(self, branch: str, snapshot: bytes, changes: Sequence[PartitionChange]) -> bool:
         body = {

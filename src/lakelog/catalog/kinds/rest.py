@@ -110,10 +110,9 @@ class RestCatalog(Catalog):
             raise self._no_table(identifier)
         path = self._path_of(identifier, found)
         table_id = found.get("id")
+        owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
         # what lies at a path of the user's own is not the server's to commit to
-        is_owned = not found.get("isExternal") and isinstance(table_id, str)
-        owner = RestOwner(self._api, identifier.database, identifier.table, str(table_id))
-        io = OwnedFileIO(self._io, owner) if is_owned else self._io
+        io = self._io if found.get("isExternal") else OwnedFileIO(self._io, owner)
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
