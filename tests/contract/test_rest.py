@@ -68,12 +68,20 @@ def lake(server: RestServer, tmp_path: Path) -> Lake:
     return lake_of(server, tmp_path)
 
 
-def told(server: RestServer, what: str, table: str = "t") -> Any:
-    """What the server says of a table to everybody who asks."""
-    url = f"{server.url}/v1/paimon/databases/db/tables/{table}/{what}"
-    asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {server.token}"})
+def told(server: RestServer, what: str, body: Any = None) -> Any:
+    """What the server says of a table to everybody who asks, or is asked to do with it."""
+    asked = urllib.request.Request(
+        f"{server.url}/v1/paimon/databases/db/tables/{what}",
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {server.token}"},
+    )
     with urllib.request.urlopen(asked, timeout=20) as answer:
-        return json.load(answer)
+        return json.loads(answer.read() or b"null")
+
+
+def newest_of(server: RestServer, table: str = "t") -> int:
+    """The id of the snapshot that the server takes for the newest one."""
+    return int(told(server, f"{table}/snapshot")["snapshot"]["snapshot"]["id"])
 
 
 def write(lake: Lake, **columns: list[Any]) -> None:
@@ -98,17 +106,17 @@ def test_the_server_has_every_commit_and_counts_what_is_in_the_partitions(
     assert len(ids(lake)) == 61
     newest = lake.table("db.t").latest_snapshot()
     assert newest is not None
-    snapshot = told(server, "snapshot")["snapshot"]
+    snapshot = told(server, "t/snapshot")["snapshot"]
     assert snapshot["snapshot"]["id"] == newest.id and snapshot["snapshot"]["commitUser"] == newest.commit_user
     assert (snapshot["recordCount"], snapshot["fileCount"]) == (61, 3)
-    partitions = {p["spec"]["day"]: p for p in told(server, "partitions")["partitions"]}
+    partitions = {p["spec"]["day"]: p for p in told(server, "t/partitions")["partitions"]}
     assert {day: (p["recordCount"], p["fileCount"]) for day, p in partitions.items()} == {
         "7": (30, 1),
         "8": (30, 1),
         "9": (1, 1),
     }
     lake.table("db.t").drop_partitions([{"day": 8}])
-    assert {p["spec"]["day"] for p in told(server, "partitions")["partitions"]} == {"7", "9"}
+    assert {p["spec"]["day"] for p in told(server, "t/partitions")["partitions"]} == {"7", "9"}
     assert len(ids(lake)) == 31
 
 
@@ -117,7 +125,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(lake: Lake, server: RestServ
     for number in range(1, 4):
         rest_servers.lose_answer_of_next_commit()
         write(lake, id=[number], c=["a"])
-        assert told(server, "snapshot")["snapshot"]["snapshot"]["id"] == number
+        assert newest_of(server) == number
     assert ids(lake) == [1, 2, 3]
     assert lake.table("db.t").history().num_rows == 3
 
@@ -143,7 +151,7 @@ def test_rivals_lose_no_row(lake: Lake, server: RestServer, tmp_path: Path) -> N
     assert failures == []
     assert ids(lake) == [rival * 100 + number for rival in range(4) for number in range(6)]
     newest = lake.table("db.t").latest_snapshot()
-    assert newest is not None and told(server, "snapshot")["snapshot"]["snapshot"]["id"] == newest.id >= 24
+    assert newest is not None and newest_of(server) == newest.id >= 24
 
 
 def test_a_table_that_was_made_anew_takes_no_commit_for_the_old_one(lake: Lake) -> None:
@@ -165,13 +173,28 @@ def test_a_rollback_is_known_to_the_server_and_commits_go_on_from_there(lake: La
     table = lake.table("db.t")
     table.create_tag("two", 2)
     table.rollback_to(snapshot_id=3)
-    assert told(server, "snapshot")["snapshot"]["snapshot"]["id"] == 3 and ids(lake) == [1, 2, 3]
+    assert newest_of(server) == 3 and ids(lake) == [1, 2, 3]
     table.rollback_to(tag="two")
-    assert told(server, "snapshot")["snapshot"]["snapshot"]["id"] == 2 and ids(lake) == [1, 2]
+    assert newest_of(server) == 2 and ids(lake) == [1, 2]
     write(lake, id=[9], c=["b"])
-    assert told(server, "snapshot")["snapshot"]["snapshot"]["id"] == 3 and ids(lake) == [1, 2, 9]
+    assert newest_of(server) == 3 and ids(lake) == [1, 2, 9]
     with pytest.raises(UnsupportedFeature, match="branches are made, merged and deleted there"):
         table.create_branch("b", snapshot_id=1)
+
+
+def test_a_branch_that_the_server_has_made_is_written_through_it(lake: Lake, server: RestServer) -> None:
+    lake.sql(KEYED)
+    write(lake, id=[1], c=["a"])
+    lake.table("db.t").create_tag("one")
+    told(server, "t/branches", {"branch": "dev", "fromTag": "one"})
+    write(lake, id=[2], c=["b"])
+    write(lake, id=[3], c=["b"])
+    dev = lake.table("db.t").branch("dev")
+    with dev.writer() as writer:
+        writer.write(pa.table({"id": pa.array([9], pa.int32()), "c": ["z"]}))
+    assert (newest_of(server), newest_of(server, "t$branch_dev")) == (3, 2)
+    assert sorted(dev.scan().to_arrow()["id"].to_pylist()) == [1, 9] and ids(lake) == [1, 2, 3]
+    assert lake.list_tables() == ["db.t"]
 
 
 def test_keeping_a_table_goes_through_no_other_way(lake: Lake, server: RestServer) -> None:
@@ -182,7 +205,7 @@ def test_keeping_a_table_goes_through_no_other_way(lake: Lake, server: RestServe
     lake.table("db.t").expire_snapshots(retain_max=2)
     lake.table("db.t").truncate()
     write(lake, id=[7], c=["z"])
-    snapshot = told(server, "snapshot")["snapshot"]
+    snapshot = told(server, "t/snapshot")["snapshot"]
     assert (snapshot["snapshot"]["id"], snapshot["recordCount"]) == (7, 1) and ids(lake) == [7]
 
 
@@ -261,7 +284,7 @@ def test_a_log_and_its_seals(lake: Lake, server: RestServer) -> None:
     write(lake, id=[1, 2], c=["a", "b"])
     assert ids(lake) == [1, 2]
     newest = lake.table("db.t").latest_snapshot()
-    assert newest is not None and told(server, "snapshot")["snapshot"]["snapshot"]["id"] == newest.id
+    assert newest is not None and newest_of(server) == newest.id
 
 
 def test_spark_commits_through_the_server(lake: Lake, server: RestServer) -> None:
@@ -273,5 +296,5 @@ def test_spark_commits_through_the_server(lake: Lake, server: RestServer) -> Non
     frame.selectExpr("id + 10 id", "c").write.format("lakelog").mode("append").save(path)
     assert ids(lake) == [1, 2, 3, 4, 5, 13, 14, 15]
     assert lake.spark.read.format("lakelog").load("db.t").count() == 8
-    snapshot = told(server, "snapshot")["snapshot"]
+    snapshot = told(server, "t/snapshot")["snapshot"]
     assert (snapshot["snapshot"]["id"], snapshot["recordCount"]) == (3, 8)

@@ -16,7 +16,7 @@ _MAIN = "main"
 
 @dataclass(frozen=True)
 class RestOwner(SnapshotOwner):
-    """The server that knows a table by its name and, if it gives one, its id: a new table of this name is another one."""
+    """The server that knows a table by its name and, if it gives one, its id: a new one of this name is another."""
 
     api: RestApi
     database: str

@@ -123,6 +123,18 @@ def test_an_outcome_that_stays_unknown_is_said_so_and_the_same_again_finds_it(ta
     assert table.store.commit(request).id == 1 and table.ids() == [1]
 
 
+def test_what_the_owner_says_is_not_judged_by_its_other_files(table, keeper: Keeper) -> None:
+    table.insert((I, 1, "a", 1.0))
+
+    def amend() -> None:
+        found = json.loads(keeper.io.read("/t/snapshot/snapshot-1"))
+        keeper.io.write("/t/snapshot/snapshot-1", json.dumps({**found, "watermark": 7}).encode())
+
+    keeper.events[:] = [lambda: None, amend]
+    assert table.insert((I, 2, "b", 2.0)).id == 2
+    assert (len(keeper.told), table.ids()) == (2, [1, 2])
+
+
 def test_what_the_owner_refuses_is_raised(table, keeper: Keeper) -> None:
     for error in (NotFound, CommitConflict):
 

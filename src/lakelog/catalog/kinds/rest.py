@@ -274,8 +274,8 @@ class RestCatalog(Catalog):
         inside = path.removeprefix(f"{root}/").rstrip("/")
         if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
             raise UnsupportedFeature(
-                f"the server of the catalog says that table {identifier} lies at '{found.get('path')}', not in the "
-                f"warehouse '{self.warehouse}': open the warehouse that it was created in"
+                f"the server of the catalog says that table {identifier} lies at {str(found.get('path'))[:300]!r}, not "
+                f"in the warehouse '{self.warehouse}': open the warehouse that it was created in"
             )
         return f"{self.warehouse}/{inside}"
 
@@ -302,7 +302,7 @@ class RestCatalog(Catalog):
     def _tables(self, database: str) -> list[str] | None:
         """The names of a database's tables, sorted; None when there is no such database."""
         found = self._api.names("tables", "databases", database, "tables")
-        return None if found is None else sorted(filter(_is_name, found))
+        return None if found is None else sorted(set(filter(_is_name, found)))  # one with branches may be told of twice
 
     def _no_database(self, name: str) -> NotFound:
         return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
