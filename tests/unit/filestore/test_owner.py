@@ -94,6 +94,8 @@ def test_a_lost_answer_is_looked_up_in_the_words_of_the_owner(table, keeper: Kee
     keeper.events[:] = [lambda: None, lose]
     snapshot = table.insert((I, 1, "a", 1.0))
     assert (snapshot.id, len(keeper.told), table.ids()) == (1, 1, [1])
+    for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+        assert keeper.io.exists(table.store.paths.manifest(name)), "a lost round would have deleted them"
 
 
 def test_a_request_that_was_lost_is_sent_again(table, keeper: Keeper) -> None:
