@@ -9,8 +9,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from lakelog.catalog.base import Identifier
+from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
 from lakelog.errors import InvalidOption
+from lakelog.io import scheme_of
+from lakelog.io.local import LocalFileIO
 from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
@@ -32,7 +35,12 @@ _OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SP
 
 
 def _lies_in(path: str, warehouse: str) -> bool:
-    return path.startswith(warehouse.rstrip("/") + "/")
+    return _comparable(path).startswith(_comparable(warehouse).rstrip("/") + "/")
+
+
+def _comparable(path: str) -> str:
+    """A path with one spelling; a local one may be relative, and it may have a scheme."""
+    return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
 
 
 class LakelogDataSource(DataSource):

@@ -338,6 +338,8 @@ def test_only_changes_that_change_something_are_sent(
 
 def test_who_looks_for_tables_in_a_session_asks_the_server_too(tmp_path: Path) -> None:
     served = CatalogPlace("/w", {"s3.region": "r"}, {"catalog.type": "rest", "catalog.uri": "https://h"})
-    assert served.of_tables() == served
+    assert served.of_tables() == CatalogPlace("/w", served.storage, {**served.catalog, "catalog.warehouse": "/w"})
+    named = CatalogPlace("/w", {}, {**served.catalog, "catalog.warehouse": "lake"})
+    assert named.of_tables() == named
     rows = CatalogPlace("/w", {"s3.region": "r"}, {"catalog.type": "sql", "catalog.uri": "sqlite://"})
     assert rows.of_tables() == CatalogPlace("/w", {"s3.region": "r"})
