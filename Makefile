@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 # Two at a time: Spark and the servers wait more than they work. A file stays together, with what it has set up.
 SPREAD := -n 2 --dist loadfile
 # Tests that start no server of their own and need no other environment.
-NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres
+NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest
 PLAIN := tests --ignore=tests/docs --ignore=tests/interop
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
@@ -39,7 +39,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, docs, Connect, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, Connect, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
@@ -48,7 +48,7 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
 	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN) --ignore=$(CHAOS)
 	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
-	$(PYTEST) -m postgres $(PLAIN)
+	$(PYTEST) -m "postgres or rest" $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark

@@ -110,7 +110,8 @@ def _through(bootstrap: str, here: str, there: str, make: Callable[[int], bytes]
     def receive() -> None:
         left = rows
         while left and not done.is_set():
-            for message in consumer.consume(500, 0.01):
+            first = consumer.poll(0.01)  # consume(500, 0.01) would wait for 500 messages or the whole time
+            for message in () if first is None else (first, *consumer.consume(500, 0)):
                 now, value = time.time_ns() / 1e6, message.value()
                 if value is None or message.error():
                     continue

@@ -14,6 +14,8 @@ from pyspark.sql import functions as sf
 
 from lakelog import LOW_LATENCY, connect
 
+_BATCH = "5 minutes"
+"""Spark's own default; between two batches a query stands still for about half a second."""
 ROW = "id bigint, name string, sent_at double, _row_kind string"
 
 
@@ -27,12 +29,12 @@ def main() -> None:
                 **broker, subscribe=topic, startingOffsets="earliest"
             )
             rows = source.load().select(sf.from_json(sf.col("value").cast("string"), ROW).alias("row")).select("row.*")
-            query = lake.write_realtime(rows, "db.t", checkpoint, real_time="1 minute")
+            query = lake.write_realtime(rows, "db.t", checkpoint, real_time=_BATCH)
         else:
             changes = lake.read_realtime("db.t", options={"scan.startup.mode": "earliest"})
             values = changes.select(sf.to_json(sf.struct(*changes.columns)).alias("value"))
             sink = values.writeStream.format("kafka").options(**broker, topic=topic, checkpointLocation=checkpoint)
-            query = sink.option("kafka.linger.ms", "0").outputMode("update").trigger(realTime="1 minute").start()
+            query = sink.option("kafka.linger.ms", "0").outputMode("update").trigger(realTime=_BATCH).start()
         print("started", flush=True)
         sys.stdin.read()
         query.stop()

@@ -8,9 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from debezium_consumer import Kind
+from lakelog import connect
+from lakelog.lake.table import Table
 
 
 class Column(NamedTuple):
@@ -104,3 +109,21 @@ def rows(first: int, count: int) -> list[dict[str, Any]]:
             row[column.name] = None if at == len(column.values) else column.values[at]
         out.append(row)
     return out
+
+
+def make(place: Path, columns: str, key: str, mode: str, buckets: int = 1, address: str | None = None) -> Table:
+    """A table with a log: ``id``, these columns and a key (``", primary key (id)"``, or none); on Kafka if asked."""
+    more = {"log-store.enabled": "true", "bucket": str(buckets), "log.changelog-mode": mode}
+    more |= {} if key else {"bucket-key": "id"}
+    more |= {} if address is None else {"log-store.address": address}
+    properties = ", ".join(f"'{name}' = '{value}'" for name, value in more.items())
+    lake = connect(warehouse=str(place / "warehouse"))
+    lake.sql(f"create table db.t (id bigint, {columns}{key}) using lakelog tblproperties ({properties})")
+    return lake.table("db.t")
+
+
+def write(table: Table, given: list[dict[str, Any]], kinds: list[str] | None = None) -> None:
+    """Writes rows, or changes when they have kinds, as one commit."""
+    batch = pa.Table.from_pylist(given, schema=table.schema)
+    with table.writer() as writer:
+        writer.write(batch if kinds is None else batch.append_column("_row_kind", pa.array(kinds)))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lakelog.service.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
     from servers.postgres_server import PostgresServer
+    from servers.rest_catalog import RestServers
     from servers.s3_server import S3Server
 
 _EVERY_PYSPARK = frozenset(
@@ -83,6 +84,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 
     with tempfile.TemporaryDirectory(prefix="lakelog-postgres-") as place, PostgresServer(place) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rest_servers() -> Iterator[RestServers]:
+    """One JVM for servers of REST catalogs; each test starts one of its own."""
+    from servers.rest_catalog import RestServers
+
+    with RestServers() as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,26 @@ from lakelog.service.kafka_broker import KafkaBroker
 from lakelog.service.pulsar_server import PulsarServer
 from log_records import NewLocation
 
-_CATALOGS = [*sorted(CATALOGS), pytest.param("sql on PostgreSQL", marks=pytest.mark.postgres)]
+_SERVED = {"rest": [pytest.mark.rest]}
+_CATALOGS = [
+    *(pytest.param(kind, marks=_SERVED.get(kind, [])) for kind in sorted(CATALOGS)),
+    pytest.param("sql on PostgreSQL", marks=pytest.mark.postgres),
+]
 _MARKS = {"kafka": [pytest.mark.kafka], "pulsar": [pytest.mark.pulsar]}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what cannot be: a server of another process and the memory of this one."""
+    out = [item for item in items if _is_impossible(item)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+
+
+def _is_impossible(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    given = {} if callspec is None else callspec.params
+    return given.get("catalog_options") == "rest" and given.get("io") == "memory"
 
 
 @pytest.fixture(params=_CATALOGS)
@@ -26,6 +44,11 @@ def catalog_options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str,
     kind, _, server = str(request.param).partition(" on ")
     if kind == "filesystem":
         return {"catalog.type": kind}
+    if kind == "rest":
+        warehouse = str(tmp_path / "warehouse")
+        server = request.getfixturevalue("rest_servers").open(warehouse, "lake of tests")
+        request.addfinalizer(server.stop)
+        return server.options
     url = request.getfixturevalue("postgres_server").url if server else f"sqlite:///{tmp_path}/names.db"
     return {"catalog.type": kind, "catalog.uri": url, "catalog.key": uuid.uuid4().hex}
 

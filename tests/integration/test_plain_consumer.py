@@ -11,27 +11,10 @@ import pyarrow as pa
 import pytest
 
 import debezium_consumer
-from all_types import COLUMNS, DDL, NANOSECONDS, rows
-from lakelog import connect
+from all_types import COLUMNS, DDL, NANOSECONDS, make, rows, write
 from lakelog.lake.table import Table
 
 KINDS = {"id": "bigint"} | {column.name: column.kind for column in COLUMNS}
-
-
-def make(tmp_path, kafka, key: str, mode: str, columns: str = DDL) -> Table:
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    more = "" if key else ", 'bucket-key' = 'id'"
-    lake.sql(
-        f"create table db.t (id bigint, {columns}{key}) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        f"'bucket' = '2', 'log.changelog-mode' = '{mode}', 'log-store.address' = '{kafka.bootstrap}'{more})"
-    )
-    return lake.table("db.t")
-
-
-def write(table: Table, given: list[dict[str, Any]], kinds: list[str] | None = None) -> None:
-    batch = pa.Table.from_pylist(given, schema=table.schema)
-    with table.writer() as writer:
-        writer.write(batch if kinds is None else batch.append_column("_row_kind", pa.array(kinds)))
 
 
 def messages(kafka, table: Table):
@@ -64,7 +47,7 @@ def read_here(table: Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["all", "upsert"])
 def test_a_keyed_table_folds_to_what_a_batch_read_gives(tmp_path, kafka, mode) -> None:
-    table = make(tmp_path, kafka, ", primary key (id)", mode)
+    table = make(tmp_path, DDL, ", primary key (id)", mode, 2, kafka.bootstrap)
     old, new = rows(0, 40), [row | {"id": row["id"] - 100} for row in rows(100, 20)]
     write(table, old)
     pairs = [row for pair in zip(old[:20], new, strict=True) for row in pair]
@@ -80,7 +63,7 @@ def test_a_keyed_table_folds_to_what_a_batch_read_gives(tmp_path, kafka, mode) -
 
 
 def test_a_table_without_a_key_adds_up_to_what_a_batch_read_gives(tmp_path, kafka) -> None:
-    table = make(tmp_path, kafka, "", "all")
+    table = make(tmp_path, DDL, "", "all", 2, kafka.bootstrap)
     for _ in range(2):
         write(table, rows(0, 30))
     added = debezium_consumer.added_up(messages(kafka, table))
@@ -90,7 +73,7 @@ def test_a_table_without_a_key_adds_up_to_what_a_batch_read_gives(tmp_path, kafk
 
 
 def test_nanoseconds_come_whole(tmp_path, kafka) -> None:
-    table = make(tmp_path, kafka, ", primary key (id)", "all", "at timestamp_ntz(9)")
+    table = make(tmp_path, "at timestamp_ntz(9)", ", primary key (id)", "all", 2, kafka.bootstrap)
     batch = pa.table({"id": range(len(NANOSECONDS)), "at": pa.array(NANOSECONDS, pa.timestamp("ns"))})
     with table.writer() as writer:
         writer.write(batch)

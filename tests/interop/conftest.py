@@ -20,7 +20,7 @@ from lakelog.service.jars import resolve_jars
 
 PYPAIMON = Path(__file__).parents[2] / ".venv-pypaimon" / "bin" / "python"
 
-ReadRows = Callable[[str, str], list[dict[str, Any]]]
+ReadRows = Callable[[str | dict[str, str], str], list[dict[str, Any]]]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -39,13 +39,15 @@ def java() -> Iterator[PaimonJava]:
 
 @pytest.fixture(scope="session")
 def pypaimon_rows() -> Iterator[ReadRows]:
-    """Reads all rows of a table of a warehouse with pypaimon, in the form of the golden files."""
+    """Reads all rows of a table of a warehouse (or of a catalog by its options) with pypaimon, as the golden files have
+    them.
+    """
     script = Path(__file__).with_name("read_with_pypaimon.py")
     process = subprocess.Popen(
         [str(PYPAIMON), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
 
-    def read(warehouse: str, name: str) -> list[dict[str, Any]]:
+    def read(warehouse: str | dict[str, str], name: str) -> list[dict[str, Any]]:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps([warehouse, name]) + "\n")

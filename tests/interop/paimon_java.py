@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ USER = "interop-user"
 
 
 class PaimonJava:
-    """A JVM with Paimon on its class path; a context manager."""
+    """A JVM with Paimon on its class path; a context manager.
+
+    Where a method takes a warehouse, it may be given all options of a catalog instead.
+    """
 
     def __init__(self, jars: list[Path]) -> None:
         spark = Path(pyspark.__file__).parent / "jars"
@@ -39,9 +43,13 @@ class PaimonJava:
 
     # tables
 
-    def catalog(self, warehouse: str) -> Any:
-        """The file system catalog of a directory."""
-        context = self.paimon.catalog.CatalogContext.create(self.paimon.fs.Path(warehouse))
+    def catalog(self, warehouse: str | Mapping[str, str]) -> Any:
+        """The file system catalog of a directory, or the one of these options."""
+        create = self.paimon.catalog.CatalogContext.create
+        if isinstance(warehouse, str):
+            context = create(self.paimon.fs.Path(warehouse))
+        else:
+            context = create(self.paimon.options.Options.fromMap(self._map(warehouse)))
         return self.paimon.catalog.CatalogFactory.createCatalog(context)
 
     def identifier(self, database: str, name: str) -> Any:
@@ -76,8 +84,12 @@ class PaimonJava:
         json_class = self.gateway.jvm.java.lang.Class.forName("org.apache.paimon.types.DataField")
         return util.fromJson(json.dumps(field), json_class).type()
 
-    def table(self, warehouse: str, database: str, name: str, options: Mapping[str, str] | None = None) -> Any:
+    def table(
+        self, warehouse: str | Mapping[str, str], database: str, name: str, options: Mapping[str, str] | None = None
+    ) -> Any:
         """Paimon's Table object, with options for one use."""
+        if not isinstance(warehouse, str):
+            return self.catalog(warehouse).getTable(self.identifier(database, name))
         return self._tables.table(warehouse, database, name, self._map(options or {}))
 
     def alter(self, warehouse: str, name: str, *changes: Any, database: str = "g") -> None:
@@ -149,7 +161,7 @@ class PaimonJava:
         elif overwrite is not None:
             builder.withOverwrite(self._map(overwrite))
         write = builder.newWrite()
-        write.withIOManager(self.paimon.disk.IOManager.create(warehouse + "/.tmp"))
+        write.withIOManager(self.paimon.disk.IOManager.create(tempfile.gettempdir()))
         for at, row in enumerate(rows):
             java = self._rows.to_java(row, types, kinds[at] if kinds else "+I")
             if bucket_of is None:

@@ -1,4 +1,7 @@
-"""Reads tables with pypaimon, in pypaimon's own environment: a line [warehouse, table] in, a line of JSON rows out."""
+"""Reads tables with pypaimon, in pypaimon's own environment: a line [warehouse, table] in, a line of JSON rows out.
+
+Instead of a warehouse there may be all options of a catalog.
+"""
 
 import json
 import sys
@@ -11,9 +14,9 @@ from pypaimon import CatalogFactory
 from printed import printed_rows
 
 for line in sys.stdin:
-    warehouse, name = json.loads(line)
+    place, name = json.loads(line)
     try:
-        table = CatalogFactory.create({"warehouse": warehouse}).get_table(name)
+        table = CatalogFactory.create(place if isinstance(place, dict) else {"warehouse": place}).get_table(name)
         builder = table.new_read_builder()
         rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
         answer = {"rows": [] if rows is None else printed_rows(rows)}

@@ -12,8 +12,7 @@ import pytest
 from flink_json import JARS, FlinkJson
 from py4j.protocol import Py4JJavaError
 
-from all_types import COLUMNS, DDL, NANOSECONDS, rows
-from lakelog import connect
+from all_types import COLUMNS, DDL, NANOSECONDS, make, rows, write
 from lakelog.lake.table import Table
 from lakelog.service.jars import resolve_jars
 from printed import printed_rows
@@ -25,23 +24,6 @@ ROW = f"ROW<id BIGINT, {', '.join(f'`{column.name}` {column.flink}' for column i
 def flink() -> Iterator[FlinkJson]:
     with FlinkJson(resolve_jars(JARS)) as running:
         yield running
-
-
-def make(tmp_path, columns: str, key: str = "", mode: str = "all") -> Table:
-    """A table of one bucket, so that the log has one order."""
-    lake = connect(warehouse=str(tmp_path / "warehouse"))
-    more = "" if key else ", 'bucket-key' = 'id'"
-    lake.sql(
-        f"create table db.t (id bigint, {columns}{key}) using lakelog tblproperties ('log-store.enabled' = 'true', "
-        f"'bucket' = '1', 'log.changelog-mode' = '{mode}'{more})"
-    )
-    return lake.table("db.t")
-
-
-def write(table: Table, given: list[dict[str, Any]], kinds: list[str] | None = None) -> None:
-    batch = pa.Table.from_pylist(given, schema=table.schema)
-    with table.writer() as writer:
-        writer.write(batch if kinds is None else batch.append_column("_row_kind", pa.array(kinds)))
 
 
 def log_values(table: Table) -> list[bytes | None]:
@@ -84,7 +66,7 @@ def test_flink_reads_every_change_of_a_keyed_table_as_it_is_read_here(tmp_path, 
 
 
 def test_flink_reads_a_table_without_a_key(tmp_path, flink) -> None:
-    table = make(tmp_path, DDL)
+    table = make(tmp_path, DDL, "", "all")
     write(table, rows(0, 30))
     found = flink.read(ROW, log_values(table))
     assert comparable(found) == comparable(read_here(table))
@@ -93,7 +75,7 @@ def test_flink_reads_a_table_without_a_key(tmp_path, flink) -> None:
 
 def test_flink_reads_minus_zero_as_zero_beside_a_decimal(tmp_path, flink) -> None:
     """With a DECIMAL column it takes all numbers as decimals first, which know no -0.0; it is in the log."""
-    table = make(tmp_path, "wide double, price decimal(4, 2)")
+    table = make(tmp_path, "wide double, price decimal(4, 2)", "", "all")
     write(table, [{"id": 1, "wide": -0.0, "price": None}])
     values = log_values(table)
     assert str(flink.read("ROW<id BIGINT, wide DOUBLE>", values)) == "[('+I', [1, -0.0])]"
@@ -102,7 +84,7 @@ def test_flink_reads_minus_zero_as_zero_beside_a_decimal(tmp_path, flink) -> Non
 
 def test_flink_cuts_a_time_of_day_to_whole_seconds(tmp_path, flink) -> None:
     """Its JSON formats read no fraction of a TIME, of whatever precision; it is in the log."""
-    table = make(tmp_path, "clock time(3)")
+    table = make(tmp_path, "clock time(3)", "", "all")
     write(table, [{"id": 1, "clock": dt.time(1, 2, 3, 456_000)}])
     assert b'"01:02:03.456"' in b"".join(v for v in log_values(table) if v)
     assert flink.read("ROW<id BIGINT, clock TIME(3)>", log_values(table)) == [("+I", [1, "01:02:03"])]
@@ -110,7 +92,7 @@ def test_flink_cuts_a_time_of_day_to_whole_seconds(tmp_path, flink) -> None:
 
 def test_flink_reads_no_map_without_text_keys(tmp_path, flink) -> None:
     """Its JSON formats refuse such a column; as an array of rows it can be had."""
-    table = make(tmp_path, "m map<int, string>")
+    table = make(tmp_path, "m map<int, string>", "", "all")
     write(table, [{"id": 1, "m": [(1, "a"), (2, None)]}])
     with pytest.raises(Py4JJavaError, match="non-string as key"):
         flink.read("ROW<id BIGINT, m MAP<INT, STRING>>", log_values(table))
@@ -119,7 +101,7 @@ def test_flink_reads_no_map_without_text_keys(tmp_path, flink) -> None:
 
 
 def test_flink_reads_nanoseconds(tmp_path, flink) -> None:
-    table = make(tmp_path, "at timestamp_ntz(9), seen timestamp_ltz(9)")
+    table = make(tmp_path, "at timestamp_ntz(9), seen timestamp_ltz(9)", "", "all")
     at, seen = (pa.array(NANOSECONDS, pa.timestamp("ns", zone)) for zone in (None, "UTC"))
     with table.writer() as writer:
         writer.write(pa.table({"id": range(len(NANOSECONDS)), "at": at, "seen": seen}))

@@ -9,8 +9,9 @@ CATALOGS: Registry[Catalog] = Registry(
     "catalog",
     {
         "filesystem": "lakelog.catalog.kinds.filesystem:FilesystemCatalog",
+        "rest": "lakelog.catalog.kinds.rest:RestCatalog",
         "sql": "lakelog.catalog.kinds.sql:SqlCatalog",
     },
-    {"sqlalchemy": "sql-catalog"},
+    {"sqlalchemy": "sql-catalog", "urllib3": "rest"},
 )
 """Kind of catalog → its class, made of (warehouse, storage, its options but for the kind)."""

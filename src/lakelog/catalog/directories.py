@@ -63,7 +63,7 @@ class Directories(Catalog):
         return [s.name for s in self._io.list(path) if s.is_dir and self._schema_ids(s.path)]
 
     def table_path(self, identifier: Identifier) -> str:
-        _check_name("table", identifier.table)
+        check_name("table", identifier.table)
         return f"{self.database_path(identifier.database)}/{identifier.table}"
 
     def load_table(self, identifier: Identifier) -> TableLocation:
@@ -109,7 +109,7 @@ class Directories(Catalog):
             if before.schema.id < taken:  # the listing lags behind what a create was told
                 schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{taken}"))
                 before = replace(before, schema=schema)
-            schema = apply_changes(before.schema, changes, self._has_snapshots(path), now_ms())
+            schema = apply_changes(before.schema, changes, self.has_snapshots(path), now_ms())
             if schema is before.schema:
                 return before
             if check is not None:
@@ -144,7 +144,8 @@ class Directories(Catalog):
             f"nobody knows whether '{path}' was created: look at the table's columns, then change it again if need be"
         ) from unknown
 
-    def _has_snapshots(self, path: str) -> bool:
+    def has_snapshots(self, path: str) -> bool:
+        """Whether the table in a directory has been written to."""
         return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in self._io.list(f"{path}/snapshot"))
 
     def has_table(self, identifier: Identifier) -> bool:
@@ -153,7 +154,7 @@ class Directories(Catalog):
 
     def database_path(self, name: str) -> str:
         """The directory that a database has or would have. Raises InvalidRequest for a bad name."""
-        _check_name("database", name)
+        check_name("database", name)
         return f"{self.warehouse}/{name}{_SUFFIX}"
 
     def _schema_ids(self, table_path: str) -> list[int]:
@@ -170,7 +171,8 @@ class Directories(Catalog):
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
+    """Raises InvalidRequest for what cannot be the name of a database or a table."""
     if not name.strip() or name.startswith(".") or _NOT_IN_NAMES.search(name):
         raise InvalidRequest(
             f"'{name}' cannot be the name of a {what}: it must not be blank, begin with '.', or have '/', '\\' or '$'"
@@ -183,3 +185,11 @@ def near_or_all(name: str, known: Sequence[str]) -> str:
     if near:
         return f", did you mean '{near[0]}'?"
     return f"; there are: {', '.join(known)}" if known else "; there is none yet"
+
+
+def bare_path(path: str) -> str:
+    """A path as it can be compared: local ones without a scheme, object stores by one name."""
+    scheme, colon, rest = path.partition(":")
+    if not colon:
+        return path
+    return "/" + rest.lstrip("/") if scheme == "file" else f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{rest}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.references import SNAPSHOT, References, Root
 from lakelog.filestore.removal import Removal
@@ -54,6 +54,7 @@ class Branches:
         The branch's schemas are written last, the oldest of them at the end, and without it there is no branch: a death
         leaves something that the same call does again. Raises AlreadyExists, NotFound, InvalidRequest for a bad name.
         """
+        self._check_is_ours()
         _check_name(name)
         if tag is not None and snapshot_id is not None:
             raise InvalidRequest(f"branch '{name}' begins with tag '{tag}' or with snapshot {snapshot_id}: give one")
@@ -85,6 +86,7 @@ class Branches:
 
     def delete(self, name: str) -> None:
         """Deletes a branch and the files that only it named. Raises NotFound."""
+        self._check_is_ours()
         if not self._io.exists(self._of(name).branch_root) or name == MAIN_BRANCH:
             raise self._no_branch(name)
         branch = self.references.of_branch(name)
@@ -105,6 +107,7 @@ class Branches:
         The branch stays. Removed newest first and copied oldest first, so main is a whole state at every moment; the
         same call again finishes what a death has left. Raises NotFound, InvalidRequest for a branch without snapshots.
         """
+        self._check_is_ours()
         self.schema(name)
         branch = self.references.of_branch(name)
         chain = branch.chain()
@@ -127,6 +130,14 @@ class Branches:
             before=lambda: self._copy_snapshot(chain[0]) if begins else None,
             after=lambda: self._copy(name, chain),
         )
+
+    def _check_is_ours(self) -> None:
+        """A server that commits to a table has to know its branches as well. Raises UnsupportedFeature."""
+        if self._io.snapshot_owner is not None:
+            raise UnsupportedFeature(
+                f"the server of the catalog commits to table {self._main.root}, so branches are made, merged and "
+                f"deleted there: do it with Apache Paimon"
+            )
 
     def _is_in(self, root: Root, chain: Sequence[Root]) -> bool:
         """Whether main has this root from the branch already."""

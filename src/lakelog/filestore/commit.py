@@ -11,12 +11,14 @@ from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_see
 from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.manifests import Manifests, ManifestWriter
 from lakelog.filestore.next_snapshot import NextSnapshot
+from lakelog.filestore.partition_changes import partition_changes
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.renumber import Renumbering, highest_sequences
 from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
 from lakelog.io.names import random_fraction
+from lakelog.io.snapshot_owner import SnapshotOwner
 from lakelog.options.option import Options
 from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT, check_writable
 from lakelog.spec.data_file import BucketFiles
@@ -34,8 +36,8 @@ class TableCommit:
 
     1 collect the changes · 2 already committed (user, identifier, kind) → return that snapshot · 3 check conflicts with
     the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all files there ·
-    4 write manifests and manifest lists · 5 create ``snapshot-<n+1>`` if it is absent; lost → back to 2 · 6 write
-    the hints. Nothing is visible before step 5, everything after it.
+    4 write manifests and manifest lists · 5 create ``snapshot-<n+1>`` if it is absent, or have the table's owner do so;
+    lost → back to 2 · 6 write the hints. Nothing is visible before step 5, everything after it.
 
     What an overwrite replaces is found anew in each round (step 3), so it is all that the snapshot before it had.
     """
@@ -85,7 +87,7 @@ class TableCommit:
                 raise
             else:
                 # 5
-                if self._create(snapshot) and self._follows_the_newest(snapshot, entries, latest):
+                if self._create(snapshot, entries) and self._follows_the_newest(snapshot, entries, latest):
                     # 6
                     self._write_hints(snapshot)
                     return snapshot
@@ -150,24 +152,42 @@ class TableCommit:
         for change in changes:
             self.renumbering.delete(change, but=given)
 
-    def _create(self, snapshot: Snapshot) -> bool:
+    def _create(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         """Whether the snapshot is ours now; False when another commit has its number."""
         path = self.manifests.paths.snapshot(snapshot.id)
-        data = snapshot.to_json()
         unknown: CommitUnknown | None = None
         for _ in range(_ASKED_AGAIN):
             try:
-                return self.snapshots.io.create(path, data) or self._content(path) == data
+                return self._publish(path, snapshot, entries) or self._is_at(path, snapshot) is True
             except CommitUnknown as why:
                 unknown = why
-            found = self._content(path)
+            found = self._is_at(path, snapshot)
             if found is not None:
-                return found == data
-            # it may still arrive; creating the same bytes again does no harm
+                return found
+            # it may still arrive; creating the same snapshot again does no harm
         raise CommitUnknown(
             f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
             f"{snapshot.commit_identifier}, or commit the same again"
         ) from unknown
+
+    def _publish(self, path: str, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        owner = self._owner
+        if owner is None:
+            return self.snapshots.io.create(path, snapshot.to_json())
+        paths = self.manifests.paths
+        return owner.commit(paths.branch, snapshot.to_json(), partition_changes(entries, paths.schema))
+
+    @property
+    def _owner(self) -> SnapshotOwner | None:
+        return self.snapshots.io.snapshot_owner
+
+    def _is_at(self, path: str, snapshot: Snapshot) -> bool | None:
+        """Whether the file of a snapshot holds this one; None when there is no file."""
+        found = self._content(path)
+        if found is None:
+            return None
+        # an owner writes the file in words of its own
+        return found == snapshot.to_json() or (self._owner is not None and Snapshot.from_json(found) == snapshot)
 
     def _follows_the_newest(
         self, snapshot: Snapshot, entries: Sequence[ManifestEntry], latest: Snapshot | None
@@ -176,8 +196,10 @@ class TableCommit:
         because expiry or a rollback had removed a snapshot of this number while the commit was under way.
 
         Expiry removes the oldest first and never the newest, a rollback the newest first: with the snapshot before
-        it still there, all is well; but another one may have its number since a rollback.
+        it still there, all is well; but another one may have its number since a rollback. An owner knows by itself.
         """
+        if self._owner is not None:
+            return True
         before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
         if before is not None and Snapshot.from_json(before) == latest:
             return True

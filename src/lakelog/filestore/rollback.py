@@ -24,7 +24,7 @@ class Rollback:
 
     Snapshots go newest first, so that at every moment the newest one that is left is a whole state of the table, and
     a commit that is under way finds that the snapshot before it is gone (``filestore/commit.py``). Files that only
-    removed snapshots named go after all of those have gone.
+    removed snapshots named go after all of those have gone. Where a server owns the snapshots, it does all of this.
     """
 
     references: References
@@ -34,13 +34,16 @@ class Rollback:
         target = self._snapshots.get(snapshot_id)
         if snapshot_id not in self._snapshots.chain_ids():
             raise NotFound(f"snapshot {snapshot_id} of table {self.references.paths.root} has expired")
-        self._remove_after(target)
+        if not self._is_done_by_owner(snapshot_id):
+            self._remove_after(target)
         return target
 
     def to_tag(self, name: str) -> Snapshot:
         """Removes all that came after the snapshot of a tag, which may have expired. Raises NotFound."""
         tag = Tags(self.references).get(name)
         target = tag.snapshot
+        if self._is_done_by_owner(name):
+            return target
         path = self.references.paths.snapshot(target.id)
         snapshots = self._snapshots
         chain = snapshots.chain_ids()
@@ -66,6 +69,12 @@ class Rollback:
         raise NotFound(
             f"table {self.references.paths.root} has no snapshot at or before {time_ms} ms: choose a later time"
         )
+
+    def _is_done_by_owner(self, to: int | str) -> bool:
+        owner = self.references.io.snapshot_owner
+        if owner is not None:
+            owner.roll_back(self.references.paths.branch, to)
+        return owner is not None
 
     @property
     def _snapshots(self) -> Snapshots:

@@ -17,6 +17,11 @@ def local_now_ms() -> int:
     return int(local.timestamp() * 1000)
 
 
+def instant_of_local(local_ms: int) -> int:
+    """The moment (milliseconds since 1970-01-01 UTC) at which ``local_now_ms`` has said this."""
+    return int(datetime.fromtimestamp(local_ms / 1000, UTC).replace(tzinfo=None).timestamp() * 1000)
+
+
 def monotonic_s() -> float:
     """Seconds of a clock that never goes back; only differences mean something."""
     return time.monotonic()

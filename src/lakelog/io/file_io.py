@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.io.snapshot_owner import SnapshotOwner
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class FileIO(ABC):
     A missing file is NotFound; storage that cannot be reached is Unavailable (the same call again later). What is
     written is visible to every later read and listing.
     """
+
+    @property
+    def snapshot_owner(self) -> SnapshotOwner | None:
+        """Who makes snapshots visible; None where creating their files does."""
+        return None
 
     def absolute(self, path: str) -> str:
         """The same place in the form that this storage uses everywhere: no trailing slash, not relative."""

@@ -10,17 +10,17 @@ CATALOG_TYPE: Final = Option(
     "catalog.type",
     str,
     "filesystem",
-    "What knows the names of databases and tables: the directories of the warehouse (filesystem), or a database that "
-    "SQLAlchemy opens (sql), laid out as by Paimon's JDBC catalog.",
+    "What knows the names of databases and tables: the directories of the warehouse (filesystem), a database that "
+    "SQLAlchemy opens (sql), laid out as by Paimon's JDBC catalog, or a server of Paimon's REST catalog (rest).",
     scope=("lake",),
-    choices=("filesystem", "sql"),
+    choices=("filesystem", "sql", "rest"),
 )
 CATALOG_URI: Final = Option(
     "catalog.uri",
     str,
     None,
     "SQLAlchemy URL of the database of a sql catalog, such as postgresql+psycopg://user:password@host/database or "
-    "sqlite:////data/catalog.db.",
+    "sqlite:////data/catalog.db; or the address of a rest catalog's server, such as https://host:port.",
     scope=("lake",),
     secret=True,
 )
@@ -33,4 +33,22 @@ CATALOG_KEY: Final = Option(
     aliases=("catalog-key",),
 )
 
-CATALOG_OPTIONS: Final = Declared([CATALOG_TYPE, CATALOG_URI, CATALOG_KEY])
+CATALOG_TOKEN: Final = Option(
+    "catalog.token",
+    str,
+    None,
+    "Bearer token for the server of a rest catalog; it goes with every request, so give an https address.",
+    scope=("lake",),
+    secret=True,
+)
+CATALOG_WAREHOUSE: Final = Option(
+    "catalog.warehouse",
+    str,
+    None,
+    "Name of the warehouse at the server of a rest catalog; by default the warehouse as it was given.",
+    scope=("lake",),
+)
+
+CATALOG_OPTIONS: Final = Declared([CATALOG_TYPE, CATALOG_URI, CATALOG_KEY, CATALOG_TOKEN, CATALOG_WAREHOUSE])
+COMMITS_BY_SERVER: Final = ("rest",)
+"""Types of catalogs whose tables must be opened through them, because a server commits to them."""

@@ -25,6 +25,9 @@ STREAM_SETTINGS: Mapping[str, str] = {
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.execution.pyspark.binaryAsBytes": "true",
+    # fewer, larger batches: what is done once per batch, and a record of an arrow log, stands for more rows
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 """Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
 
@@ -80,10 +83,10 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: s
 
     ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.
     Storage options travel inside the data source: no plan and no option of a DataFrame shows them; what knows the names
-    of tables does not travel, for they are found by their directories. Works on classic sessions and on Spark Connect
-    (lakelog must be installed on the server).
+    of tables does not travel, for they are found by their directories, unless a server commits to them. Works on
+    classic sessions and on Spark Connect (lakelog must be installed on the server).
     """
-    places = {name: CatalogPlace(place.warehouse, place.storage) for name, place in catalogs.items()}
+    places = {name: place.of_tables() for name, place in catalogs.items()}
     members = {"catalogs": places, "first": first, "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)

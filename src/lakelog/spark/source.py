@@ -9,8 +9,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from lakelog.catalog.base import Identifier
+from lakelog.catalog.directories import bare_path
 from lakelog.catalog.names import FIRST, CatalogNames
 from lakelog.errors import InvalidOption
+from lakelog.io import scheme_of
+from lakelog.io.local import LocalFileIO
 from lakelog.options.storage import is_storage_option
 from lakelog.spark.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.batch_writer import LakelogWriter
@@ -32,7 +35,12 @@ _OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SP
 
 
 def _lies_in(path: str, warehouse: str) -> bool:
-    return path.startswith(warehouse.rstrip("/") + "/")
+    return _comparable(path).startswith(_comparable(warehouse).rstrip("/") + "/")
+
+
+def _comparable(path: str) -> str:
+    """A path with one spelling; a local one may be relative, and it may have a scheme."""
+    return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
 
 
 class LakelogDataSource(DataSource):
@@ -63,14 +71,16 @@ class LakelogDataSource(DataSource):
         own = {k: v for k, v in given.items() if is_storage_option(k)}
         storage = {**({} if place is None else place.storage), **own}
         hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
+        known = None if place is None or WAREHOUSE in given else place.catalog
         if identifier is None:
-            return open_by_path(path, hints, scope, storage)
+            is_known = place is not None and _lies_in(path, place.warehouse)
+            return open_by_path(path, hints, scope, storage, known if is_known else None)
         warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
         if not warehouse:
             raise InvalidOption(
                 f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
             )
-        return open_by_name(warehouse, identifier, hints, scope, storage)
+        return open_by_name(warehouse, identifier, hints, scope, storage, known)
 
     def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogPlace | None:
         """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""

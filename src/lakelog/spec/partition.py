@@ -42,15 +42,18 @@ def partition_dir(values: Sequence[object], schema: TableSchema) -> str:
     Honours ``partition.default-name`` and ``partition.legacy-name``. Raises UnsupportedFeature for a type without a
     text form that other engines agree on.
     """
+    return "".join(f"{_escape(name)}={_escape(text)}/" for name, text in partition_spec(values, schema).items())
+
+
+def partition_spec(values: Sequence[object], schema: TableSchema) -> dict[str, str]:
+    """The values as text by their columns, as ``partition_dir`` writes them but nothing escaped. Raises as it does."""
     options = Options(schema.options)
     legacy = options.need(PARTITION_LEGACY_NAME)
-    parts = []
+    spec = {}
     for name, value, kind in zip(schema.partition_keys, values, partition_types(schema), strict=True):
         text = None if value is None else _text(value, kind, legacy)
-        if text is None or not text.strip():
-            text = options.need(PARTITION_DEFAULT_NAME)
-        parts.append(f"{_escape(name)}={_escape(text)}/")
-    return "".join(parts)
+        spec[name] = options.need(PARTITION_DEFAULT_NAME) if text is None or not text.strip() else text
+    return spec
 
 
 def internal_text(value: Any, kind: DataType) -> str:

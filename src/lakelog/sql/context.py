@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelog.catalog.base import Identifier
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
 from lakelog.catalog.names import FIRST, CatalogNames, did_you_mean
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_attempt
@@ -13,8 +13,6 @@ from lakelog.sql.cursor import Name
 from lakelog.sql.engine import Engine, Tables
 from lakelog.sql.plan import QueryPlan
 from lakelog.table.open import identifier_of
-
-DEFAULT_DATABASE = "default"
 
 
 class Context:

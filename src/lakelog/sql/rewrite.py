@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from lakelog.catalog.base import Identifier
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.columns import ColumnUse
 from lakelog.sql.conditions import pushed_condition
-from lakelog.sql.context import DEFAULT_DATABASE, Context
+from lakelog.sql.context import Context
 from lakelog.sql.cursor import Name
 from lakelog.sql.edits import Edit, edited
 from lakelog.sql.lookup_joins import LookupJoins, LookupRead

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lakelog.catalog.base import Catalog
 from lakelog.errors import InvalidOption
-from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.option import Declared
+from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE, CATALOG_WAREHOUSE, COMMITS_BY_SERVER
+from lakelog.options.option import Declared, Options
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS, is_storage_option
 from lakelog.table.open import open_catalog
 
@@ -41,6 +41,15 @@ class CatalogPlace:
         catalog = {key: value for key, value in options.items() if key not in storage}
         _KNOWN.canonical({key: "…" for key in catalog if not CATALOG_OPTIONS.knows(key)}, "lake")
         return cls(warehouse, storage, catalog)
+
+    def of_tables(self) -> CatalogPlace:
+        """The place of those who only look for tables that are there: these are found by their directories.
+
+        But where a server commits to them, it has to be asked, by the name that it has for the warehouse.
+        """
+        given = CATALOG_OPTIONS.canonical(self.catalog)
+        is_served = Options(given).need(CATALOG_TYPE) in COMMITS_BY_SERVER
+        return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else {})
 
     def open(self) -> Catalog:
         """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for a scheme that is not known."""

@@ -88,21 +88,27 @@ def open_by_name(
     hints: Mapping[str, str],
     scope: str,
     storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
     """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
-    catalog = open_catalog(warehouse, storage_options=storage_options)
+    catalog = open_catalog(warehouse, storage_options, catalog_options)
     return open_table(catalog, replace(name, catalog=""), canonical_options(hints, scope))
 
 
 def open_by_path(
-    path: str, hints: Mapping[str, str], scope: str, storage_options: Mapping[str, str] | None = None
+    path: str,
+    hints: Mapping[str, str],
+    scope: str,
+    storage_options: Mapping[str, str] | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
     """The table whose directory this is (``<warehouse>/<db>.db/<table>``)."""
     head, _, table = path.rstrip("/").rpartition("/")
     warehouse, _, database = head.rpartition("/")
     if not database.endswith(".db"):
         raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
-    return open_by_name(warehouse, Identifier(database.removesuffix(".db"), table), hints, scope, storage_options)
+    name = Identifier(database.removesuffix(".db"), table)
+    return open_by_name(warehouse, name, hints, scope, storage_options, catalog_options)
 
 
 def open_branch(table: DynamicTable, branch: str) -> DynamicTable:

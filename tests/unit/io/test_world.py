@@ -23,6 +23,7 @@ def test_the_local_time_differs_from_utc_by_the_zone(monkeypatch: pytest.MonkeyP
     time.tzset()
     try:
         assert round((clock.local_now_ms() - clock.now_ms()) / 3_600_000) == 9
+        assert abs(clock.instant_of_local(clock.local_now_ms()) - clock.now_ms()) < 60_000
     finally:
         monkeypatch.undo()
         time.tzset()

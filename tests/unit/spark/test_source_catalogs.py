@@ -28,17 +28,28 @@ class Source(LakelogDataSource):
     first = "house"
 
 
+SERVED = {"catalog.type": "rest", "catalog.uri": "https://house"}
+
+
+class Served(LakelogDataSource):
+    catalogs = {
+        "": CatalogPlace("./lake", {}),
+        "served": CatalogPlace("./lake/served", {}, SERVED),
+        "far": CatalogPlace("s3a://lake/w", {}, SERVED),
+    }
+
+
 @pytest.fixture(autouse=True)
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What was to be opened: (warehouse, name, storage options), or (directory, storage options)."""
+    """What was to be opened: (warehouse, name, catalog options, storage options), or the same with (directory, …)."""
     found: list[tuple[Any, ...]] = []
 
-    def by_name(warehouse: str, name: Any, hints: Mapping, scope: str, storage: Mapping[str, str]) -> None:
-        found.append((warehouse, str(name).removeprefix(f"{name.catalog}."), dict(storage)))
+    def by_name(warehouse: str, name: Any, hints: Mapping, scope: str, storage: Mapping, catalog: Mapping) -> None:
+        found.append((warehouse, str(name).removeprefix(f"{name.catalog}."), dict(catalog or {}), dict(storage)))
 
-    def by_path(path: str, hints: Mapping, scope: str, storage: Mapping[str, str]) -> None:
+    def by_path(path: str, hints: Mapping, scope: str, storage: Mapping, catalog: Mapping) -> None:
         assert not hints
-        found.append((path, dict(storage)))
+        found.append((path, dict(catalog or {}), dict(storage)))
 
     monkeypatch.setattr(source, "settle", lambda: None)
     monkeypatch.setattr(source, "open_by_name", by_name)
@@ -78,9 +89,32 @@ def test_a_catalog_says_the_warehouse(opened: list[tuple[Any, ...]]) -> None:
     look(path="deep.db.t")
     look(path="any.db.t", warehouse="./own")
     assert opened == [
-        ("s3://lake/w/deep/", "db.t", {"s3.endpoint": "http://deep"}),
-        ("./own", "db.t", {"s3.endpoint": "http://first"}),
+        ("s3://lake/w/deep/", "db.t", {}, {"s3.endpoint": "http://deep"}),
+        ("./own", "db.t", {}, {"s3.endpoint": "http://first"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "is_served"),
+    [
+        ({"path": "served.db.t"}, True),
+        ({"path": "db.t", "catalog": "far"}, True),
+        ({"path": "./lake/served/db.db/t"}, True),
+        ({"path": "lake/x/../served/db.db/t"}, True),
+        ({"path": f"{Path.cwd()}/lake/served/db.db/t"}, True),
+        ({"path": f"file://{Path.cwd()}/lake/served/db.db/t"}, True),
+        ({"path": "s3://lake/w/db.db/t"}, True),
+        ({"path": "db.t"}, False),
+        ({"path": "./lake/other/db.db/t"}, False),
+        ({"path": "./lake/served2/db.db/t", "catalog": "served"}, False),
+        ({"path": "db.t", "warehouse": "./own", "catalog": "served"}, False),
+    ],
+)
+def test_a_table_that_a_server_commits_to_is_opened_by_its_catalog(
+    opened: list[tuple[Any, ...]], given: dict[str, str], is_served: bool
+) -> None:
+    look(Served, **given)
+    assert opened[0][-2] == (SERVED if is_served else {})
 
 
 @pytest.mark.parametrize(("name", "catalog"), [("prod.db.t", "prod"), ("db.t", None)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, near_or_all
 from lakelog.catalog.name_rows import NameRows
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.file_io import FileIO
@@ -69,7 +69,7 @@ class SqlCatalog(Catalog):
 
     def table_path(self, identifier: Identifier) -> str:
         path, location = self._files.table_path(identifier), self._rows.location(identifier.database)
-        if location is not None and _bare(f"{location.rstrip('/')}/{identifier.table}") != _bare(path):
+        if location is not None and bare_path(f"{location.rstrip('/')}/{identifier.table}") != bare_path(path):
             raise UnsupportedFeature(
                 f"database '{identifier.database}' lies at '{location}', not in the warehouse '{self.warehouse}': open "
                 f"the warehouse that it was created in"
@@ -138,11 +138,3 @@ class SqlCatalog(Catalog):
             return self._no_database(identifier.database)
         near = near_or_all(identifier.table, self._rows.tables(identifier.database))
         return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
-
-
-def _bare(path: str) -> str:
-    """A path as it can be compared: local ones without a scheme, object stores by one name."""
-    scheme, colon, rest = path.partition(":")
-    if not colon:
-        return path
-    return "/" + rest.lstrip("/") if scheme == "file" else f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{rest}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.sql.context import DEFAULT_DATABASE, Context
+from lakelog.catalog.base import DEFAULT_DATABASE
+from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import matching, text_rows
 from lakelog.sql.statement import ParsedStatement

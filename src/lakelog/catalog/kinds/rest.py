@@ -1,0 +1,333 @@
+"""A catalog that is a server of Apache Paimon's REST catalog: it knows the tables, and it commits to them.
+
+The server makes, changes and removes tables; files are read and written here, with the storage that the warehouse was
+given. It may not send this client elsewhere: what lies outside of the warehouse is not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
+from lakelog.catalog.directories import Directories, bare_path, check_name, near_or_all
+from lakelog.catalog.rest_api import Answer, RestApi
+from lakelog.catalog.rest_changes import change_json, schema_json
+from lakelog.catalog.rest_owner import RestOwner
+from lakelog.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitUnknown,
+    Corrupt,
+    InvalidOption,
+    InvalidRequest,
+    InvalidSchema,
+    NotFound,
+    UnsupportedFeature,
+)
+from lakelog.io.clock import now_ms
+from lakelog.io.file_io import FileIO
+from lakelog.io.owned import OwnedFileIO
+from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
+from lakelog.options.option import Options
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange, apply_changes
+from lakelog.spec.types import nested_fields, parse_field
+
+_ALTER_TRIES = 20
+"""How often a change that the server refuses is tried on the newer schema that another one has made."""
+_ASKED_AGAIN = 3
+"""How often a change whose outcome is unknown is looked for and asked for again."""
+_PLAIN = "table"
+"""The type of tables that have snapshots; others are files in a directory, or belong to other engines."""
+
+
+class RestCatalog(Catalog):
+    """Databases and tables of one warehouse of a server."""
+
+    def __init__(self, warehouse: str, io: FileIO, options: Options) -> None:
+        if CATALOG_URI.key not in options:
+            raise InvalidOption(f"a rest catalog needs the option '{CATALOG_URI.key}', such as 'https://host:port'")
+        if CATALOG_KEY.key in options:
+            raise InvalidOption(f"option '{CATALOG_KEY.key}' is not for a rest catalog: give '{CATALOG_WAREHOUSE.key}'")
+        self._server = RestApi.of(options.need(CATALOG_URI), options.get_typed(CATALOG_TOKEN) or "")
+        self._name = options.get_typed(CATALOG_WAREHOUSE) or warehouse
+        self._files = Directories(warehouse, io)
+        self._io = io
+        self.warehouse = self._files.warehouse
+
+    @cached_property
+    def _api(self) -> RestApi:
+        return self._server.of_warehouse(self._name)
+
+    def list_databases(self) -> list[str]:
+        return sorted(filter(_is_name, self._api.names("databases", "databases") or ()))
+
+    def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        check_name("database", name)
+        answer = self._change("POST", "databases", body={"name": name, "options": {}})
+        if answer.status == 409:
+            if not if_not_exists:
+                raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
+        elif not answer.is_done:
+            raise InvalidRequest(f"the server of the catalog refuses database '{name}': {answer.message}")
+
+    def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
+        check_name("database", name)
+        tables = self._tables(name)
+        if tables is None:
+            if if_exists:
+                return
+            raise self._no_database(name)
+        if tables and not cascade:
+            raise InvalidRequest(
+                f"database '{name}' has {len(tables)} tables ({tables[0]} …): drop them, or use CASCADE"
+            )
+        answer = self._change("DELETE", "databases", name)
+        if answer.status == 404 and not if_exists:
+            raise self._no_database(name)
+        if not answer.is_done and answer.status != 404:
+            raise InvalidRequest(f"the server of the catalog keeps database '{name}': {answer.message}")
+
+    def list_tables(self, database: str) -> list[str]:
+        check_name("database", database)
+        found = self._tables(database)
+        if found is None and database != DEFAULT_DATABASE:
+            raise self._no_database(database)
+        return found or []
+
+    def table_path(self, identifier: Identifier) -> str:
+        path = self._files.table_path(identifier)
+        found = self._find(identifier)
+        return path if found is None else self._path_of(identifier, found)
+
+    def load_table(self, identifier: Identifier) -> TableLocation:
+        self._files.table_path(identifier)
+        found = self._find(identifier)
+        if found is None:
+            raise self._no_table(identifier)
+        path = self._path_of(identifier, found)
+        table_id = found.get("id")
+        owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
+        # what lies at a path of the user's own is not the server's to commit to
+        io = self._io if found.get("isExternal") else OwnedFileIO(self._io, owner)
+        return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        expected = self._files.table_path(identifier)
+        if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
+            self.create_database(DEFAULT_DATABASE, if_not_exists=True)
+        made = self._made(identifier, schema)
+        if made is None:
+            if not if_not_exists:
+                raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
+            return self.load_table(identifier)
+        given = Options(schema.options)
+        is_inside = given.get_typed(LOG_TYPE) == "embedded" and LOG_ADDRESS.key not in given
+        if is_inside and made.path != expected:
+            self.drop_table(identifier, if_exists=True)
+            raise UnsupportedFeature(
+                f"the server of the catalog puts table {identifier} to '{made.path}', but its embedded log lies at "
+                f"'{expected}': give the address of a Kafka or Pulsar, or leave the log out"
+            )
+        return made
+
+    def _made(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
+        """The table that was made; None when another one has its name.
+
+        After a lost answer, one with the very same columns and options is ours.
+        """
+        body = {"identifier": _identifier(identifier), "schema": schema_json(schema)}
+        unanswered = 0
+        while True:
+            try:
+                answer = self._change("POST", "databases", identifier.database, "tables", body=body)
+            except CommitUnknown:
+                unanswered += 1
+                if self._find(identifier) is None:
+                    if unanswered == _ASKED_AGAIN:
+                        raise
+                    continue
+            else:
+                if answer.is_done:
+                    return self.load_table(identifier)
+                if answer.status == 404:
+                    raise self._no_database(identifier.database)
+                if answer.status != 409:
+                    raise InvalidSchema(f"the server of the catalog refuses table {identifier}: {answer.message}")
+            if not unanswered:
+                return None
+            found = self.load_table(identifier)
+            return found if _content(found.schema) == _content(schema) else None
+
+    def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
+        self._files.table_path(identifier)
+        answer = self._change("DELETE", "databases", identifier.database, "tables", identifier.table)
+        if answer.status == 404 and not if_exists:
+            raise self._no_table(identifier)
+        if not answer.is_done and answer.status != 404:
+            raise InvalidRequest(f"the server of the catalog keeps table {identifier}: {answer.message}")
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
+    ) -> TableLocation:
+        """As every catalog's; but the server knows no "if the schema is still that one".
+
+        So ``check`` has seen the newest schema that was there when the server was asked, and one that another ALTER
+        makes in that moment is not looked at again.
+        """
+        before, asked = self.load_table(identifier), 0
+        for _ in range(_ALTER_TRIES):
+            wanted, after = self._plan(before, changes)
+            if not wanted:
+                return before
+            if check is not None:
+                check(before.schema, after)
+            try:
+                body = {"changes": [change_json(change) for change in wanted]}
+                answer = self._change("POST", "databases", identifier.database, "tables", identifier.table, body=body)
+                if answer.is_done:
+                    return self.load_table(identifier)
+            except CommitUnknown as why:
+                answer, asked, unknown = None, asked + 1, why
+            newest = self.load_table(identifier)
+            if asked and self._has_come(before, newest, changes):
+                return newest
+            if answer is not None and newest.schema.id == before.schema.id:
+                raise InvalidSchema(f"the server of the catalog refuses the change of {identifier}: {answer.message}")
+            if asked == _ASKED_AGAIN:
+                raise CommitUnknown(
+                    f"nobody knows whether '{before.path}/schema/schema-{after.id}' was created: look at the table's "
+                    f"columns, then change it again if need be"
+                ) from unknown
+            # what has not come may still come; of two that come, one changes nothing or is refused
+            before = newest
+        raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+
+    def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        self._files.table_path(identifier)
+        self._files.table_path(new)
+        if self._find(identifier) is None:
+            raise self._no_table(identifier)
+        if new.database != identifier.database and new.database not in self.list_databases():
+            raise self._no_database(new.database)
+        body = {"source": _identifier(identifier), "destination": _identifier(new)}
+        answer = self._change("POST", "tables", "rename", body=body)
+        if answer.status == 404:
+            raise self._no_table(identifier)
+        if answer.status == 409:
+            raise AlreadyExists(f"table {new} exists: choose another name, or drop it first")
+        if not answer.is_done:
+            raise InvalidRequest(f"the server of the catalog does not rename table {identifier}: {answer.message}")
+
+    def _plan(self, before: TableLocation, changes: Sequence[SchemaChange]) -> tuple[list[SchemaChange], TableSchema]:
+        """The changes that change something, and the schema that should follow. Raises as ``apply_changes``."""
+        has_snapshots = self._files.has_snapshots(before.path)
+        after = apply_changes(before.schema, changes, has_snapshots, now_ms())
+        if after is before.schema:
+            return [], after
+        wanted, current = [], before.schema
+        for change in changes:
+            changed = change.apply(current, has_snapshots)
+            if changed != current:
+                wanted.append(change)
+            current = changed
+        return wanted, after
+
+    def _has_come(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
+        """Whether one of the schemas since ``before`` is what these changes make of the one before it."""
+        former = before.schema
+        for schema_id in range(before.schema.id + 1, newest.schema.id + 1):
+            path = f"{newest.path}/schema/schema-{schema_id}"
+            schema = newest.schema if schema_id == newest.schema.id else TableSchema.from_json(self._io.read(path))
+            try:
+                expected = apply_changes(former, changes, self._files.has_snapshots(newest.path), schema.time_millis)
+            except (InvalidSchema, InvalidOption, UnsupportedFeature):
+                expected = former
+            if _content(expected) == _content(schema):
+                return True
+            former = schema
+        return False
+
+    def _change(self, method: str, *path: str, body: dict[str, Any] | None = None) -> Answer:
+        """Has the server change something; all that this catalog changes goes this way."""
+        return self._api.change(method, *path, body=body)
+
+    def _find(self, identifier: Identifier) -> dict[str, Any] | None:
+        """What the server says of a table; None when there is none."""
+        answer = self._api.get("databases", identifier.database, "tables", identifier.table)
+        if answer.status == 404:
+            return None
+        if not answer.is_done:
+            raise InvalidRequest(f"the server of the catalog does not show table {identifier}: {answer.message}")
+        found = dict(answer.body)
+        kind = ((found.get("schema") or {}).get("options") or {}).get("type", _PLAIN)
+        if kind != _PLAIN:
+            raise UnsupportedFeature(f"{identifier} is a {kind}, not a table with snapshots: use another engine")
+        return found
+
+    def _path_of(self, identifier: Identifier, found: dict[str, Any]) -> str:
+        """Where a table lies, in the words of the warehouse. Raises UnsupportedFeature for a place outside of it."""
+        path, root = bare_path(str(found.get("path") or "")), bare_path(self.warehouse)
+        inside = path.removeprefix(f"{root}/").rstrip("/")
+        if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
+            raise UnsupportedFeature(
+                f"the server of the catalog says that table {identifier} lies at {str(found.get('path'))[:300]!r}, not "
+                f"in the warehouse '{self.warehouse}': open the warehouse that it was created in"
+            )
+        return f"{self.warehouse}/{inside}"
+
+    def _schema_of(self, identifier: Identifier, path: str, found: dict[str, Any]) -> TableSchema:
+        """The schema's file, which has more than the answer: time, version, the highest id of a column."""
+        try:
+            schema_id, given = int(found["schemaId"]), found["schema"]
+            try:
+                return TableSchema.from_json(self._io.read(f"{path}/schema/schema-{schema_id}"))
+            except NotFound:
+                fields = tuple(parse_field(f) for f in given["fields"])
+                return TableSchema(
+                    id=schema_id,
+                    fields=fields,
+                    highest_field_id=max(f.id for field in fields for f in (field, *nested_fields(field.type))),
+                    partition_keys=tuple(given.get("partitionKeys") or ()),
+                    primary_keys=tuple(given.get("primaryKeys") or ()),
+                    options={k: v for k, v in (given.get("options") or {}).items() if k != "path"},
+                    comment=given.get("comment"),
+                )
+        except (KeyError, TypeError, ValueError, AttributeError) as why:
+            raise Corrupt(f"the server of the catalog answers with no table for {identifier}: {why!r}") from None
+
+    def _tables(self, database: str) -> list[str] | None:
+        """The names of a database's tables, sorted; None when there is no such database."""
+        found = self._api.names("tables", "databases", database, "tables")
+        return None if found is None else sorted(set(filter(_is_name, found)))  # one with branches may be told of twice
+
+    def _no_database(self, name: str) -> NotFound:
+        return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
+
+    def _no_table(self, identifier: Identifier) -> NotFound:
+        tables = self._tables(identifier.database)
+        if tables is None and identifier.database != DEFAULT_DATABASE:
+            return self._no_database(identifier.database)
+        near = near_or_all(identifier.table, tables or [])
+        return NotFound(f"table {identifier} does not exist in '{self.warehouse}'{near}")
+
+
+def _content(schema: TableSchema) -> tuple[Any, ...]:
+    """What a user says of a schema; id and time are given by who makes it."""
+    return schema.fields, schema.primary_keys, schema.partition_keys, dict(schema.options), schema.comment
+
+
+def _identifier(identifier: Identifier) -> dict[str, str]:
+    return {"database": identifier.database, "object": identifier.table}
+
+
+def _is_name(name: str) -> bool:
+    """Whether a name that a server tells of can be asked for; others are left out of lists."""
+    try:
+        check_name("table", name)
+    except InvalidRequest:
+        return False
+    return True

@@ -1,0 +1,271 @@
+"""Requests to the server of a REST catalog: how it is reached, and what its answers mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import orjson
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
+
+from lakelog.errors import (
+    CommitUnknown,
+    Corrupt,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+    UnsupportedFeature,
+)
+from lakelog.io.clock import sleep
+from lakelog.io.names import random_fraction
+from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
+
+_TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=60.0)
+_TRIES: Final = 4
+"""How often something is asked for that changes nothing."""
+_PAUSE_S: Final = 0.2
+_PASSING: Final = (429, 502, 503, 504)
+_MOST_BYTES: Final = 64 << 20
+"""The longest answer that is read; one page of names or one schema is far below it."""
+_SHOWN: Final = 300
+_HEADER: Final = "header."
+_OWN_HEADERS: Final = (
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+)
+_PREFIX: Final = re.compile(r"[^./\x00-\x20\x7f][^/\x00-\x20\x7f]*")
+_WORD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TEXT: Final = re.compile(r"[\x20-\x7e]*")
+_TOKEN: Final = re.compile(r"[\x21-\x7e]*")
+_ANSWERED: Final = (400, 404, 409)
+"""What the caller makes an error of, because it knows what it asked for."""
+
+_POOLS: dict[int, urllib3.PoolManager] = {}
+_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered: a status below 300 or one of 400, 404, 409, and its JSON object."""
+
+    status: int
+    body: Mapping[str, Any]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the server did what it was asked for."""
+        return self.status < 300
+
+    @property
+    def message(self) -> str:
+        """Of a refusal: the server's words, shortened."""
+        return _printable(str(self.body.get("message") or f"status {self.status}"))
+
+
+@dataclass(frozen=True)
+class RestApi:
+    """One warehouse of one server. Picklable; ``token`` and ``headers`` are printed nowhere.
+
+    Certificates are checked (``SSL_CERT_FILE`` names further ones), redirections are not followed: the token goes to
+    the server that was named and to no other. GET is tried again for a while; what changes something is sent once.
+    """
+
+    url: str
+    token: str = field(default="", repr=False)
+    prefix: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def of(url: str, token: str) -> RestApi:
+        """The server at an address, before it was asked for the prefix of its paths.
+
+        Raises InvalidOption, without the values: either may be a secret.
+        """
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address or parts.query or parts.fragment:
+            raise InvalidOption(f"option '{CATALOG_URI.key}' is no address of a server: write 'https://host:port'")
+        if "@" in parts.netloc:
+            raise InvalidOption(
+                f"option '{CATALOG_URI.key}' has a user or a password: give the server's token as '{CATALOG_TOKEN.key}'"
+            )
+        if not _TOKEN.fullmatch(token):
+            raise InvalidOption(f"option '{CATALOG_TOKEN.key}' has blanks or signs that no token has")
+        return RestApi(url.rstrip("/"), token)
+
+    def of_warehouse(self, name: str) -> RestApi:
+        """The server as its configuration for a warehouse says: a prefix of its paths, headers to send.
+
+        Raises as ``get``, NotFound for a warehouse that the server does not have, Corrupt.
+        """
+        answer = self.get("config", warehouse=name)
+        if not answer.is_done:
+            raise NotFound(f"the server of the catalog at {self.url} has no warehouse '{name}': {answer.message}")
+        given = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
+        prefix = given.get("prefix", "")
+        headers = {k.removeprefix(_HEADER): v for k, v in given.items() if k.startswith(_HEADER)}
+        if not all(_PREFIX.fullmatch(part) for part in prefix.split("/") if part) or not all(
+            _WORD.fullmatch(k) and _TEXT.fullmatch(v) and k.lower() not in _OWN_HEADERS for k, v in headers.items()
+        ):
+            raise Corrupt(f"the server of the catalog at {self.url} gives a prefix or a header that cannot be used")
+        return replace(self, prefix=prefix, headers=tuple(sorted(headers.items())))
+
+    def get(self, *path: str, **query: str) -> Answer:
+        """Asks for what is at a path (names, not quoted). Raises Unavailable, InvalidOption (401), InvalidRequest."""
+        for left in reversed(range(_TRIES)):
+            try:
+                status, data = self._send("GET", path, None, query)
+                if status not in _PASSING:
+                    return self._answer(status, data)
+                why = f"it answers {status}"
+            except HTTPError as failed:
+                why = _word(failed)
+            if left:
+                sleep(_PAUSE_S * 2 ** (_TRIES - left) * (0.5 + random_fraction()))
+        raise self._away(why)
+
+    def change(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        """Has the server change something (``POST``, ``DELETE``), once.
+
+        Raises Unavailable when it surely did not hear of it, CommitUnknown when nobody knows, InvalidOption (401),
+        InvalidRequest (403), UnsupportedFeature (501).
+        """
+        try:
+            status, data = self._send(method, path, body, {})
+        except HTTPError as failed:
+            if _was_not_sent(failed):
+                raise self._away(_word(failed)) from None
+            raise self._unknown(method, path, _word(failed)) from None
+        if status >= 500 and status != 501:
+            raise self._unknown(method, path, f"it answers {status}: {self._read(data, status).message}")
+        return self._answer(status, data)
+
+    def names(self, field_name: str, *path: str) -> list[str] | None:
+        """The names of a list that comes in pages; None when what holds them is not there. Raises as ``get``."""
+        found: list[str] = []
+        seen: set[str] = set()
+        query: dict[str, str] = {}
+        while True:
+            answer = self.get(*path, **query)
+            if answer.status == 404:
+                return None
+            if not answer.is_done:
+                raise InvalidRequest(f"the server of the catalog at {self.url} refuses the request: {answer.message}")
+            found += [str(name) for name in answer.body.get(field_name) or ()]
+            token = answer.body.get("nextPageToken")
+            if not token:
+                return found
+            if token in seen:
+                raise Corrupt(f"the server of the catalog at {self.url} answers with one page again and again")
+            seen.add(token)
+            query = {"pageToken": str(token)}
+
+    def _send(
+        self, method: str, path: tuple[str, ...], body: Mapping[str, Any] | None, query: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        parts = ("v1", *(part for part in self.prefix.split("/") if part), *path)
+        address = f"{self.url}/{'/'.join(quote(part, safe='') for part in parts)}"
+        headers = {**dict(self.headers), "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        answer = _pool().request(
+            method,
+            f"{address}?{urlencode(query)}" if query else address,
+            body=None if body is None else orjson.dumps(body),
+            headers=headers,
+            preload_content=False,
+            retries=False,
+            redirect=False,
+        )
+        data = answer.read(_MOST_BYTES + 1, decode_content=True)
+        if len(data) > _MOST_BYTES:
+            answer.close()
+            raise Corrupt(f"the server of the catalog at {self.url} answers with more than {_MOST_BYTES} bytes")
+        answer.release_conn()
+        return answer.status, data
+
+    def _answer(self, status: int, data: bytes) -> Answer:
+        answer = self._read(data, status)
+        if answer.is_done or status in _ANSWERED:
+            return answer
+        said = answer.message
+        if status == 401:
+            raise InvalidOption(
+                f"the server of the catalog at {self.url} does not know who asks (401): correct '{CATALOG_TOKEN.key}'"
+            )
+        if status == 403:
+            raise InvalidRequest(f"the server of the catalog at {self.url} does not allow it (403): {said}")
+        if status == 501:
+            raise UnsupportedFeature(f"the server of the catalog at {self.url} cannot do it (501): {said}")
+        if status >= 500 or status == 429:
+            raise self._away(f"it answers {status}: {said}")
+        raise InvalidRequest(f"the server of the catalog at {self.url} refuses the request ({status}): {said}")
+
+    def _read(self, data: bytes, status: int) -> Answer:
+        try:
+            body = orjson.loads(data) if data.strip() else {}
+        except orjson.JSONDecodeError:
+            body = None
+        if isinstance(body, dict):
+            said = {"message": self._without_token(str(body.get("message") or ""))}
+            return Answer(status, body if status < 300 else {**body, **said})
+        if status < 300:
+            raise Corrupt(
+                f"the server at {self.url} answers with something else than a JSON object: is '{CATALOG_URI.key}' the "
+                f"address of a REST catalog?"
+            )
+        return Answer(status, {"message": self._without_token(data[:_SHOWN].decode("utf-8", "replace"))})
+
+    def _without_token(self, text: str) -> str:
+        return _printable(text.replace(self.token, "…") if self.token else text)
+
+    def _away(self, why: str) -> Unavailable:
+        return Unavailable(f"the server of the catalog at {self.url} cannot be reached or does not answer: {why}")
+
+    def _unknown(self, method: str, path: tuple[str, ...], why: str) -> CommitUnknown:
+        return CommitUnknown(
+            f"nobody knows whether the server of the catalog at {self.url} has done {method} {'/'.join(path)}: {why}; "
+            f"look before doing it again"
+        )
+
+
+def _pool() -> urllib3.PoolManager:
+    """The connections of this process; a forked one makes its own."""
+    with _LOCK:
+        return _POOLS.setdefault(os.getpid(), urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT))
+
+
+def _texts(given: Any) -> dict[str, str]:
+    return {str(k): v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+
+
+def _was_not_sent(failed: HTTPError) -> bool:
+    is_stranger = isinstance(failed, SSLError) and any(isinstance(a, ssl.SSLCertVerificationError) for a in failed.args)
+    return is_stranger or isinstance(failed, NewConnectionError | ConnectTimeoutError)
+
+
+def _word(failed: HTTPError) -> str:
+    """What went wrong; the texts of these errors hold the address, never headers."""
+    return _printable(f"{type(failed).__name__}: {failed}")
+
+
+def _printable(text: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text)[:_SHOWN]

@@ -1,0 +1,68 @@
+"""Commits to a table through the server of a REST catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from lakelog.catalog.rest_api import Answer, RestApi
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound
+from lakelog.io.snapshot_owner import PartitionChange, SnapshotOwner
+
+_MAIN = "main"
+
+
+@dataclass(frozen=True)
+class RestOwner(SnapshotOwner):
+    """The server that knows a table by its name and, if it gives one, its id: a new one of this name is another."""
+
+    api: RestApi
+    database: str
+    table: str
+    table_id: str | None
+
+    def commit(self, branch: str, snapshot: bytes, changes: Sequence[PartitionChange]) -> bool:
+        body = {
+            "tableId": self.table_id,
+            "snapshot": orjson.loads(snapshot),
+            "statistics": [
+                {
+                    "spec": dict(change.spec),
+                    "recordCount": change.rows,
+                    "fileSizeInBytes": change.size,
+                    "fileCount": change.files,
+                    "lastFileCreationTime": change.newest_ms,
+                    "totalBuckets": change.buckets,
+                }
+                for change in changes
+            ],
+        }
+        answer = self._change(branch, "commit", body)
+        if answer.status == 409:
+            raise CommitConflict(f"the server of the catalog refuses a commit to {self._name}: {answer.message}")
+        self._check(answer, "commits to")
+        return answer.body.get("success") is True
+
+    def roll_back(self, branch: str, to: int | str) -> None:
+        is_id = isinstance(to, int)
+        instant = {"type": "snapshot", "snapshotId": to} if is_id else {"type": "tag", "tagName": to}
+        self._check(self._change(branch, "rollback", {"instant": instant}), "rolls back")
+
+    def _change(self, branch: str, what: str, body: dict[str, object]) -> Answer:
+        name = self.table if branch == _MAIN else f"{self.table}$branch_{branch}"
+        return self.api.change("POST", "databases", self.database, "tables", name, what, body=body)
+
+    def _check(self, answer: Answer, done: str) -> None:
+        if answer.status == 404:
+            raise NotFound(
+                f"the server of the catalog has no table {self._name} any more, or not what it {done}: it was dropped, "
+                f"renamed or made anew; open it again ({answer.message})"
+            )
+        if not answer.is_done:
+            raise InvalidRequest(f"the server of the catalog refuses what {done} {self._name}: {answer.message}")
+
+    @property
+    def _name(self) -> str:
+        return f"{self.database}.{self.table}"
