@@ -23,6 +23,7 @@ from lakelog.io.names import new_uuid
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.task_end import task_end
+from lakelog.spark.task_tries import Try, each_ran_once
 from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spark.worker import settle
 from lakelog.table.append import commit_append
@@ -99,7 +100,8 @@ class LakelogWriter(DataSourceArrowWriter):
         settle()
         return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None], each_ran_once: bool = False) -> None:
+        """Commits the attempts that Spark has taken; ``each_ran_once``: there were no others to leave files."""
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
             commit_rewrite(self._table, self._writer, results, self._files)
@@ -107,7 +109,8 @@ class LakelogWriter(DataSourceArrowWriter):
             commit_overwrite(self._table, self._writer, results, self._target)
         else:
             _commit(self._table, self._writer, results)
-        self._job.remove_lost(self._table, results)
+        if not each_ran_once:
+            self._job.remove_lost(self._table, results)
         tidy_quietly(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -140,14 +143,16 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
     writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
 
     def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"message": [pickle.dumps(writer.write(batches))]})
+        message = writer.write(batches)
+        yield pa.RecordBatch.from_pydict({"message": [pickle.dumps((message, Try.this()))]})
 
     messages: list[WriterCommitMessage | None] = [None]
     try:
         with task_end(frame.sparkSession, writer.tag):
             found = map_in_arrow(frame, written, StructType([StructField("message", BinaryType())])).collect()
-        messages = [pickle.loads(row.message) for row in found]
-        writer.commit(messages)
+        answers: list[tuple[AttemptMessage, Try]] = [pickle.loads(row.message) for row in found]
+        messages = [message for message, _ in answers]
+        writer.commit(messages, each_ran_once(frame.sparkSession, [t for _, t in answers]))
     except BaseException:
         writer.take_back(messages)  # a commit that failed behind its decision stays decided
         raise
