@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lakelog.errors import Unavailable
 from lakelog.spark.session import STREAM_SETTINGS
 
 _LOOK_S = 0.2
+_AGAIN_S = 0.1
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For processes that live for a minute."""
 
@@ -121,6 +123,7 @@ def _follow(lake: Lake, seen: _Seen) -> None:
                         seen.changed.notify_all()
             finally:
                 position = tail.position
+        time.sleep(_AGAIN_S)
 
 
 def _change_of(query: Any) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +10,10 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from lakelog.errors import Unavailable
-from lakelog.service.jars import jar_cache, resolve_jars
+from lakelog.service.jars import resolve_jars
 
 _PAIMON = ("org.apache.paimon:paimon-bundle:1.4.2", "com.squareup.okhttp3:mockwebserver:4.12.0")
-_TESTS = "https://repo.maven.apache.org/maven2/org/apache/paimon/paimon-core/1.4.2/paimon-core-1.4.2-tests.jar"
-_SHA256 = "32c20f4e60255fb897d56214fd267013feb0ac6bdedd4f4406be2175dc9f6fad"
+_TESTS = ("org.apache.paimon:paimon-core:1.4.2:tests",)
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class RestServers:
 
     def __enter__(self) -> RestServers:
         spark = Path(pyspark.__file__).parent / "jars"
-        jars = [*resolve_jars(_PAIMON), _tests_jar()]
+        jars = [*resolve_jars(_PAIMON), *resolve_jars(_TESTS, alone=True)]
         options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         port = launch_gateway(classpath=":".join([*map(str, jars), f"{spark}/*"]), javaopts=options, die_on_exit=True)
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
@@ -85,18 +80,3 @@ class RestServers:
     def lose_answer_of_next_commit(self) -> None:
         """The next commit to any of the servers is done, and its answer says that it was not."""
         self._java.loseAnswerOfNextCommit()
-
-
-def _tests_jar() -> Path:
-    """Paimon's own tests; neither resolver here takes a jar with a classifier, so it is fetched and checked."""
-    kept = jar_cache() / _TESTS.rpartition("/")[2]
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(".part")
-        with urllib.request.urlopen(_TESTS, timeout=60) as answer, part.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-        part.replace(kept)
-    if hashlib.sha256(kept.read_bytes()).hexdigest() != _SHA256:
-        kept.unlink()
-        raise Unavailable(f"{_TESTS} is not what it was: run again, and look at it if it stays so")
-    return kept

@@ -14,6 +14,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from lakelog.errors import InvalidSchema, Unavailable
 from lakelog.spark import batch_writer
 from lakelog.spark.batch_writer import map_in_arrow
+from lakelog.table.job_files import JobFiles
 from plans import optimized_plan
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog
@@ -144,6 +145,20 @@ def test_a_write_of_which_one_task_fails_counts_for_nothing(lake, spark, log) ->
                 else:
                     seen.pop(row["id"], None)
         assert set(seen) == set(range(500))
+
+
+@pytest.mark.local_only("on Connect the data source commits, which does not know how its tasks went")
+def test_a_write_whose_tasks_ran_once_lists_no_bucket(lake, spark, monkeypatch) -> None:
+    lake.sql("create database db")
+    lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '2')")
+    cleaned = []
+    monkeypatch.setattr(JobFiles, "remove_lost", lambda *_: cleaned.append(1))
+    lake.write(spark.range(0, 1000, 1, 4), "db.t")
+    lake.write(spark.range(0, 1000, 1, 4).repartition(3), "db.t")
+    assert cleaned == []
+    monkeypatch.setattr(batch_writer, "each_ran_once", lambda *_: False)
+    lake.write(spark.range(5), "db.t")
+    assert cleaned == [1]
 
 
 @pytest.mark.parametrize("way", ["lake", "format"])

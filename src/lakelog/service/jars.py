@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -19,7 +20,8 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencie
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lakelog</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
 <dependencies>{}</dependencies></project>"""
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}{}</dependency>"
+_CLASSIFIER = "<classifier>{}</classifier>"
 _NOTHING_ELSE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
@@ -31,6 +33,7 @@ def jar_cache() -> Path:
 def resolve_jars(coordinates: Sequence[str], alone: bool = False) -> list[Path]:
     """The jars of ``group:artifact:version`` coordinates with all that they need at run time, or ``alone``.
 
+    A fourth part is a classifier (``tests``); of such a jar the resolver inside PySpark finds the jar alone.
     The first call downloads them (seconds to a minute), later ones take the kept copies and work offline. Raises
     Unavailable with the resolver's own words.
     """
@@ -49,7 +52,10 @@ def resolve_jars(coordinates: Sequence[str], alone: bool = False) -> list[Path]:
 
 def _with_maven(coordinates: Sequence[str], directory: Path, alone: bool) -> None:
     more = _NOTHING_ELSE if alone else ""
-    dependencies = "".join(_DEPENDENCY.format(*c.split(":"), more) for c in coordinates)
+    parts = [coordinate.split(":") for coordinate in coordinates]
+    dependencies = "".join(
+        _DEPENDENCY.format(*part[:3], "".join(map(_CLASSIFIER.format, part[3:])), more) for part in parts
+    )
     with tempfile.TemporaryDirectory() as place:
         pom = Path(place) / "pom.xml"
         pom.write_text(_POM.format(dependencies), encoding="utf-8")
@@ -73,12 +79,12 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> N
         settings = utils.buildIvySettings(none, some(home), True, quiet)
         convert = getattr(getattr(jvm.scala.jdk, "CollectionConverters$"), "MODULE$")
         nothing = convert.ListHasAsScala(jvm.java.util.ArrayList()).asScala().toSeq()
-        found = utils.resolveMavenCoordinates(
-            ",".join(coordinates), settings, none, not alone, nothing, False, quiet
-        ).iterator()
+        plain = ",".join(c for c in coordinates if c.count(":") == 2)
+        found = utils.resolveMavenCoordinates(plain, settings, none, not alone, nothing, False, quiet).iterator()
         paths = []
         while found.hasNext():
             paths.append(Path(found.next()))
+        paths += [_classified(jvm, settings, c) for c in coordinates if c.count(":") == 3]
         for path in paths:
             shutil.copy(path, directory / path.name)
     finally:
@@ -88,3 +94,23 @@ def _with_pyspark(coordinates: Sequence[str], directory: Path, alone: bool) -> N
         raise Unavailable(f"Spark's resolver found no jars for {', '.join(coordinates)}: is the network there?")
     for path in spark_jars.glob("scala-library-2.13.*.jar"):  # the resolver leaves out what Spark itself brings
         shutil.copy(path, directory / path.name)
+
+
+def _classified(jvm: Any, settings: Any, coordinate: str) -> Path:
+    """A jar with a classifier, which ``MavenUtils`` does not take, by the resolvers that it has set up."""
+    group, name, version, classifier = coordinate.split(":")
+    jvm.org.apache.ivy.core.IvyContext.pushNewContext().setIvy(jvm.org.apache.ivy.Ivy.newInstance(settings))
+    revision = jvm.org.apache.ivy.core.module.id.ModuleRevisionId.newInstance(group, name, version)
+    attributes = jvm.java.util.HashMap()
+    attributes.put("classifier", classifier)
+    artifact = jvm.org.apache.ivy.core.module.descriptor.DefaultArtifact(
+        revision, jvm.java.util.Date(), name, "jar", "jar", attributes
+    )
+    origin = settings.getDefaultResolver().locate(artifact)
+    if origin is None:
+        raise Unavailable(f"Spark's resolver found no {coordinate}: is the network there?")
+    report = settings.getDefaultResolver().download(origin, jvm.org.apache.ivy.core.resolve.DownloadOptions())
+    file = report.getLocalFile()
+    if file is None:
+        raise Unavailable(f"Spark's resolver could not download {coordinate}: {report.getDownloadDetails()}")
+    return Path(file.getPath())
