@@ -5,7 +5,8 @@ usage: make chaos ARGS="--minutes 10 --rate 2000 --log kafka --append --seed 7"
 A streaming job on Spark with executors in processes of their own writes ``rate`` changes a second; a job copies the log
 into a second table, and a tail follows it without Spark. In each ``--every`` seconds of work each victim
 (``chaos/kills.py``) is killed once, at a random time that follows from the seed. In the end what was sent is compared,
-row by row, with what each reader has. The exit code is 1 when a row was lost, is there twice, or is not taken back.
+row by row, with what each reader has. The exit code is 1 when a row was lost, is there twice, or is not taken back,
+and 2 when the server has lost its own data, so that nothing can be said.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
-from chaos.servers import LOGS
+from chaos.servers import LOGS, ServerBroken
 
 
 def main() -> None:
@@ -52,7 +53,11 @@ def main() -> None:
             victims=tuple(filter(None, given.victims.split(","))),
             report=lambda line: print(line, flush=True),
         )
-        found = chaos.run()
+        try:
+            found = chaos.run()
+        except ServerBroken as why:
+            print(why, file=sys.stderr)
+            sys.exit(2)
     print(json.dumps(found), flush=True)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

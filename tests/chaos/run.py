@@ -59,7 +59,7 @@ class Chaos:
     _lake: Lake | None = None
 
     def run(self) -> dict[str, Any]:
-        """Starts, kills, waits, counts. Raises TimeoutError when the jobs do not come to their end."""
+        """Starts, kills, waits, counts. Raises TimeoutError when the jobs do not come to their end, ServerBroken."""
         self.directory.mkdir(parents=True, exist_ok=True)
         rows, total = Input(self.kind, self.keys, self.seed), int(self.rate * self.seconds)
         if self.log in SERVERS:
@@ -271,6 +271,8 @@ class Chaos:
             yield from records.column("value").to_pylist()
 
     def _tell(self, now: float) -> None:
+        if self.server is not None:
+            self.server.check()
         memory = memory_mb([leader for job in self.jobs.values() for leader in job.leaders[-1:]] + self._server_pids())
         self.peak_mb = max(self.peak_mb, memory)
         kills = " ".join(f"{victim} {count}" for victim, count in sorted(self.killed.items()))

@@ -13,6 +13,12 @@ from lakelog.options.registry import Registry
 from lakelog.service.kafka_broker import KafkaBroker
 from lakelog.service.pulsar_server import PulsarServer
 
+_LOST = b"Digest mismatch for ledger-id"
+
+
+class ServerBroken(Exception):
+    """A server has lost its own data, as its log says: no run can say anything of what lies above it."""
+
 
 class Server(Protocol):
     """A server of one node that keeps its data in a directory and its port over a kill."""
@@ -34,6 +40,9 @@ class Server(Protocol):
     def values(self, log: LogLocation) -> Iterator[bytes | None]:
         """The values of all records of a log, by a client that is not lakelog's."""
 
+    def check(self) -> None:
+        """Raises ServerBroken when it cannot serve again what it acknowledged."""
+
 
 class KafkaServer(KafkaBroker):
     """A Kafka broker."""
@@ -43,6 +52,9 @@ class KafkaServer(KafkaBroker):
 
     def values(self, log: LogLocation) -> Iterator[bytes | None]:
         return debezium_consumer.messages(self.bootstrap, log.topic)
+
+    def check(self) -> None:
+        """No such fault of Kafka is known."""
 
 
 class PulsarNode(PulsarServer):
@@ -57,6 +69,14 @@ class PulsarNode(PulsarServer):
 
     def values(self, log: LogLocation) -> Iterator[bytes | None]:
         return packed_messages.values(self.service_url, log.topic, log.buckets)
+
+    def check(self) -> None:
+        """Its storage may not read its last entry after kill -9 (apache/pulsar#22906); one node has no copy."""
+        if _LOST in (self.directory / "server.log").read_bytes():
+            raise ServerBroken(
+                "Pulsar cannot open a ledger any more, 'Digest mismatch' (apache/pulsar#22906): its own data are lost, "
+                "so this run says nothing; run it again with another --seed"
+            )
 
 
 SERVERS: Registry[Server] = Registry(
