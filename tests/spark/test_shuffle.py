@@ -72,17 +72,21 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     assert len(table._table.store.live_entries(table.latest_snapshot())) == 10
 
 
-def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark) -> None:
+def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark, request) -> None:
     lake.sql("create database db")
     lake.sql("create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('bucket' = '3')")
     table = lake._tables.open(Identifier("db", "t"))
 
-    def tasks(frame) -> int:
-        return shuffled(frame, table).select(sf.spark_partition_id()).distinct().count()
-
     if is_remote():  # neither the size of a frame nor its tasks are known there
-        assert [tasks(spark.range(0, 9_000_000, 1, n)) for n in (2, 4, 7)] == [2, 4, 7]
+        frames = (shuffled(spark.range(0, 9_000_000, 1, n), table) for n in (2, 4, 7))
+        assert [f.select(sf.spark_partition_id()).distinct().count() for f in frames] == [2, 4, 7]
         return
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # the plan says how many tasks there are, before it runs
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.adaptive.enabled"))
+
+    def tasks(frame) -> int:
+        return int(shuffled(frame, table)._jdf.queryExecution().executedPlan().outputPartitioning().numPartitions())
+
     assert tasks(spark.range(0, 3_000, 1, 7)) == 7
     # eight bytes a row are 24 MB
     assert tasks(spark.range(0, 3_000_000, 1, 7)) == 2
