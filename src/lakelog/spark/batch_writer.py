@@ -100,8 +100,8 @@ class LakelogWriter(DataSourceArrowWriter):
         settle()
         return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
 
-    def commit(self, messages: list[WriterCommitMessage | None], each_ran_once: bool = False) -> None:
-        """Commits the attempts that Spark has taken; ``each_ran_once``: there were no others to leave files."""
+    def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
+        """Commits the attempts that Spark has taken; ``no_other_tries``: there were none to leave files."""
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
             commit_rewrite(self._table, self._writer, results, self._files)
@@ -109,7 +109,7 @@ class LakelogWriter(DataSourceArrowWriter):
             commit_overwrite(self._table, self._writer, results, self._target)
         else:
             _commit(self._table, self._writer, results)
-        if not each_ran_once:
+        if not no_other_tries:
             self._job.remove_lost(self._table, results)
         tidy_quietly(self._table)
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lakelog.errors import InternalError, InvalidRequest
+from lakelog.errors import InvalidRequest
 from lakelog.spark.batch_writer import AttemptMessage, write_attempt
-from lakelog.spark.worker import settle
+from lakelog.spark.worker import settle, this_task
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import committer_for
 from lakelog.table.conform import check_columns
@@ -37,9 +36,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
         settle()
-        context = TaskContext.get()
-        if context is None:
-            raise InternalError("a streaming sink's task runs without Spark's TaskContext")
+        context = this_task()
         writer = context.getLocalProperty("sql.streaming.queryId") or ""
         epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
+
+from lakelog.spark.worker import this_task
 
 
 class Try(NamedTuple):
@@ -18,10 +19,8 @@ class Try(NamedTuple):
 
     @staticmethod
     def this() -> Try:
-        """That of the task that runs here."""
-        context = TaskContext.get()
-        if context is None:
-            return Try(0, 0, 0)
+        """That of the task that runs here. Raises InternalError outside of one."""
+        context = this_task()
         return Try(context.partitionId(), context.taskAttemptId(), context.attemptNumber())
 
 

@@ -1,9 +1,13 @@
-"""What every Python worker of Spark does once: keep the garbage collector from walking the imported libraries."""
+"""What tasks need of the Python worker that they run in: a garbage collector that leaves libraries alone, a context."""
 
 from __future__ import annotations
 
 import gc
 import os
+
+from pyspark import TaskContext
+
+from lakelog.errors import InternalError
 
 _FROZEN: set[int] = set()
 
@@ -17,3 +21,11 @@ def settle() -> None:
         _FROZEN.add(os.getpid())
         gc.collect()
         gc.freeze()
+
+
+def this_task() -> TaskContext:
+    """The context of the task that runs here. Raises InternalError outside of one."""
+    context = TaskContext.get()
+    if context is None:
+        raise InternalError("what only a task of Spark does runs without Spark's TaskContext")
+    return context
