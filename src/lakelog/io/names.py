@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import uuid
 
 
@@ -19,3 +20,8 @@ def new_attempt() -> str:
 def random_fraction() -> float:
     """A number from 0 up to 1, to spread the retries of rivals."""
     return random.random()
+
+
+def new_secret() -> str:
+    """256 bits of randomness as text for addresses and headers: tokens, sessions."""
+    return secrets.token_urlsafe(32)

@@ -28,9 +28,12 @@ class TableHistory:
 
     _table: DynamicTable
 
-    def history(self, limit: int | None = None) -> pa.Table:
-        """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …"""
-        return snapshot_log(self._table, limit)
+    def history(self, limit: int | None = None, before: int | None = None) -> pa.Table:
+        """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …
+
+        With ``limit`` only so many are read, with ``before`` those with a smaller number.
+        """
+        return snapshot_log(self._table, limit, before)
 
     def tags(self) -> Sequence[Tag]:
         """The tags, by snapshot and name."""

@@ -17,6 +17,8 @@ from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.describe import describe
 from lakelog.lake.history import TableHistory
 from lakelog.lake.html import table_html
+from lakelog.logstore.base import LogLocation
+from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
 from lakelog.spec.snapshot import Snapshot
 from lakelog.spec.statistics import TableStatistics
@@ -73,6 +75,16 @@ class Table(TableHistory, TableChanges):
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
         return scan_of(self._table).schema
+
+    @property
+    def definition(self) -> TableSchema:
+        """Columns with SQL's types, keys, buckets and options, as the newest schema has them."""
+        return self._table.schema
+
+    @property
+    def log(self) -> LogLocation | None:
+        """Where the log is (system, topic, address), None when the table has none."""
+        return self._table.log
 
     @property
     def primary_keys(self) -> tuple[str, ...]:

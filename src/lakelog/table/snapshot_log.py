@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.system import SYSTEM_TABLES
+from lakelog.table.system.snapshots import AllSnapshots
 
 _COLUMNS: Final = {
     "version": "snapshot_id",
@@ -23,8 +23,12 @@ _COLUMNS: Final = {
 """Column of the answer → column of ``$snapshots``."""
 
 
-def snapshot_log(table: DynamicTable, limit: int | None = None) -> pa.Table:
-    """One row a snapshot, the newest ``limit`` of them; the newest first. ``rows`` counts the records of all runs."""
-    rows = SYSTEM_TABLES.create("snapshots", table).select(list(_COLUMNS.values()))
-    newest: pa.Table = rows.to_arrow().rename_columns(list(_COLUMNS)).sort_by([("version", "descending")])
-    return newest if limit is None else newest.slice(0, limit)
+def snapshot_log(table: DynamicTable, limit: int | None = None, before: int | None = None) -> pa.Table:
+    """One row a snapshot, the newest first: at most ``limit``, those below the number ``before``; no other is read.
+
+    ``rows`` counts the records of all runs.
+    """
+    known = AllSnapshots(table)
+    ids = sorted((i for i in table.store.snapshots.ids() if before is None or i < before), reverse=True)
+    rows: pa.Table = known.table_of(known.rows_of(ids[:limit]))
+    return rows.select(list(_COLUMNS.values())).rename_columns(list(_COLUMNS))

@@ -60,11 +60,15 @@ class MetadataTable(TableScan):
 
     def read(self, split: MetadataSplit) -> Iterator[pa.RecordBatch]:
         """The rows that match."""
+        yield from chosen(self.table_of(self.rows()), self.schema, self.filter)
+
+    def table_of(self, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+        """Rows as an Arrow table of all columns."""
         schema = arrow_schema(self.row_schema.fields)
-        rows = list(self.rows())
-        columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        found = list(rows)
+        columns = zip(*found, strict=True) if found else ([] for _ in schema)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-        yield from chosen(pa.Table.from_arrays(arrays, schema=schema), self.schema, self.filter)
+        return pa.Table.from_arrays(arrays, schema=schema)
 
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is told of: the one that the options name, else the newest."""

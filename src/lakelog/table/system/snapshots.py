@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from lakelog.errors import NotFound
@@ -31,8 +31,12 @@ class AllSnapshots(MetadataTable):
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The snapshots."""
+        return self.rows_of(sorted(self.table.store.snapshots.ids()))
+
+    def rows_of(self, ids: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+        """The rows of some snapshots, without those that are gone."""
         store = self.table.store
-        for snapshot_id in sorted(store.snapshots.ids()):
+        for snapshot_id in ids:
             try:
                 s = store.snapshot(snapshot_id)
             except NotFound:

@@ -1,0 +1,72 @@
+"""Puts the dashboard together: routes inside, and in front of them what decides who gets in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from lakelog.errors import LakelogError
+from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
+from lakelog.service.dashboard.pages import STATIC
+from lakelog.service.dashboard.routes import catalogs, health, log, login, overview, settings, tables
+from lakelog.service.dashboard.security.identity import Identify
+from lakelog.service.dashboard.security.limits import Limits
+from lakelog.service.dashboard.security.origins import Origins
+from lakelog.service.dashboard.security.safe_headers import SafeHeaders
+from lakelog.service.dashboard.state import Dashboard
+
+API: Final = "/api/v1"
+_ROUTES: Final = (overview, catalogs, tables, log, settings, login)
+
+
+def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
+    """The whole application for a server on this port.
+
+    A request passes, from the outside: safe headers, host and origin, who asks, how much, then its route, which says
+    the role that it needs.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        dashboard.watcher.start()
+        try:
+            yield
+        finally:
+            dashboard.watcher.stop()
+
+    app = FastAPI(
+        title="lakelog",
+        description="What the pages of the dashboard show. Programs send 'Authorization: Bearer <token>'.",
+        version=version("lakelog"),
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.dashboard = dashboard
+    app.add_exception_handler(LakelogError, answer_lakelog_error)
+    app.add_exception_handler(HTTPException, answer_http_error)
+    app.add_exception_handler(Exception, answer_other_error)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.include_router(health.pages)
+    api = APIRouter(prefix=API)
+    for routes in _ROUTES:
+        app.include_router(routes.pages)
+        api.include_router(routes.api)
+    app.include_router(api)
+    return _guarded(app, dashboard, port)
+
+
+def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
+    settings = dashboard.settings
+    app = Limits(app)
+    app = Identify(app, dashboard.access, dashboard.sessions)
+    app = Origins(app, settings.own_hosts(port), settings.scheme)
+    return SafeHeaders(app, settings.over_tls)

@@ -1,0 +1,149 @@
+"""Figures of tables over time, for the plots: one row a look, thinner the older it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Column, Float, Integer, MetaData, Row, String, Table, create_engine, delete, event, func, insert, select
+
+from lakelog.errors import InvalidRequest
+from lakelog.io.clock import now_ms
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_THINNED: Final = ((2 * _HOUR_MS, _MINUTE_MS), (48 * _HOUR_MS, 15 * _MINUTE_MS))
+"""Rows older than the first are kept one in each of the second."""
+_KEEP_MS: Final = 60 * 24 * _HOUR_MS
+_CLEAN_EVERY: Final = 2_000
+
+_METADATA: Final = MetaData()
+_FIGURES: Final = Table(
+    "figures",
+    _METADATA,
+    Column("name", String, primary_key=True),
+    Column("time_ms", Integer, primary_key=True),
+    Column("rows", Float),
+    Column("bytes", Float),
+    Column("files", Float),
+    Column("sorted_runs", Float),
+    Column("level0_files", Float),
+    Column("snapshots", Float),
+    Column("score", Float),
+    Column("log_end", Float),
+    Column("lag", Float),
+    Column("open_epochs", Float),
+    Column("log_age_ms", Float),
+    Column("files_age_ms", Float),
+    Column("waiting_ms", Float),
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is kept of one look; None where a table has no such thing (a log, say). Ages and waits in ms."""
+
+    name: str
+    time_ms: int
+    rows: float | None = None
+    bytes: float | None = None
+    files: float | None = None
+    sorted_runs: float | None = None
+    level0_files: float | None = None
+    snapshots: float | None = None
+    score: float | None = None
+    log_end: float | None = None
+    lag: float | None = None
+    open_epochs: float | None = None
+    log_age_ms: float | None = None
+    files_age_ms: float | None = None
+    waiting_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines of one plot: ``times_ms`` since 1970, and for each name as many values, None where there is none."""
+
+    names: Sequence[str]
+    times_ms: Sequence[int]
+    values: Sequence[Sequence[float | None]]
+    unit: str
+
+
+PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "freshness": ("ms", {"newest row of the log": "log_age_ms", "newest row of the files": "files_age_ms"}),
+    "lag": ("rows", {"rows that are only in the log": "lag"}),
+    "throughput": ("rows", {"rows a second into the log": "log_end"}),
+    "size": ("bytes", {"data files": "bytes"}),
+    "files": ("files", {"data files": "files", "level 0": "level0_files", "sorted runs": "sorted_runs"}),
+    "rows": ("rows", {"records in files": "rows"}),
+    "score": ("score", {"health": "score"}),
+}
+"""Plot → its unit and its lines by the column that they are made of."""
+_RATES: Final = ("throughput",)
+
+
+class FigureHistory:
+    """A SQLite file of the dashboard's own; it may be deleted, and only the plots forget."""
+
+    def __init__(self, path: Path) -> None:
+        self._engine = create_engine(f"sqlite:///{path}")
+        event.listen(self._engine, "connect", _fast)
+        _METADATA.create_all(self._engine)
+        self._lock = threading.Lock()
+        self._added = 0
+
+    def add(self, samples: Sequence[Sample]) -> None:
+        """Keeps samples; now and then thins out the old ones."""
+        if not samples:
+            return
+        with self._lock, self._engine.begin() as connection:
+            connection.execute(insert(_FIGURES).prefix_with("OR REPLACE"), [vars(sample) for sample in samples])
+            self._added += len(samples)
+            if self._added >= _CLEAN_EVERY:
+                self._added = 0
+                self._thin(connection)
+
+    def plot(self, name: str, plot: str, since_ms: int, points: int = 400) -> Plot:
+        """A plot of one table since a time, at most ``points`` in each line. Raises InvalidRequest."""
+        if plot not in PLOTS:
+            raise InvalidRequest(f"unknown plot '{plot}'; known: {', '.join(PLOTS)}")
+        unit, lines = PLOTS[plot]
+        step = max(1, (now_ms() - since_ms) // points)
+        columns = [_FIGURES.c[column] for column in lines.values()]
+        which = select(func.max(_FIGURES.c.time_ms), *columns).where(_FIGURES.c.name == name, _FIGURES.c.time_ms >= since_ms)
+        with self._engine.connect() as connection:
+            found = connection.execute(which.group_by(_FIGURES.c.time_ms / step).order_by(_FIGURES.c.time_ms)).all()
+        rows = _rates(found) if plot in _RATES else [tuple(row) for row in found]
+        times = [row[0] for row in rows]
+        return Plot(list(lines), times, [[row[at] for row in rows] for at in range(1, len(columns) + 1)], unit)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._engine.dispose()
+
+    def _thin(self, connection: Any) -> None:
+        now, time = now_ms(), _FIGURES.c.time_ms
+        connection.execute(delete(_FIGURES).where(time < now - _KEEP_MS))
+        for older_ms, step_ms in _THINNED:
+            old = time < now - older_ms
+            kept = select(func.max(time)).where(old).group_by(_FIGURES.c.name, time / step_ms).scalar_subquery()
+            connection.execute(delete(_FIGURES).where(old, time.not_in(kept)))
+
+
+def _rates(rows: Sequence[Row[Any]]) -> list[tuple[Any, ...]]:
+    """Differences a second between neighbours; a counter that went back is a log that was made again."""
+    out = []
+    for (before_ms, before), (now, end) in zip(rows, rows[1:], strict=False):
+        known = before is not None and end is not None and end >= before
+        out.append((now, (end - before) * 1000 / max(1, now - before_ms) if known else None))
+    return out
+
+
+def _fast(connection: Any, _: object) -> None:
+    """Figures may be lost with the power; they are not worth an fsync each."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=OFF")

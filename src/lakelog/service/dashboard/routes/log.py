@@ -1,0 +1,33 @@
+"""Log: how far every bucket of every log is, who is behind, what may be trimmed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse
+
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import dashboard_of
+from lakelog.service.dashboard.views.log import LogOverview, log_overview
+from lakelog.service.role import Role
+
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
+api = APIRouter(tags=["log"], dependencies=[Depends(needs(Role.READ))])
+
+Search = Annotated[str, Query(max_length=200)]
+
+
+@pages.get("/log")
+def log_overview_page(request: Request, search: Search = "") -> HTMLResponse:
+    """The logs of all tables; drawn again every two seconds."""
+    dashboard = dashboard_of(request)
+    view = {"logs": log_overview(dashboard.watcher, search), "search": search}
+    return draw(request, "logs.html", "Log", view, Same("/api/v1/logs"))
+
+
+@api.get("/logs")
+def list_logs(request: Request, search: Search = "") -> LogOverview:
+    """The logs of all tables with their newest figures, the longest lag first."""
+    return log_overview(dashboard_of(request).watcher, search)

@@ -1,0 +1,158 @@
+"""One table: how it is, its columns, snapshots, files, log, rows, and a live tail."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.lake import Table
+from lakelog.service.dashboard.figures import Plot
+from lakelog.service.dashboard.live_tail import tail_events
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.dashboard.views.log import LogPage, log_page
+from lakelog.service.dashboard.views.table import (
+    LISTS,
+    Grid,
+    TablePage,
+    history_grid,
+    preview,
+    system_grid,
+    table_page,
+)
+from lakelog.service.dashboard.watcher import Watched
+from lakelog.service.role import Role
+from lakelog.table.runs import Run
+
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
+api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Role.READ))])
+
+Name = Annotated[str, Path(max_length=300, description="db.table, or catalog.db.table")]
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Tab = Literal["columns", "snapshots", "files", "log", "rows", "runs"]
+Kind = Literal["files", "partitions", "buckets", "schemas", "tags", "branches", "consumers", "options"]
+_HOUR_MS = 3_600_000
+_TABS = (("", "Health"), *((tab, tab.title()) for tab in ("columns", "snapshots", "files", "log", "rows", "runs")))
+_LINES = 100
+
+
+@pages.get("/tables/{name}")
+def table_overview(request: Request, name: Name) -> HTMLResponse:
+    """Health and plots."""
+    _, watched = _watched(request, name)
+    return _draw(request, "table_health.html", name, "", {"watched": watched})
+
+
+@pages.get("/tables/{name}/{tab}")
+def table_tab(
+    request: Request,
+    name: Name,
+    tab: Tab,
+    before: Annotated[int | None, Query(ge=1)] = None,
+    kind: Kind = "files",
+) -> HTMLResponse:
+    """One of the other views of a table."""
+    dashboard = dashboard_of(request)
+    table, more = _table(dashboard, name), {}
+    if tab == "columns":
+        _, watched = _watched(request, name)
+        more = {"page": table_page(table, watched.health)} if watched.health else {"page": None}
+    elif tab == "snapshots":
+        more = {"grid": history_grid(table, before, _LINES)}
+    elif tab == "files":
+        more = {"grid": system_grid(dashboard.lake, name, kind, 5 * _LINES), "kind": kind, "kinds": list(LISTS)}
+    elif tab == "log":
+        more = {"page": log_page(_watched(request, name)[1])}
+    elif tab == "rows":
+        more = {"grid": preview(table, _LINES), "has_log": table.log is not None}
+    elif tab == "runs":
+        more = {"runs": table.runs(_LINES)}
+    return _draw(request, f"table_{tab}.html", name, tab, more)
+
+
+@api.get("/tables/{name}")
+def get_table(request: Request, name: Name) -> TablePage:
+    """Columns, options and the newest figures with what follows from them."""
+    table, watched = _watched(request, name)
+    if watched.health is None:
+        raise InvalidRequest(f"{name} cannot be looked at: {watched.trouble}")
+    return table_page(table, watched.health)
+
+
+@api.get("/tables/{name}/log")
+def get_log(request: Request, name: Name) -> LogPage:
+    """Offsets, lag, writers and readers of the log."""
+    page = log_page(_watched(request, name)[1])
+    if page is None:
+        raise NotFound(f"table {name} has no log")
+    return page
+
+
+@api.get("/tables/{name}/snapshots")
+def get_snapshots(
+    request: Request, name: Name, before: Annotated[int | None, Query(ge=1)] = None, limit: Limit = 100
+) -> Grid:
+    """The newest snapshots, or those before one."""
+    return history_grid(_table(dashboard_of(request), name), before, limit)
+
+
+@api.get("/tables/{name}/rows")
+def get_rows(request: Request, name: Name, limit: Limit = 100) -> Grid:
+    """Some rows of the newest snapshot."""
+    return preview(_table(dashboard_of(request), name), limit)
+
+
+@api.get("/tables/{name}/runs")
+def get_runs(request: Request, name: Name, limit: Limit = 100) -> list[Run]:
+    """What maintenance has done with the table, the newest first."""
+    return list(_table(dashboard_of(request), name).runs(limit))
+
+
+@api.get("/tables/{name}/system/{kind}")
+def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 100) -> Grid:
+    """The first rows of one of the table's system tables."""
+    _table(dashboard_of(request), name)
+    return system_grid(dashboard_of(request).lake, name, kind, limit)
+
+
+@api.get("/tables/{name}/plots/{plot}")
+def get_plot(
+    request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1
+) -> Plot:
+    """Figures over the last hours, as far as this dashboard has seen them."""
+    dashboard = dashboard_of(request)
+    dashboard.watcher.seen(name)
+    return dashboard.watcher.history.plot(name, plot, now_ms() - round(hours * _HOUR_MS))
+
+
+@api.get("/tables/{name}/tail", response_class=StreamingResponse)
+async def tail_table(request: Request, name: Name) -> StreamingResponse:
+    """The rows that come into the log from now on, as server-sent events."""
+    table = _table(dashboard_of(request), name)
+    if table.log is None:
+        raise InvalidRequest(f"table {name} has no log to follow: it was created without 'log-store.enabled'='true'")
+    return StreamingResponse(tail_events(table), media_type="text/event-stream")
+
+
+def _table(dashboard: Dashboard, name: str) -> Table:
+    """The table of a name; views of tables have pages of their own kind."""
+    if "$" in name:
+        raise InvalidRequest(f"'{name}' is a view of a table; open the table and choose it there")
+    return dashboard.lake.table(name)
+
+
+def _watched(request: Request, name: str) -> tuple[Table, Watched]:
+    dashboard = dashboard_of(request)
+    return _table(dashboard, name), dashboard.watcher.need(name)
+
+
+def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, Any]) -> HTMLResponse:
+    commands = {"": "health", "columns": "describe", "log": "log", "rows": "head"}
+    command = (commands[tab], name) if tab in commands else ("show", name, tab)
+    same = Same(f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command))
+    return draw(request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more}, same)

@@ -1,0 +1,108 @@
+"""How much a request may take: bytes and seconds of its body, and how many are answered at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakelog.service.dashboard.security.refusal import refuse
+
+_BODY_BYTES: Final = 1 << 18
+_BODY_S: Final = 10.0
+_AT_ONCE: Final = 64
+_WAITING: Final = 512
+_WAIT_S: Final = 5.0
+
+
+class Limits:
+    """ASGI middleware: 413 for a large body, 408 for a slow one, 503 when too many wait.
+
+    A body is read before the request takes one of the places, so that slow clients keep nobody waiting. Answers that
+    stream (a live tail, a terminal) give their place back when they have begun.
+    """
+
+    def __init__(
+        self, app: ASGIApp, body_bytes: int = _BODY_BYTES, body_s: float = _BODY_S, at_once: int = _AT_ONCE
+    ) -> None:
+        self._app, self._body_bytes, self._body_s = app, body_bytes, body_s
+        self._places = asyncio.Semaphore(at_once)
+        self._waiting = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers when the body is here and there is a place."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        too_large = f"a request has at most {self._body_bytes:,} bytes"
+        said = Headers(scope=scope).get("content-length", "0")
+        if not said.isdigit() or int(said) > self._body_bytes:
+            await refuse(scope, receive, send, 413, too_large, connection="close")
+            return
+        try:
+            body = await asyncio.wait_for(self._read(receive), self._body_s)
+        except TimeoutError:
+            why = f"the body of a request comes within {self._body_s:g} s"
+            await refuse(scope, receive, send, 408, why, connection="close")
+            return
+        if len(body) > self._body_bytes:
+            await refuse(scope, receive, send, 413, too_large, connection="close")
+            return
+        if not await self._take_place():
+            await refuse(scope, receive, send, 503, "too many requests at a time; ask again soon", retry_after="2")
+            return
+        await self._answer(scope, _replayed(body, receive), send)
+
+    async def _read(self, receive: Receive) -> bytes:
+        """The body, or a little more than is allowed of it."""
+        parts, size = [], 0
+        while size <= self._body_bytes:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                break
+        return b"".join(parts)
+
+    async def _take_place(self) -> bool:
+        if self._waiting >= _WAITING:
+            return False
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._places.acquire(), _WAIT_S)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting -= 1
+        return True
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        holds = True
+
+        async def watched(message: Message) -> None:
+            nonlocal holds
+            await send(message)
+            if holds and message["type"] == "http.response.body" and message.get("more_body"):
+                holds = False
+                self._places.release()
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            if holds:
+                self._places.release()
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

@@ -1,0 +1,84 @@
+"""How a dashboard is started, and what is refused before it is."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lakelog.errors import InvalidRequest
+
+PORT: Final = 1630
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class DashboardSettings:
+    """What ``lakelog dashboard`` was asked for.
+
+    ``catalogs`` are further catalogs by name as in ``lakelog.connect``. ``users_file`` and ``token`` are the ways to
+    log in; without either only the user who runs the server comes in, from this machine. ``hosts`` are further names by
+    which browsers reach it. ``state`` is the directory of its own files (figures over time, the audit log).
+    """
+
+    warehouse: str
+    host: str = LOOPBACK
+    port: int = PORT
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    catalog_options: Mapping[str, str] = field(default_factory=dict)
+    users_file: Path | None = None
+    token: str | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    behind_proxy: bool = False
+    hosts: tuple[str, ...] = ()
+    state: Path = Path("~/.local/state/lakelog")
+    allow_local_files: bool = False
+
+    @property
+    def over_tls(self) -> bool:
+        """Whether browsers speak TLS with it, directly or through a proxy."""
+        return self.tls_certificate is not None or self.behind_proxy
+
+    @property
+    def scheme(self) -> str:
+        """``https`` or ``http``, as browsers see it."""
+        return "https" if self.over_tls else "http"
+
+    def check(self) -> None:
+        """Raises InvalidRequest for what is not safe: another address than loopback without login or without TLS."""
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise InvalidRequest("--tls-certificate and --tls-key come together")
+        if self.behind_proxy and self.users_file is None and self.token is None:
+            raise InvalidRequest("a proxy connects for everybody, so --behind-proxy needs --users-file or --token-file")
+        if is_loopback(self.host):
+            return
+        if self.users_file is None and self.token is None:
+            raise InvalidRequest(
+                f"--host {self.host} lets other machines in, so people have to log in: "
+                "give --users-file (lakelog users add NAME) or --token-file"
+            )
+        if not self.over_tls:
+            raise InvalidRequest(
+                f"--host {self.host} would send logins over the network in the clear: "
+                "give --tls-certificate and --tls-key, or --behind-proxy when a proxy speaks TLS"
+            )
+
+    def own_hosts(self, port: int) -> tuple[str, ...]:
+        """The values of ``Host`` that mean this server on a port."""
+        names = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(self.host) else {self.host}
+        names |= {f"[{self.host}]"} if ":" in self.host else set()
+        usual = {"https": 443, "http": 80}[self.scheme]
+        own = {f"{name}:{port}" for name in names} | (names if port == usual else set())
+        return tuple(sorted(own | set(self.hosts)))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,183 @@
+"""Looks at all tables, again and again, so that a page has its figures at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.lake import Lake
+from lakelog.service.dashboard.figures import FigureHistory, Sample
+from lakelog.table.health import TableHealth
+
+_LOG: Final = logging.getLogger("lakelog.dashboard")
+_LIST_S: Final = 10.0
+_LOOK_S: Final = 10.0
+_SEEN_LOOK_S: Final = 1.0
+_SEEN_FOR_S: Final = 30.0
+"""A table counts as seen so long after somebody asked for it: two askings of a page that is open."""
+_SHARE: Final = 0.1
+"""Of one thread's time that looks may take when nobody watches; a look that is dear is made less often."""
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A table as it was at the last look (``looked_ms``), or why it could not be looked at."""
+
+    name: str
+    looked_ms: int
+    health: TableHealth | None
+    trouble: str = ""
+    took_s: float = 0.0
+
+
+class Watcher:
+    """Holds the last look at each table of all catalogs. Thread-safe."""
+
+    def __init__(self, lake: Lake, history: FigureHistory) -> None:
+        self.lake, self.history = lake, history
+        self._found: dict[str, Watched] = {}
+        self._names: list[str] = []
+        self._due: dict[str, float] = {}
+        self._seen: dict[str, float] = {}
+        self._trouble: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+        self._pool = ThreadPoolExecutor(_THREADS, "look")
+
+    def start(self) -> None:
+        """Begins to look; called when the server starts."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it after the looks that are under way."""
+        self._stopped.set()
+        self._thread.join()
+        self._pool.shutdown(cancel_futures=True)
+
+    def all(self) -> tuple[Sequence[Watched], int]:
+        """The tables that were looked at, by name, and how many are known."""
+        with self._lock:
+            return [self._found[name] for name in self._names if name in self._found], len(self._names)
+
+    def troubles(self) -> dict[str, str]:
+        """Catalog → why its tables could not be listed."""
+        with self._lock:
+            return dict(self._trouble)
+
+    def need(self, name: str) -> Watched:
+        """The newest look at a table, made now when the last one is older than a second. Raises NotFound."""
+        now = monotonic_s()
+        with self._lock:
+            self._seen[name] = now
+            found, due = self._found.get(name), self._due.get(name, 0.0)
+        if found is not None and now_ms() - found.looked_ms < _SEEN_LOOK_S * 1000:
+            return found
+        if found is not None and found.took_s > _SEEN_LOOK_S:  # the page comes at once, the next look will be there
+            with self._lock:
+                self._due[name] = min(due, now)
+            return found
+        return self._look(name, raises=True)
+
+    def seen(self, name: str) -> None:
+        """Notes that somebody watches a table: it is looked at every second for a while."""
+        with self._lock:
+            if name in self._found:
+                now = monotonic_s()
+                self._due[name] = min(self._due[name], now + _SEEN_LOOK_S)
+                self._seen[name] = now
+
+    def _run(self) -> None:
+        listed_s = -_LIST_S
+        while not self._stopped.is_set():
+            now = monotonic_s()
+            if now - listed_s >= _LIST_S:
+                self._list()
+                listed_s = now
+            due = self._due_names(now)
+            if due:
+                self.history.add([s for s in self._pool.map(self._sampled, due) if s is not None])
+            self._stopped.wait(0.2)
+
+    def _list(self) -> None:
+        names, trouble = [], {}
+        for catalog in self.lake.list_catalogs():
+            try:
+                names += self.lake.list_tables(catalog=catalog)
+            except LakelogError as failure:
+                trouble[catalog] = str(failure)
+                names += [name for name in self._names if name.startswith(f"{catalog}.")]
+        with self._lock:
+            self._names, self._trouble = names, trouble
+            for gone in set(self._found) - set(names):
+                self._found.pop(gone)
+                self._due.pop(gone, None)
+
+    def _due_names(self, now: float) -> list[str]:
+        """The tables whose look is due: those somebody sees first, then the ones that waited longest."""
+        with self._lock:
+            self._seen = {name: at for name, at in self._seen.items() if now - at < _SEEN_FOR_S}
+            due = [name for name in self._names if self._due.get(name, 0.0) <= now]
+            due.sort(key=lambda name: (name not in self._seen, self._due.get(name, 0.0)))
+        return due[: 4 * _THREADS]
+
+    def _sampled(self, name: str) -> Sample | None:
+        try:
+            found = self._look(name, raises=False)
+        except Exception:  # a look that fails in a new way must not end the watching
+            _LOG.exception("looking at %s failed", name)
+            return None
+        return None if found.health is None else sample_of(found.name, found.health)
+
+    def _look(self, name: str, raises: bool) -> Watched:
+        began = monotonic_s()
+        health, trouble = None, ""
+        try:
+            health = self.lake.table(name).health()
+        except NotFound:
+            if raises:
+                raise
+            trouble = "dropped meanwhile"
+        except LakelogError as failure:
+            trouble = str(failure)
+        took = monotonic_s() - began
+        found = Watched(name, now_ms(), health, trouble, took)
+        with self._lock:
+            self._found[name] = found
+            every, beside = (_SEEN_LOOK_S, 1) if name in self._seen else (_LOOK_S, len(self._names))
+            self._due[name] = monotonic_s() + max(every, took * beside / _SHARE)
+        return found
+
+
+def sample_of(name: str, health: TableHealth) -> Sample:
+    """What the plots keep of a look."""
+    figures, log, snapshots = health.figures, health.figures.log, health.figures.snapshots
+    now = figures.looked_ms
+
+    def age(time_ms: int | None) -> float | None:
+        return None if time_ms is None else float(max(0, now - time_ms))
+
+    return Sample(
+        name,
+        now,
+        rows=sum(bucket.rows for bucket in figures.buckets),
+        bytes=figures.bytes,
+        files=figures.files,
+        sorted_runs=figures.sorted_runs,
+        level0_files=figures.level0_files,
+        snapshots=snapshots.kept,
+        score=health.score,
+        log_end=None if log is None else sum(bucket.end for bucket in log.buckets),
+        lag=None if log is None else log.lag,
+        open_epochs=None if log is None else log.open_epochs,
+        log_age_ms=None if log is None else age(log.newest_ms),
+        files_age_ms=age(snapshots.last_write_ms if log is None else log.files_ms),
+        waiting_ms=None if log is None else age(log.waiting_ms),
+    )
