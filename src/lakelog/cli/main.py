@@ -27,6 +27,8 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
         "health": "lakelog.cli.health:health",
         "compact": "lakelog.cli.compact:compact",
         "expire": "lakelog.cli.expire:expire",
+        "dashboard": "lakelog.cli.dashboard:dashboard",
+        "users": "lakelog.cli.users:users",
         "demo": "lakelog.cli.demo:demo",
     },
 )
@@ -42,6 +44,8 @@ _SUMMARIES: Final = {
     "health": "Show how well tables are, what they need and what waits.",
     "compact": "Merge the files of a table.",
     "expire": "Remove old snapshots of a table.",
+    "dashboard": "Serve pages about the tables of a warehouse, with a terminal.",
+    "users": "Say who may log in to the dashboard.",
     "demo": "Stream a year of flights through one table and measure it.",
 }
 

@@ -5,10 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Column, Float, Integer, MetaData, Row, String, Table, create_engine, delete, event, func, insert, select
+from sqlalchemy import (
+    Column,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    select,
+)
 
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import now_ms
@@ -114,10 +128,12 @@ class FigureHistory:
         unit, lines = PLOTS[plot]
         step = max(1, (now_ms() - since_ms) // points)
         columns = [_FIGURES.c[column] for column in lines.values()]
-        which = select(func.max(_FIGURES.c.time_ms), *columns).where(_FIGURES.c.name == name, _FIGURES.c.time_ms >= since_ms)
+        which = select(func.max(_FIGURES.c.time_ms), *columns).where(
+            _FIGURES.c.name == name, _FIGURES.c.time_ms >= since_ms
+        )
         with self._engine.connect() as connection:
             found = connection.execute(which.group_by(_FIGURES.c.time_ms / step).order_by(_FIGURES.c.time_ms)).all()
-        rows = _rates(found) if plot in _RATES else [tuple(row) for row in found]
+        rows = _rates([tuple(row) for row in found]) if plot in _RATES else [tuple(row) for row in found]
         times = [row[0] for row in rows]
         return Plot(list(lines), times, [[row[at] for row in rows] for at in range(1, len(columns) + 1)], unit)
 
@@ -134,10 +150,10 @@ class FigureHistory:
             connection.execute(delete(_FIGURES).where(old, time.not_in(kept)))
 
 
-def _rates(rows: Sequence[Row[Any]]) -> list[tuple[Any, ...]]:
+def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Differences a second between neighbours; a counter that went back is a log that was made again."""
     out = []
-    for (before_ms, before), (now, end) in zip(rows, rows[1:], strict=False):
+    for (before_ms, before), (now, end) in pairwise((row[0], row[1]) for row in rows):
         known = before is not None and end is not None and end >= before
         out.append((now, (end - before) * 1000 / max(1, now - before_ms) if known else None))
     return out

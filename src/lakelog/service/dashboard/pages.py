@@ -45,7 +45,9 @@ _MENU: Final = (
 
 def _environment() -> Environment:
     loader = FileSystemLoader(_HERE / "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     for filter_ in (words.count, words.size, words.duration, words.ago, words.instant):
         environment.filters[filter_.__name__] = filter_
     return environment

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
 from collections.abc import Callable
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
@@ -21,57 +24,87 @@ from lakelog.service.dashboard.watcher import Watcher
 _STOP_S: Final = 3
 
 
-def serve(settings: DashboardSettings, started: Callable[[str], None]) -> None:
-    """Serves until SIGINT or SIGTERM; ``started`` is called with the address when browsers may come.
+class DashboardServer:
+    """One dashboard. The port is taken when it is made, so that its address is known; ``run`` serves.
 
     Port 0 takes a free one. Raises InvalidRequest for settings that are not safe and for a port that is taken.
     """
-    settings.check()
-    listener = _listen(settings.host, settings.port)
-    port = listener.getsockname()[1]
-    lake = connect(
-        warehouse=settings.warehouse,
-        catalogs=settings.catalogs,
-        storage_options=settings.storage_options,
-        catalog_options=settings.catalog_options,
-    )
-    state = settings.state.expanduser()
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    history = FigureHistory(state / "figures.sqlite")
-    access = Access(Users(settings.users_file) if settings.users_file else None, settings.token, settings.over_tls)
-    if access.users is not None:
-        access.users.read()
-    dashboard = Dashboard(settings, lake, Watcher(lake, history), access)
-    try:
-        _server(build_app(dashboard, port), settings, lambda: started(_address(settings, port))).run([listener])
-    finally:
-        history.close()
-        lake.close()
+
+    def __init__(self, settings: DashboardSettings) -> None:
+        settings.check()
+        self._settings = settings
+        self._listener = _listen(settings.host, settings.port)
+        self.port: int = self._listener.getsockname()[1]
+        self._server: uvicorn.Server | None = None
+        self._is_over = threading.Event()
+
+    @property
+    def address(self) -> str:
+        """What to type into a browser."""
+        host = "localhost" if self._settings.host == LOOPBACK else self._settings.host
+        return f"{self._settings.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    def run(self, started: Callable[[str], None]) -> None:
+        """Serves until SIGINT, SIGTERM or ``stop``; ``started`` is called with the address when browsers may come."""
+        settings = self._settings
+        with contextlib.ExitStack() as cleanup:
+            cleanup.callback(self._listener.close)
+            lake = cleanup.enter_context(
+                connect(
+                    warehouse=settings.warehouse,
+                    catalogs=settings.catalogs,
+                    storage_options=settings.storage_options,
+                    catalog_options=settings.catalog_options,
+                )
+            )
+            state = settings.state.expanduser()
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            history = FigureHistory(state / "figures.sqlite")
+            cleanup.callback(history.close)
+            users = Users(settings.users_file) if settings.users_file else None
+            if users is not None:
+                users.read()
+            dashboard = Dashboard(
+                settings, lake, Watcher(lake, history), Access(users, settings.token, settings.over_tls)
+            )
+            self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
+            self._server.should_exit = self._is_over.is_set()
+            self._server.run([self._listener])
+
+    def stop(self) -> None:
+        """Ends ``run`` soon; from any thread."""
+        self._is_over.set()
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def _config(self, app: ASGIApp) -> uvicorn.Config:
+        return uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # who connects is who connects: a header that anybody may write decides nothing
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=_STOP_S,
+            backlog=512,
+            h11_max_incomplete_event_size=32_768,
+            ssl_certfile=self._settings.tls_certificate,
+            ssl_keyfile=self._settings.tls_key,
+        )
 
 
-def _server(app: object, settings: DashboardSettings, started: Callable[[], None]) -> uvicorn.Server:
-    config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        proxy_headers=False,  # who connects is who connects: a header that anybody may write decides nothing
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=_STOP_S,
-        backlog=512,
-        h11_max_incomplete_event_size=32_768,
-        ssl_certfile=settings.tls_certificate,
-        ssl_keyfile=settings.tls_key,
-    )
+class _Server(uvicorn.Server):
+    """Tells when it listens."""
 
-    class Told(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                started()
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell = started
 
-    return Told(config)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to serve."""
+        await super().startup(sockets)
+        if self.started:
+            self._tell()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -84,8 +117,3 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise InvalidRequest(f"cannot listen on {host}:{port}: {refused.strerror}; choose another --port") from refused
     return listener
-
-
-def _address(settings: DashboardSettings, port: int) -> str:
-    host = "localhost" if settings.host == LOOPBACK else settings.host
-    return f"{settings.scheme}://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -84,7 +84,12 @@ def _known(dashboard: Dashboard, user: str, password: str) -> tuple[str, Role | 
 
 def _form(request: Request, next: str, why: str, status: int = 200) -> HTMLResponse:
     access = dashboard_of(request).access
-    view = {"next": _own_path(next), "why": why, "has_users": access.users is not None, "has_token": access.token is not None}
+    view = {
+        "next": _own_path(next),
+        "why": why,
+        "has_users": access.users is not None,
+        "has_token": access.token is not None,
+    }
     return draw(request, "login.html", "Log in", view, status=status)
 
 

@@ -58,7 +58,8 @@ def table_tab(
 ) -> HTMLResponse:
     """One of the other views of a table."""
     dashboard = dashboard_of(request)
-    table, more = _table(dashboard, name), {}
+    table = _table(dashboard, name)
+    more: dict[str, Any] = {}
     if tab == "columns":
         _, watched = _watched(request, name)
         more = {"page": table_page(table, watched.health)} if watched.health else {"page": None}
@@ -121,9 +122,7 @@ def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 10
 
 
 @api.get("/tables/{name}/plots/{plot}")
-def get_plot(
-    request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1
-) -> Plot:
+def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1) -> Plot:
     """Figures over the last hours, as far as this dashboard has seen them."""
     dashboard = dashboard_of(request)
     dashboard.watcher.seen(name)
@@ -154,5 +153,7 @@ def _watched(request: Request, name: str) -> tuple[Table, Watched]:
 def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, Any]) -> HTMLResponse:
     commands = {"": "health", "columns": "describe", "log": "log", "rows": "head"}
     command = (commands[tab], name) if tab in commands else ("show", name, tab)
-    same = Same(f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command))
+    same = Same(
+        f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command)
+    )
     return draw(request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more}, same)

@@ -18,7 +18,7 @@ _MOST: Final = 10_000
 
 @dataclass
 class Session:
-    """One login. ``csrf`` is what its pages send along with each change; ``key`` names it in lists, and opens nothing."""
+    """One login. ``csrf`` goes with each change of its pages; ``key`` names it in lists, and opens nothing."""
 
     key: str
     user: str

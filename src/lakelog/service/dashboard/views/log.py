@@ -49,7 +49,9 @@ class LogPage:
 
 def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
     """What the last looks found; touches no log."""
-    found = [line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()]
+    found = [
+        line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()
+    ]
     lines = sorted(found, key=lambda line: (-line.lag, line.name))
     return LogOverview(
         lines,

@@ -17,19 +17,19 @@ class TableLine:
     """
 
     name: str
-    is_keyed: bool
-    has_log: bool
-    rows: int
-    bytes: int
-    files: int
-    snapshot: int | None
-    log_ms: int | None
-    files_ms: int | None
-    lag: int | None
-    score: int | None
-    need: str
     looked_ms: int
-    trouble: str
+    trouble: str = ""
+    is_keyed: bool = False
+    has_log: bool = False
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    snapshot: int | None = None
+    log_ms: int | None = None
+    files_ms: int | None = None
+    lag: int | None = None
+    score: int | None = None
+    need: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,12 @@ def line_of(watched: Watched) -> TableLine:
     """A table's last look as one line."""
     health = watched.health
     if health is None:
-        nothing: tuple[None, ...] = (None,) * 5
-        return TableLine(watched.name, False, False, 0, 0, 0, *nothing, "", watched.looked_ms, watched.trouble)
+        return TableLine(watched.name, looked_ms=watched.looked_ms, trouble=watched.trouble)
     figures, log = health.figures, health.figures.log
     return TableLine(
         watched.name,
+        watched.looked_ms,
+        log.trouble if log else "",
         figures.is_keyed,
         log is not None,
         sum(bucket.rows for bucket in figures.buckets),
@@ -100,6 +101,4 @@ def line_of(watched: Watched) -> TableLine:
         None if log is None else log.lag,
         health.score,
         f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else "",
-        watched.looked_ms,
-        log.trouble if log else "",
     )

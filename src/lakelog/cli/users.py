@@ -1,0 +1,62 @@
+"""``lakelog users``: who may log in to the dashboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pyarrow as pa
+
+from lakelog.cli.output import PRINTERS, format_option
+from lakelog.options.registry import Registry
+from lakelog.service.role import Role
+
+_USERS: Final[Registry[Any]] = Registry(
+    "service", {"users": "lakelog.service.dashboard.security.users:Users"}, extras={"argon2": "dashboard"}
+)
+_file_option = click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("lakelog-users"),
+    show_default=True,
+    help="The users file.",
+)
+
+
+@click.group()
+def users() -> None:
+    """Add, remove and list the users of a dashboard (its --users-file)."""
+
+
+@users.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.label for role in Role]), default=Role.READ.label, show_default=True)
+@click.password_option("--password", help="Asked for when it is not given; at least 12 characters.")
+@_file_option
+def add(name: str, role: str, password: str, file: Path) -> None:
+    """Add NAME, or give NAME another password and role."""
+    _USERS.create("users", file).put(name, Role.of(role), password)
+    click.echo(f"{name} may {role}; {file}")
+
+
+@users.command()
+@click.argument("name")
+@_file_option
+def remove(name: str, file: Path) -> None:
+    """Take NAME out; sessions of NAME end at once."""
+    _USERS.create("users", file).remove(name)
+    click.echo(f"{name} is gone from {file}")
+
+
+@users.command("list")
+@_file_option
+@format_option
+def list_users(file: Path, format_name: str) -> None:
+    """List the users with their roles."""
+    found = _USERS.create("users", file).read().values()
+    rows = pa.table(
+        {"user": [user.name for user in found], "role": [user.role.label for user in found]},
+        schema=pa.schema({"user": pa.string(), "role": pa.string()}),
+    )
+    PRINTERS[format_name]().print_result([rows])

@@ -1,0 +1,62 @@
+"""Catalogs: what there is, database by database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+
+from lakelog.errors import LakelogError
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.role import Role
+
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
+api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Role.READ))])
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database and its tables, by their whole names."""
+
+    name: str
+    tables: Sequence[str]
+
+
+@dataclass(frozen=True)
+class CatalogView:
+    """A catalog as SQL names it; ``trouble`` is why it could not be listed."""
+
+    name: str
+    databases: Sequence[Database]
+    trouble: str = ""
+
+
+@pages.get("/catalogs")
+def catalogs_page(request: Request) -> HTMLResponse:
+    """All catalogs with their databases and tables."""
+    dashboard = dashboard_of(request)
+    same = Same("/api/v1/catalogs", ("lakelog", "tables", "--warehouse", dashboard.settings.warehouse))
+    return draw(request, "catalogs.html", "Catalogs", {"catalogs": _catalogs(dashboard)}, same)
+
+
+@api.get("/catalogs")
+def list_catalogs(request: Request) -> list[CatalogView]:
+    """All catalogs with their databases and tables."""
+    return _catalogs(dashboard_of(request))
+
+
+def _catalogs(dashboard: Dashboard) -> list[CatalogView]:
+    return [_catalog(dashboard, name) for name in dashboard.lake.list_catalogs()]
+
+
+def _catalog(dashboard: Dashboard, name: str) -> CatalogView:
+    lake = dashboard.lake
+    try:
+        databases = [Database(db, lake.list_tables(db, name)) for db in lake.list_databases(name)]
+    except LakelogError as failure:
+        return CatalogView(name, (), str(failure))
+    return CatalogView(name, databases)

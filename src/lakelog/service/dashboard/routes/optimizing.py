@@ -1,0 +1,85 @@
+"""Optimizing: what tables need, what waits and why, what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+
+from lakelog.errors import LakelogError
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.role import Role
+from lakelog.table.needs import Need, Wait
+from lakelog.table.runs import Run
+
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
+api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Role.READ))])
+_RUNS = 50
+_TABLES = 40
+"""Tables whose newest runs are read for the page: those with the newest snapshots."""
+
+
+@dataclass(frozen=True)
+class TableNeed:
+    """One thing that a table needs."""
+
+    table: str
+    need: Need
+
+
+@dataclass(frozen=True)
+class TableWait:
+    """One thing that stands still in a table."""
+
+    table: str
+    wait: Wait
+
+
+@dataclass(frozen=True)
+class Optimizing:
+    """The needs of all tables, the most urgent first; what waits; the newest runs."""
+
+    needs: Sequence[TableNeed]
+    waits: Sequence[TableWait]
+    compacting: Sequence[str]
+    runs: Sequence[Run]
+
+
+@pages.get("/optimizing")
+def optimizing_page(request: Request) -> HTMLResponse:
+    """The page; drawn again every few seconds."""
+    dashboard = dashboard_of(request)
+    same = Same("/api/v1/optimizing", ("lakelog", "optimize", "--dry-run", "--warehouse", dashboard.settings.warehouse))
+    return draw(request, "optimizing.html", "Optimizing", _optimizing(dashboard), same)
+
+
+@api.get("/optimizing")
+def get_optimizing(request: Request) -> Optimizing:
+    """What all tables need, what waits, and the newest runs of maintenance."""
+    return _optimizing(dashboard_of(request))
+
+
+def _optimizing(dashboard: Dashboard) -> Optimizing:
+    found = [one for one in dashboard.watcher.all()[0] if one.health is not None]
+    healths = [(one.name, one.health) for one in found if one.health is not None]
+    needs_ = [TableNeed(name, need) for name, health in healths for need in health.needs]
+    busy = nlargest(_TABLES, healths, key=lambda pair: pair[1].figures.snapshots.newest_ms or 0)
+    runs = [run for name, _ in busy for run in _runs(dashboard, name)]
+    return Optimizing(
+        sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
+        [TableWait(name, wait) for name, health in healths for wait in health.waits],
+        [name for name, health in healths if health.figures.compacting],
+        nlargest(_RUNS, runs, key=lambda run: run.started_ms),
+    )
+
+
+def _runs(dashboard: Dashboard, name: str) -> Sequence[Run]:
+    try:
+        return dashboard.lake.table(name).runs(_RUNS)
+    except LakelogError:
+        return ()  # dropped meanwhile, or not to be reached: the overview says so

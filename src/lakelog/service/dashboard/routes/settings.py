@@ -1,0 +1,71 @@
+"""Settings: how this dashboard runs, who is logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.role import Role
+
+pages = APIRouter(include_in_schema=False)
+api = APIRouter(tags=["settings"])
+
+
+@dataclass(frozen=True)
+class SessionLine:
+    """Somebody who is logged in; ``key`` names the session and opens nothing."""
+
+    key: str
+    user: str
+    role: str
+    since_ms: int
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class SettingsView:
+    """How the dashboard runs. ``sessions`` are for admins; no secret is in it."""
+
+    version: str
+    address: str
+    login: str
+    catalogs: Sequence[str]
+    allow_local_files: bool
+    sessions: Sequence[SessionLine]
+
+
+@pages.get("/settings")
+def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Role.READ))]) -> HTMLResponse:
+    """The page."""
+    view = _settings(dashboard_of(request), identity)
+    return draw(request, "settings.html", "Settings", view, Same("/api/v1/settings", ("lakelog", "doctor")))
+
+
+@api.get("/settings")
+def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Role.READ))]) -> SettingsView:
+    """How this dashboard runs and, for admins, who is logged in."""
+    return _settings(dashboard_of(request), identity)
+
+
+def _settings(dashboard: Dashboard, identity: Identity) -> SettingsView:
+    settings, access = dashboard.settings, dashboard.access
+    ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
+    own = identity.session.key if identity.session else ""
+    sessions = dashboard.sessions.list() if identity.role >= Role.ADMIN else []
+    return SettingsView(
+        version("lakelog"),
+        f"{settings.scheme}://{settings.host}",
+        ", ".join(ways) or "none: for the user who started it, on this machine",
+        dashboard.lake.list_catalogs(),
+        settings.allow_local_files,
+        [SessionLine(s.key, s.user, s.role.label, s.since_ms, s.key == own) for s in sessions],
+    )
