@@ -6,19 +6,20 @@ import csv
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
 import click
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-_JSON_OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+
+_LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
 _UNLIMITED: Final = 100_000
 """Width of a table that goes to a file or a pipe: nothing is folded."""
@@ -55,7 +56,7 @@ class JsonLinesPrinter(RowPrinter):
 
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
         names = chunk.column_names
-        lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_JSON_OPTIONS) for row in plain_rows(chunk)]
+        lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_LINE_OPTIONS) for row in plain_rows(chunk)]
         self._stream.write(b"".join(lines).decode())
 
 
@@ -125,70 +126,13 @@ def first_rows(chunks: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Tab
             return
 
 
-def plain_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples of values that JSON knows, or dates and times."""
-    return zip(*(_plain_column(column) for column in table.columns), strict=True)
-
-
-def _plain_column(column: pa.ChunkedArray) -> list[Any]:
-    kind = column.type
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        # Only the label of the zone changes; Python then needs no time zone database.
-        column = column.cast(pa.timestamp(kind.unit, tz="UTC"))
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        # Python's datetime has no nanoseconds.
-        values: list[Any] = pc.replace_substring(column.cast(pa.string()), " ", "T").to_pylist()
-        return values
-    values = column.to_pylist()
-    change = _plain_value(kind)
-    return values if change is None else [None if value is None else change(value) for value in values]
-
-
-def _plain_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """How a value of this type becomes one that JSON knows; None when it already is one."""
-    if pa.types.is_floating(kind):
-        return lambda value: value if math.isfinite(value) else _not_finite(value)
-    if pa.types.is_decimal(kind):
-        return lambda value: format(value, "f")
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return lambda value: "0x" + value.hex()
-    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
-        return str
-    if pa.types.is_map(kind):
-        key, item = _plain_or_none(kind.key_type), _plain_or_none(kind.item_type)
-        pairs = dict if pa.types.is_string(kind.key_type) else _list_of_lists
-        return lambda value: pairs([(key(k), item(v)) for k, v in value])
-    if pa.types.is_struct(kind):
-        fields = {kind.field(at).name: _plain_or_none(kind.field(at).type) for at in range(kind.num_fields)}
-        return lambda value: {name: change(value[name]) for name, change in fields.items()}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        element = _plain_or_none(kind.value_type)
-        return lambda value: [element(one) for one in value]
-    return None
-
-
-def _plain_or_none(kind: pa.DataType) -> Callable[[Any], Any]:
-    change = _plain_value(kind)
-    if change is None:
-        return lambda value: value
-    return lambda value: None if value is None else change(value)
-
-
-def _list_of_lists(pairs: list[tuple[Any, Any]]) -> list[list[Any]]:
-    return [[key, value] for key, value in pairs]
-
-
-def _not_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def _as_text(value: Any, null: str) -> str:
     if value is None:
         return null
     if isinstance(value, str):
         return value
     if isinstance(value, bool | dict | list):
-        return orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(value, option=JSON_OPTIONS).decode()
     if isinstance(value, int | float | Decimal):
         return str(value)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z).decode().strip('"')
