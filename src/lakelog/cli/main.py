@@ -11,8 +11,8 @@ import click
 
 from lakelog.cli.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
-from lakelog.sql.causes import cause_in_text
 from lakelog.options.registry import Registry
+from lakelog.sql.causes import cause_in_text
 
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelog.spark.engine import OpensTables, SparkEngine
 from lakelog.spark.jobs import Jobs
-from lakelog.spark.plan_guard import PlanGuard
+from lakelog.spark.plan_guard import PlanGuard, each
 from lakelog.spark.plan_rules import FUNCTIONS
 from lakelog.sql.right import Right
 
@@ -51,9 +51,8 @@ class GuardedEngine(SparkEngine):
 
 def _drop_functions(spark: SparkSession) -> None:
     """Takes the refused functions out of the session, so that no plan can have them whatever the guard has seen."""
-    jvm: Any = spark._jvm
     state = spark._jsparkSession.sessionState()
-    for name in FUNCTIONS:
-        identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-        state.functionRegistry().dropFunction(identifier)
-        state.tableFunctionRegistry().dropFunction(identifier)
+    for registry in (state.functionRegistry(), state.tableFunctionRegistry()):
+        found = [identifier for identifier in each(registry.listFunction()) if identifier.funcName() in FUNCTIONS]
+        for identifier in found:
+            registry.dropFunction(identifier)

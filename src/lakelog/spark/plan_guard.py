@@ -47,8 +47,9 @@ class PlanGuard:
         self._role = role
         self._files = files and role >= Right.ADMIN
         self._parser = spark._jsparkSession.sessionState().sqlParser()
-        pattern = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-        known = {value.toString() for value in _each(pattern.values())}
+        jvm: Any = spark._jvm
+        pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        known = {value.toString() for value in each(pattern.values())}
         self._calling = [getattr(pattern, name)() for name in _CALLING if name in known]
 
     def check(self, text: str) -> None:
@@ -87,7 +88,7 @@ class PlanGuard:
         if name == "scala.Some" or name.startswith("scala.Tuple"):
             return _fields(found)
         if name.startswith("scala.collection."):
-            return list(_each(found))
+            return list(each(found))
         raise NotAllowed(f"not allowed here: '{name}' in a plan: {why_not('')}")
 
     def _of_command(self, name: str, command: SparkCommand, found: Any) -> list[Any]:
@@ -112,8 +113,8 @@ class PlanGuard:
         if key is None or key not in SETTINGS:
             what = "all options" if key is None else f"'{key}'"
             raise NotAllowed(
-                f"{what} cannot be set or shown here: some of Spark's options open files, load classes or show secrets; "
-                f"these may be set: {', '.join(sorted(SETTINGS))}"
+                f"{what} cannot be set or shown here: some of Spark's options open files, load classes or show "
+                f"secrets; these may be set: {', '.join(sorted(SETTINGS))}"
             )
 
     def _look_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
@@ -141,7 +142,8 @@ class PlanGuard:
         self._check_function(parts)
         if parts[-1].lower() not in TABLE_FUNCTIONS:
             raise NotAllowed(
-                f"'{parts[-1]}' cannot stand behind FROM here; these functions can: {', '.join(sorted(TABLE_FUNCTIONS))}"
+                f"'{parts[-1]}' cannot stand behind FROM here; these functions can: "
+                f"{', '.join(sorted(TABLE_FUNCTIONS))}"
             )
         return _fields(found)
 
@@ -181,7 +183,7 @@ _LOOKED_AT: Final = frozenset(
 )
 
 
-def _each(collection: Any) -> Iterator[Any]:
+def each(collection: Any) -> Iterator[Any]:
     """The elements of a Scala collection."""
     there = collection.iterator()
     while there.hasNext():
@@ -198,7 +200,7 @@ def _product(there: Any) -> Iterator[Any]:
 
 
 def _texts(names: Any) -> list[str]:
-    return [str(name) for name in _each(names)]
+    return [str(name) for name in each(names)]
 
 
 def _words(simple: str) -> str:

@@ -14,34 +14,40 @@ ANALYSIS: Final = f"{CATALYST}analysis."
 COMMAND: Final = "org.apache.spark.sql.execution.command."
 EXPRESSIONS: Final = f"{CATALYST}expressions."
 
+_LOGICAL_NODES: Final = """
+    Aggregate BinByOutputAliases Distinct Except Filter Generate GlobalLimit HintInfo Intersect Join JoinHint
+    LateralJoin Limit LimitAll LimitAndOffset LocalLimit NearestByJoin Offset OffsetAndLimit OneRowRelation Pivot
+    Project RebalancePartitions Repartition RepartitionByExpression Sample Sort Subquery SubqueryAlias Tail Transpose
+    Union UnionLoop UnionLoopRef UnresolvedBinBy UnresolvedHint UnresolvedWith Unpivot Window WithWindowDefinition
+"""
+_ANALYSIS_NODES: Final = """
+    MultiAlias UnresolvedAlias UnresolvedAttribute UnresolvedDeduplicate UnresolvedEventTimeWatermark
+    UnresolvedExtractValue UnresolvedHaving UnresolvedOrdinal UnresolvedPipeAggregateOrdinal UnresolvedQualify
+    UnresolvedRegex UnresolvedSeed UnresolvedStar UnresolvedStarExceptOrReplace UnresolvedStarWithColumns
+    UnresolvedStarWithColumnsRenames UnresolvedSubqueryColumnAliases UnresolvedTVFAliases UnresolvedTranspose
+    UnresolvedWithinGroup
+"""
+_FOREIGN_CODE: Final = """
+    CallMethodViaReflection TryReflect PythonUDF PythonUDAF PythonUDTF UnresolvedPolymorphicPythonUDTF ScalaUDF
+    ExternalUDF
+"""
+_TABLE_FUNCTIONS: Final = """
+    collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range sql_keywords stack
+    variant_explode variant_explode_outer
+"""
+_SETTINGS: Final = """
+    adaptive.coalescePartitions.enabled adaptive.enabled adaptive.skewJoin.enabled ansi.enabled
+    autoBroadcastJoinThreshold caseSensitive cbo.enabled files.maxPartitionBytes groupByOrdinal legacy.timeParserPolicy
+    orderByOrdinal session.timeZone shuffle.partitions storeAssignmentPolicy timestampType
+"""
+
 QUERY_NODES: Final = frozenset(
-    f"{LOGICAL}{name}"
-    for name in (
-        "Aggregate BinByOutputAliases Distinct Except Filter Generate GlobalLimit Intersect Join JoinHint LateralJoin "
-        "Limit LimitAll LimitAndOffset LocalLimit NearestByJoin Offset OffsetAndLimit OneRowRelation Pivot Project "
-        "RebalancePartitions Repartition RepartitionByExpression Sample Sort Subquery SubqueryAlias Tail Transpose "
-        "Union UnionLoop UnionLoopRef UnresolvedBinBy UnresolvedHint UnresolvedWith Unpivot Window "
-        "WithWindowDefinition HintInfo"
-    ).split()
-) | frozenset(
-    f"{ANALYSIS}{name}"
-    for name in (
-        "MultiAlias UnresolvedAlias UnresolvedAttribute UnresolvedDeduplicate UnresolvedEventTimeWatermark "
-        "UnresolvedExtractValue UnresolvedHaving UnresolvedInlineTable UnresolvedOrdinal "
-        "UnresolvedPipeAggregateOrdinal UnresolvedQualify UnresolvedRegex UnresolvedSeed UnresolvedStar "
-        "UnresolvedStarExceptOrReplace UnresolvedStarWithColumns UnresolvedStarWithColumnsRenames "
-        "UnresolvedSubqueryColumnAliases UnresolvedTVFAliases UnresolvedTranspose UnresolvedWithinGroup"
-    ).split()
-)  # fmt: skip
+    [LOGICAL + name for name in _LOGICAL_NODES.split()] + [ANALYSIS + name for name in _ANALYSIS_NODES.split()]
+)
 """What queries are made of. Names of tables and functions are looked at one by one."""
 
-NOT_EVALUATED: Final = frozenset(
-    f"{EXPRESSIONS}{name}"
-    for name in (
-        "CallMethodViaReflection TryReflect PythonUDF PythonUDAF PythonUDTF UnresolvedPolymorphicPythonUDTF ScalaUDF "
-        "ExternalUDF"
-    ).split()
-)  # fmt: skip
+NOT_EVALUATED: Final = frozenset(EXPRESSIONS + name for name in _FOREIGN_CODE.split())
+"""Expressions that run code which is not Spark's."""
 
 VALUES: Final = (
     "java.",
@@ -50,6 +56,9 @@ VALUES: Final = (
     "scala.runtime.",
     "org.apache.spark.sql.types.",
     "org.apache.spark.unsafe.",
+    f"{CATALYST}AliasIdentifier",
+    f"{CATALYST}TableIdentifier",
+    f"{CATALYST}FunctionIdentifier",
     f"{CATALYST}plans.Inner",
     f"{CATALYST}plans.Cross",
     f"{CATALYST}plans.Left",
@@ -72,24 +81,13 @@ FUNCTIONS: Final[Mapping[str, str]] = {
 }
 """Functions that are taken away, and why."""
 
-TABLE_FUNCTIONS: Final = frozenset(
-    "range explode explode_outer inline inline_outer posexplode posexplode_outer stack json_tuple variant_explode "
-    "variant_explode_outer sql_keywords collations".split()
-)
+TABLE_FUNCTIONS: Final = frozenset(_TABLE_FUNCTIONS.split())
 """Functions that may stand behind FROM."""
 
 FILE_FORMATS: Final = frozenset(("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"))
 """What may stand before a path where files may be read."""
 
-SETTINGS: Final = frozenset(
-    f"spark.sql.{key}"
-    for key in (
-        "adaptive.coalescePartitions.enabled adaptive.enabled adaptive.skewJoin.enabled ansi.enabled "
-        "autoBroadcastJoinThreshold caseSensitive cbo.enabled files.maxPartitionBytes groupByOrdinal "
-        "legacy.timeParserPolicy orderByOrdinal session.timeZone shuffle.partitions storeAssignmentPolicy "
-        "timestampType"
-    ).split()
-)  # fmt: skip
+SETTINGS: Final = frozenset(f"spark.sql.{key}" for key in _SETTINGS.split())
 """Options of the session that an admin may set: none of them names a file, a class or an address."""
 
 

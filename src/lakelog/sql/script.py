@@ -12,10 +12,10 @@ from lakelog.options.log import shown_value
 
 _OPTION: Final = re.compile(
     r"""(?<![\w.\-])(?P<before>(?P<key>[\w.\-]++)['"`]?\s*=?\s*(?P<quote>['"]))"""
-    r"""(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)""",
+    r"""(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*+)(?!(?P=quote)\s*=)""",
     re.DOTALL,
 )
-"""An option and its value in quotes, as far as the text has it."""
+"""An option and its value in quotes, as far as the text has it; what is followed by ``=`` is a key itself."""
 
 
 def point_at(script: str, offset: int, message: str) -> str:

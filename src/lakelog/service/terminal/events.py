@@ -18,8 +18,9 @@ class Event:
     """One thing that happened: ``kind`` and its own ``data``, plain JSON.
 
     ``sequence`` grows by the order of events; ``statement`` is the number, from 0, of the statement in the text, None
-    for the whole. Kinds: waiting (why, what_to_do), parsed (statements), started, columns (columns), rows (first, rows),
-    progress (jobs, tasks, running, done), stream (what its progress is), ended (state, rows, elapsed_ms, message, error).
+    for the whole. Kinds: waiting (why, what_to_do), parsed (statements), started, columns (columns), rows (first,
+    rows), progress (jobs, tasks, running, done), stream (what Spark tells of it), ended (state, rows, elapsed_ms,
+    message, error).
     """
 
     sequence: int

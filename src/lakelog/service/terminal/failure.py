@@ -18,7 +18,11 @@ _MOST: Final = 4_000
 
 @dataclass(frozen=True)
 class Failure:
-    """``kind`` is the class of the error, or Spark's condition; ``line`` and ``column`` count from 1, in the whole text."""
+    """What went wrong: ``kind`` is the class of the error, or Spark's condition.
+
+    ``line`` and ``column`` count from 1, in the whole text. ``refused`` says that a right was missing,
+    ``retriable`` that the same text may work later.
+    """
 
     kind: str
     message: str
@@ -54,7 +58,7 @@ def place_of(script: str, offset: int) -> tuple[int, int]:
 
 
 def _own_failure(error: LakelogError, source: StatementText | None) -> Failure:
-    text = without_secrets(str(error))[:_MOST]
+    text = str(error)[:_MOST]
     place = _PLACE.match(text)
     if place is not None:
         line, column = int(place[1]), int(place[2])

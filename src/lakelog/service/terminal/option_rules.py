@@ -14,18 +14,17 @@ from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_place import WAREHOUSE
 
-CLIENT_PROPERTIES: Final = frozenset(
-    (
-        "acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms "
-        "enable.ssl.certificate.verification fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms "
-        "group.id isolation.level linger.ms message.max.bytes message.timeout.ms metadata.max.age.ms "
-        "queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms request.timeout.ms retries "
-        "retry.backoff.ms sasl.mechanism sasl.mechanisms sasl.password sasl.username security.protocol "
-        "session.timeout.ms socket.keepalive.enable socket.timeout.ms ssl.endpoint.identification.algorithm "
-        "pulsar.admin.adminUrl pulsar.client.authPluginClassName pulsar.client.authParams "
-        "pulsar.client.tlsAllowInsecureConnection pulsar.client.tlsHostnameVerificationEnable"
-    ).split()
-)
+_PROPERTIES: Final = """
+    acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms
+    enable.ssl.certificate.verification fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms
+    group.id isolation.level linger.ms message.max.bytes message.timeout.ms metadata.max.age.ms
+    queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms request.timeout.ms retries
+    retry.backoff.ms sasl.mechanism sasl.mechanisms sasl.password sasl.username security.protocol session.timeout.ms
+    socket.keepalive.enable socket.timeout.ms ssl.endpoint.identification.algorithm
+    pulsar.admin.adminUrl pulsar.client.authPluginClassName pulsar.client.authParams
+    pulsar.client.tlsAllowInsecureConnection pulsar.client.tlsHostnameVerificationEnable
+"""
+CLIENT_PROPERTIES: Final = frozenset(_PROPERTIES.split())
 """Options of the log's client that may be given. Others load libraries (plugin.library.paths, ssl.engine.location), run
 programs (sasl.kerberos.kinit.cmd), load classes (sasl.jaas.config, interceptor.classes), or name files and addresses
 whose content is sent to a server (ssl.keystore.location, sasl.oauthbearer.token.endpoint.url)."""
@@ -58,7 +57,7 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
     """Looks at the options of a catalog that a statement makes. Raises NotAllowed, without their values."""
     if files:
         return
-    for key, value in options.items():
+    for key in options:
         if key.startswith(HADOOP_PREFIX):
             raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
     warehouse = options.get(WAREHOUSE, "")

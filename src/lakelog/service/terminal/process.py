@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import lakelog
-from lakelog.io.clock import monotonic_s
 from lakelog.options.registry import Registry
 from lakelog.service.terminal.config import TerminalConfig
 from lakelog.service.terminal.pipe import Pipe
@@ -55,7 +54,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        self.started_s = monotonic_s()
+        self._limit = config.limits.memory_bytes
         self._tree = tree(self.pid)
         self._last_words: deque[str] = deque(maxlen=_TOLD_LINES)
         self._killed = threading.Lock()
@@ -71,7 +70,7 @@ class WorkerProcess:
 
     def memory_bytes(self) -> int:
         """What it and all that it has started take."""
-        taken: int = self._tree.memory_bytes()
+        taken: int = self._tree.memory_bytes(self._limit)
         return taken
 
     @property

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
+from lakelog.service.server_process import QUICK_START
 from lakelog.service.terminal.config import TerminalConfig
 from lakelog.service.terminal.failure import Failure, failure_of, place_of
 from lakelog.service.terminal.guarded_tables import GuardedTables
@@ -30,6 +31,8 @@ Tell = Callable[..., None]
 """Called with an execution's id, a kind, the number of a statement, and what there is to tell."""
 
 _PROGRESS_S: Final = 0.4
+_JAVA: Final = f"{QUICK_START} -XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=384m"
+"""A JVM that is out of memory ends, and the process with it, and does not go on half-dead."""
 
 
 class Runner:
@@ -38,9 +41,7 @@ class Runner:
     def __init__(self, config: TerminalConfig, directory: str, tell: Tell) -> None:
         self._config, self._tell = config, tell
         allowed = config.allow_local_files
-        tables = GuardedTables(
-            config.warehouse, config.storage_options, config.catalog_options, config.role, allowed
-        )
+        tables = GuardedTables(config.warehouse, config.storage_options, config.catalog_options, config.role, allowed)
         for name, options in config.catalogs.items():
             tables.add_catalog(name, CatalogPlace.of(name, options))
         settings = {**_settings(config, directory), **config.settings}
@@ -238,7 +239,7 @@ def _settings(config: TerminalConfig, directory: str) -> dict[str, str]:
     return {
         "spark.driver.memory": f"{heap}m",
         "spark.driver.maxResultSize": f"{max(64, heap // 4)}m",
-        "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=384m -Djava.io.tmpdir={directory}",
+        "spark.driver.extraJavaOptions": f"{_JAVA} -Djava.io.tmpdir={directory}",
         "spark.local.dir": directory,
         "spark.sql.warehouse.dir": f"{directory}/spark-warehouse",
         "spark.sql.artifact.copyFromLocalToFs.allowDestLocal": "false",

@@ -22,6 +22,7 @@ from lakelog.service.terminal.process import WorkerProcess
 
 _LOOK_S: Final = 0.5
 _MIB: Final = 1 << 20
+_CANCELLED: Final = "Cancelled"
 _AGAIN: Final = "the next statement starts a new process; temporary views, streams and USE of this one are gone"
 
 
@@ -93,9 +94,7 @@ class Terminal:
                 raise InvalidRequest(
                     f"{len(self._waiting)} texts wait already: wait for them to end, or cancel the one that runs"
                 )
-            execution = Execution(
-                next(self._numbers), text, catalog, database, limits, self._cancel, self._note
-            )
+            execution = Execution(next(self._numbers), text, catalog, database, limits, self._cancel, self._note)
             self._known[execution.id] = execution
             self._forget()
             if self._current is not None:
@@ -237,7 +236,9 @@ class Terminal:
         for execution in lost:
             was_cancelled = self._cancelled_s.pop(execution.id, None) is not None
             reason = self._reasons.pop(execution.id, None)
-            is_cancelled = reason is None and was_cancelled and self._died is not None and self._died.kind == "Cancelled"
+            is_cancelled = (
+                reason is None and was_cancelled and self._died is not None and self._died.kind == "Cancelled"
+            )
             execution.fail(reason or failure, CANCELLED if is_cancelled else FAILED)
         with self._lock:
             self._next()
@@ -248,7 +249,7 @@ class Terminal:
                 return
             if execution in self._waiting:
                 self._waiting.remove(execution)
-                execution.fail(Failure("Cancelled", "cancelled before it began"), CANCELLED)
+                execution.fail(Failure(_CANCELLED, "cancelled before it began"), CANCELLED)
                 return
             self._cancelled_s.setdefault(execution.id, monotonic_s())
             if self._worker is not None:
@@ -293,7 +294,9 @@ class Terminal:
             elif monotonic_s() - since > self.config.limits.cancel_s:
                 self._kill(
                     worker,
-                    Failure("Cancelled", f"it did not stop by itself, so the process of the terminal was ended; {_AGAIN}"),
+                    Failure(
+                        "Cancelled", f"it did not stop by itself, so the process of the terminal was ended; {_AGAIN}"
+                    ),
                 )
                 return
 

@@ -63,9 +63,6 @@ class Worker:
             os._exit(1)
 
 
-
-
-
 def _own_pipe() -> Pipe:
     """stdin and stdout for this process alone: what it starts inherits neither."""
     incoming, outgoing = os.dup(0), os.dup(1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 from datetime import timedelta
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
