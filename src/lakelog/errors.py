@@ -8,6 +8,7 @@
         InvalidSchema                 correct the columns or the rows
         UnsupportedStatement          write the statement another way
         UnsupportedFeature            the table uses something that lakelog does not write (or read)
+        NotAllowed                    ask somebody who has the right, or do what the text says instead
       NotFound                        the name, snapshot or offset does not exist
         OffsetExpired                 start from a snapshot instead
       AlreadyExists                   choose another name, or use what exists
@@ -52,6 +53,10 @@ class UnsupportedStatement(InvalidRequest):
 
 class UnsupportedFeature(InvalidRequest):
     """The table uses a feature of the format that lakelog does not know; nothing was changed."""
+
+
+class NotAllowed(InvalidRequest):
+    """Statements of this user, or of anybody here, may not do this; nothing was changed."""
 
 
 class NotFound(LakelogError, LookupError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,10 +9,10 @@ from typing import Final, NoReturn
 
 import click
 
-from lakelog import errors
 from lakelog.cli.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.registry import Registry
+from lakelog.sql.causes import cause_in_text
 
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",
@@ -102,15 +101,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo(f"error: {one_line(failure)}", err=True)
         code = exit_code(failure)
     sys.exit(code)
-
-
-def cause_in_text(failure: Exception) -> Exception:
-    """The lakelog error that a Spark task raised: Spark carries it only as the last line of a traceback in its text."""
-    if isinstance(failure, LakelogError):
-        return failure
-    found = re.findall(r"^lakelog\.errors\.(\w+): (.+)$", str(failure), re.MULTILINE)
-    kind = getattr(errors, found[-1][0], None) if found else None
-    return failure if kind is None else kind(found[-1][1])
 
 
 def exit_code(failure: Exception) -> int:

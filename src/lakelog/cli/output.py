@@ -17,9 +17,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lakelog.service.plain_rows import plain_rows
+from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
 
-_JSON_OPTIONS: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+_LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
 _UNLIMITED: Final = 100_000
 """Width of a table that goes to a file or a pipe: nothing is folded."""
@@ -56,7 +56,7 @@ class JsonLinesPrinter(RowPrinter):
 
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
         names = chunk.column_names
-        lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_JSON_OPTIONS) for row in plain_rows(chunk)]
+        lines = [orjson.dumps(dict(zip(names, row, strict=True)), option=_LINE_OPTIONS) for row in plain_rows(chunk)]
         self._stream.write(b"".join(lines).decode())
 
 
@@ -132,7 +132,7 @@ def _as_text(value: Any, null: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool | dict | list):
-        return orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(value, option=JSON_OPTIONS).decode()
     if isinstance(value, int | float | Decimal):
         return str(value)
     return orjson.dumps(value, option=orjson.OPT_UTC_Z).decode().strip('"')

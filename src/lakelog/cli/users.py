@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelog.cli.output import PRINTERS, format_option
 from lakelog.options.registry import Registry
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 _USERS: Final[Registry[Any]] = Registry(
     "service", {"users": "lakelog.service.dashboard.security.users:Users"}, extras={"argon2": "dashboard"}
@@ -31,12 +31,12 @@ def users() -> None:
 
 @users.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice([role.label for role in Role]), default=Role.READ.label, show_default=True)
+@click.option("--role", type=click.Choice([role.word for role in Right]), default=Right.READ.word, show_default=True)
 @click.password_option("--password", help="Asked for when it is not given; at least 12 characters.")
 @_file_option
 def add(name: str, role: str, password: str, file: Path) -> None:
     """Add NAME, or give NAME another password and role."""
-    _USERS.create("users", file).put(name, Role.of(role), password)
+    _USERS.create("users", file).put(name, Right.of(role), password)
     click.echo(f"{name} may {role}; {file}")
 
 
@@ -56,7 +56,7 @@ def list_users(file: Path, format_name: str) -> None:
     """List the users with their roles."""
     found = _USERS.create("users", file).read().values()
     rows = pa.table(
-        {"user": [user.name for user in found], "role": [user.role.label for user in found]},
+        {"user": [user.name for user in found], "role": [user.role.word for user in found]},
         schema=pa.schema({"user": pa.string(), "role": pa.string()}),
     )
     PRINTERS[format_name]().print_result([rows])

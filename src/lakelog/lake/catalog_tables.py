@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
+from lakelog.catalog.directories import check_name
 from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake.describe import describe
@@ -64,6 +65,8 @@ class CatalogTables:
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns that a read with these options has, None when there is no such table."""
         catalog = self._of(identifier.catalog)
+        if not _can_be(base_of(identifier)):
+            return None  # parquet.`/path` is no table of ours, and no mistake
         if "$" not in identifier.table and not options:
             try:
                 return catalog.load_table(identifier).schema
@@ -156,3 +159,13 @@ class CatalogTables:
         if found is None:
             raise NotFound(f"catalog '{catalog}' does not exist any more; there are: {', '.join(self.list_catalogs())}")
         return found
+
+
+def _can_be(identifier: Identifier) -> bool:
+    """Whether a table could have this name."""
+    try:
+        check_name("database", identifier.database)
+        check_name("table", identifier.table)
+    except InvalidRequest:
+        return False
+    return True

@@ -13,11 +13,20 @@ from lakelog.sql.engine import Engine
 from lakelog.sql.plan import QueryPlan
 from lakelog.table.compaction_task import Executor
 
-ENGINES: Registry[Engine] = Registry("engine", {"spark": "lakelog.spark.engine:SparkEngine"})
+ENGINES: Registry[Engine] = Registry(
+    "engine",
+    {
+        "spark": "lakelog.spark.engine:SparkEngine",
+        "guarded": "lakelog.spark.guarded_engine:GuardedEngine",
+    },
+)
 
 
 class LazyEngine:
-    """The engine as the SQL session sees it: Spark is started by the first call."""
+    """The engine as the SQL session sees it: Spark is started by the first call.
+
+    ``kind`` is that of ``ENGINES``, ``more`` what only this kind takes.
+    """
 
     def __init__(
         self,
@@ -25,8 +34,11 @@ class LazyEngine:
         catalog: str,
         spark: Any | None,
         settings: Mapping[str, str],
+        kind: str = "spark",
+        **more: Any,
     ) -> None:
         self._arguments = (tables, catalog, spark, settings)
+        self._kind, self._more = kind, more
         self._owned = spark is None
         self._engine: Any = None
 
@@ -34,14 +46,19 @@ class LazyEngine:
     def started(self) -> Any:
         """The real engine."""
         if self._engine is None:
-            self._engine = ENGINES.create("spark", *self._arguments)
+            self._engine = ENGINES.create(self._kind, *self._arguments, **self._more)
         return self._engine
+
+    @property
+    def is_started(self) -> bool:
+        """Whether something has needed it."""
+        return self._engine is not None
 
     @property
     def started_with_connector(self) -> Any:
         """The real engine; a session that starts now gets Spark's Kafka connector."""
         if self._engine is None:
-            self._engine = ENGINES.create("spark", *self._arguments, with_connector=True)
+            self._engine = ENGINES.create(self._kind, *self._arguments, with_connector=True, **self._more)
         return self._engine
 
     def is_spark_relation(self, name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.option import Declared, Option
+from lakelog.options.secrets import HIDDEN, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
 
 PROPERTIES_PREFIX: Final = "properties."
@@ -298,13 +299,14 @@ _OPEN_PROPERTIES: Final = (
 def shown_value(key: str, value: str) -> str:
     """An option's value as DESCRIBE, SHOW CREATE TABLE and system tables print it.
 
-    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table, and
-    the URL of a catalog, which CREATE CATALOG has.
+    What goes to the client may be a secret; so may keys of the storage, which other engines let stand in a table, the
+    URL of a catalog, which CREATE CATALOG has, and every option whose name sounds like it. A password inside a URL
+    is hidden in any option.
     """
     name = key.removeprefix(PROPERTIES_PREFIX)
     hidden = (key.startswith(PROPERTIES_PREFIX) and name not in _OPEN_PROPERTIES) or is_storage_secret(key)
-    hidden |= any(option.secret and option.key == key for option in CATALOG_OPTIONS.options)
-    return "******" if hidden else value
+    hidden |= any(option.secret and key in (option.key, *option.aliases) for option in CATALOG_OPTIONS.options)
+    return HIDDEN if hidden or looks_secret(key) else without_password(value)
 
 
 def parse_specific_offsets(text: str) -> dict[int, int]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from lakelog.errors import InvalidOption
+from lakelog.options.secrets import looks_secret
 
 T = TypeVar("T")
 
@@ -157,7 +158,7 @@ class Declared:
             if option is None:
                 near = difflib.get_close_matches(key, self._by_name, 1)
                 hint = f", did you mean '{near[0]}'?" if near else ""
-                secret = near and self._by_name[near[0]].secret
+                secret = looks_secret(key) or (near and self._by_name[near[0]].secret)
                 shown = "" if secret else f" = '{text}'"
                 raise InvalidOption(f"unknown option '{key}'{shown}{hint}")
             if scope is not None and scope not in option.scope:

@@ -120,21 +120,25 @@ class SparkEngine:
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
         return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)
 
+    def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """The one way on which a text of a user gets to Spark."""
+        return spark_sql(self.spark, text, frames)
+
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
         frames = {source.view: self._frame(source, lives) for source in plan.sources}
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, lookup.options)
             self._check(table)
-            frames[lookup.view] = looked_up(spark_sql(self.spark, lookup.text, frames), table, lookup)
+            frames[lookup.view] = looked_up(self._sql(lookup.text, frames), table, lookup)
         if not plan.lasting:
-            return spark_sql(self.spark, plan.text, frames)
+            return self._sql(plan.text, frames)
         for view, frame in frames.items():
             frame.createOrReplaceTempView(view)
-        return spark_sql(self.spark, plan.text)
+        return self._sql(plan.text)
 
     def pass_through(self, text: str) -> DataFrame:
         """Hands a statement that is not ours to Spark as it is."""
-        return spark_sql(self.spark, text)
+        return self._sql(text)
 
     def insert(
         self,
@@ -171,7 +175,7 @@ class SparkEngine:
 
     def millis_of(self, expression: str) -> int:
         """The time that an expression is, by Spark."""
-        found = spark_sql(self.spark, f"SELECT unix_millis(CAST(({expression}) AS TIMESTAMP))").collect()[0][0]
+        found = self._sql(f"SELECT unix_millis(CAST(({expression}) AS TIMESTAMP))").collect()[0][0]
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)

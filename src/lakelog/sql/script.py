@@ -11,9 +11,11 @@ from lakelog.errors import UnsupportedStatement
 from lakelog.options.log import shown_value
 
 _OPTION: Final = re.compile(
-    r"""(?P<before>(?P<key>[\w.\-]+)['"`]?\s*=?\s*(?P<quote>['"]))(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)"""
+    r"""(?<![\w.\-])(?P<before>(?P<key>[\w.\-]++)['"`]?\s*=?\s*(?P<quote>['"]))"""
+    r"""(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*+)(?!(?P=quote)\s*=)""",
+    re.DOTALL,
 )
-"""An option and its value in quotes, as far as a line has it."""
+"""An option and its value in quotes, as far as the text has it; what is followed by ``=`` is a key itself."""
 
 
 def point_at(script: str, offset: int, message: str) -> str:
@@ -29,15 +31,17 @@ def point_at(script: str, offset: int, message: str) -> str:
     before = script[line_start:offset]
     pad = "".join("\t" if c == "\t" else "  " if unicodedata.east_asian_width(c) in "WF" else " " for c in before)
     number = script.count("\n", 0, offset) + 1
-    return f"line {number}, column {len(before) + 1}: {message}\n{_without_secrets(line)}\n{pad}^"
+    return f"line {number}, column {len(before) + 1}: {message}\n{without_secrets(line)}\n{pad}^"
 
 
-def _without_secrets(line: str) -> str:
+def without_secrets(text: str) -> str:
+    """The text with asterisks in place of values of options that may be secrets."""
+
     def shown(found: re.Match[str]) -> str:
         value = found["value"]
         return found["before"] + (value if shown_value(found["key"].lower(), value) == value else "*" * len(value))
 
-    return _OPTION.sub(shown, line)
+    return _OPTION.sub(shown, text)
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.right import Right
 from lakelog.sql.script import StatementText
 
 
 @dataclass(frozen=True)
 class ParsedStatement(ABC):
     """One statement, understood but not run. Names are resolved when it runs, so that USE before it counts."""
+
+    needs: ClassVar[Right]
+    """The right to run it; what a query hands to Spark may need more (``spark/plan_guard.py``)."""
 
     source: StatementText
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lakelog.service.dashboard import words
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -34,12 +34,12 @@ class Same:
 
 
 _MENU: Final = (
-    ("overview", "/", "Overview", Role.READ),
-    ("catalogs", "/catalogs", "Catalogs", Role.READ),
-    ("log", "/log", "Log", Role.READ),
-    ("terminal", "/terminal", "Terminal", Role.READ),
-    ("optimizing", "/optimizing", "Optimizing", Role.READ),
-    ("settings", "/settings", "Settings", Role.READ),
+    ("overview", "/", "Overview", Right.READ),
+    ("catalogs", "/catalogs", "Catalogs", Right.READ),
+    ("log", "/log", "Log", Right.READ),
+    ("terminal", "/terminal", "Terminal", Right.READ),
+    ("optimizing", "/optimizing", "Optimizing", Right.READ),
+    ("settings", "/settings", "Settings", Right.READ),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
@@ -11,12 +12,15 @@ from lakelog.sql.clauses import PartitionClause, read_partition
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class AddPartition(TableStatement):
     """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     partitions: tuple[PartitionClause, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
@@ -10,6 +11,7 @@ from lakelog.sql.alterations import Alteration, read_alterations
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.script import point_at
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Token
@@ -22,6 +24,8 @@ class AlterTable(ParsedStatement):
     All changes of one statement become one new schema, or none of them happens. ``problem`` is what could not be
     understood; it is raised only for a lakelog table, so that Spark's own tables keep all of Spark's syntax.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     name: Name
     if_exists: bool

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
@@ -17,6 +19,8 @@ class AlterTableBranch(TableStatement):
     """``ALTER TABLE name CREATE BRANCH [IF NOT EXISTS] branch [AS OF VERSION n|'tag']``, ``… DROP BRANCH [IF EXISTS]
     branch``: Iceberg's words. Without a version the branch begins with the newest snapshot.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     verb: str
     branch: str

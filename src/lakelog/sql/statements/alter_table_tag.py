@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 _UNITS = ("DAYS", "HOURS", "MINUTES")
@@ -22,6 +24,8 @@ class AlterTableTag(TableStatement):
     ``CREATE [OR REPLACE] TAG [IF NOT EXISTS] tag [AS OF VERSION n] [RETAIN n DAYS|HOURS|MINUTES]``, ``REPLACE TAG …``,
     ``DROP|DELETE TAG [IF EXISTS] tag``, ``RENAME TAG tag TO other``. Without a version the newest snapshot is meant.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     verb: str
     tag: str

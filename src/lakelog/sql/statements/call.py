@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.errors import InvalidRequest
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.procedure import Procedure, Value
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
 from lakelog.table.open import open_branch
@@ -24,6 +26,8 @@ class Call(ParsedStatement):
     A table without a catalog is in that of the procedure, else in the current one. A procedure outside ``sys`` is
     Spark's.
     """
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     procedure: Name
     positional: tuple[Value, ...]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from lakelog.errors import InvalidOption, UnsupportedStatement
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.definition import PROVIDERS
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 _TYPE = "type"
@@ -20,6 +22,8 @@ class CreateCatalog(ParsedStatement):
 
     The catalog is the session's alone. Its options may be secrets, so they are printed by no error.
     """
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     name: str
     if_not_exists: bool

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.definition import TableDefinition
 from lakelog.sql.replacement import place_of
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class CreateTable(ParsedStatement):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     table: TableDefinition
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lakelog.errors import AlreadyExists, InvalidRequest
 from lakelog.sql.context import Context
@@ -11,6 +12,7 @@ from lakelog.sql.definition import Column, TableDefinition
 from lakelog.sql.replacement import place_of
 from lakelog.sql.result import done
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.right import Right
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
 
@@ -18,6 +20,8 @@ from lakelog.sql.statement import ParsedStatement
 @dataclass(frozen=True)
 class CreateTableAs(ParsedStatement):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     table: TableDefinition
     query: StatementText

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lakelog.io.clock import now_ms
 from lakelog.options.log import LOG_TOPIC
@@ -12,6 +13,7 @@ from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.definition import PROVIDERS
 from lakelog.sql.result import done
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.right import Right
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
 
@@ -23,6 +25,8 @@ class CreateTableLike(ParsedStatement):
     Of a lakelog table all but the rows is taken: columns, keys, partitions, options (not the topic of its log, which is
     its own). Of another relation the columns, where USING says lakelog.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     name: Name
     if_not_exists: bool

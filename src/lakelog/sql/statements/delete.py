@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.changing import change_rows, is_of_partitions, target_of
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.statement import ParsedStatement
 
@@ -16,6 +18,8 @@ from lakelog.sql.statement import ParsedStatement
 @dataclass(frozen=True)
 class Delete(ParsedStatement):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     table: ChangedTable
     condition: str | None

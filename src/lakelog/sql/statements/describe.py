@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
@@ -12,6 +13,7 @@ from lakelog.spec.types import RowType
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.sql.types import type_text
 
@@ -23,6 +25,8 @@ _SPARKS_OWN = (
 @dataclass(frozen=True)
 class Describe(TableStatement):
     """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] name [column]``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     extended: bool
     column: Name | None = None

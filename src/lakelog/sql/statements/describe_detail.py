@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from lakelog.options.log import shown_value
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.table.system import SYSTEM_TABLES
 
@@ -21,6 +23,8 @@ _TIME = pa.timestamp("ms", "UTC")
 @dataclass(frozen=True)
 class DescribeDetail(TableStatement):
     """``DESCRIBE|DESC DETAIL name``, as Delta has it."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> DescribeDetail:

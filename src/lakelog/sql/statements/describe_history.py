@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.table.snapshot_log import snapshot_log
 
@@ -15,6 +17,8 @@ from lakelog.table.snapshot_log import snapshot_log
 @dataclass(frozen=True)
 class DescribeHistory(TableStatement):
     """``DESCRIBE|DESC HISTORY name [LIMIT n]``, as Delta has it."""
+
+    needs: ClassVar[Right] = Right.READ
 
     limit: int | None
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class DropCatalog(ParsedStatement):
     """``DROP CATALOG [IF EXISTS] name``: the session forgets it, nothing in it changes."""
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     name: str
     if_exists: bool

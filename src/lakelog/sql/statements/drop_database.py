@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class DropDatabase(ParsedStatement):
     """``DROP DATABASE|SCHEMA [IF EXISTS] [catalog.]name [CASCADE|RESTRICT]``."""
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     name: Name
     if_exists: bool

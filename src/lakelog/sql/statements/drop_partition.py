@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
@@ -10,12 +11,15 @@ from lakelog.sql.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class DropPartition(TableStatement):
     """``ALTER TABLE name [/*+ OPTIONS(…) */] DROP [IF EXISTS] PARTITION (…)[, PARTITION (…)] [PURGE]``."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     options: dict[str, str]
     partitions: tuple[PartitionClause, ...]

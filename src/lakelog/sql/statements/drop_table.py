@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class DropTable(ParsedStatement):
     """``DROP TABLE [IF EXISTS] name [PURGE]``; a table that only Spark knows is dropped by Spark."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     name: Name
     if_exists: bool

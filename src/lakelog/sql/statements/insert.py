@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
@@ -17,6 +18,7 @@ from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.pieces import ChangedTable, qualified, read_piece, with_nulls
 from lakelog.sql.replace_where import ReplaceWhere
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.right import Right
 from lakelog.sql.row_changes import DELETE, INSERT
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
@@ -33,6 +35,8 @@ class Insert(ParsedStatement):
     them by their names; the others get their defaults.
     ``query`` is the text of the query alone. With a condition the rows that meet it give way to those of the query.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     name: Name
     columns: tuple[str, ...] | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
@@ -19,6 +20,7 @@ from lakelog.sql.pieces import (
     read_piece,
     relation_name,
 )
+from lakelog.sql.right import Right
 from lakelog.sql.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import quoted_name
@@ -41,6 +43,8 @@ class MergeInto(ParsedStatement):
     """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
     clauses.
     """
+
+    needs: ClassVar[Right] = Right.WRITE
 
     table: ChangedTable
     source_text: str

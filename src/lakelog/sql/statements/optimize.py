@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
@@ -10,12 +11,15 @@ from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.pieces import read_piece
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class Optimize(TableStatement):
     """``OPTIMIZE name [WHERE condition on partition columns]``, as Delta has it: ``CALL sys.compact``."""
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     where: str | None
 

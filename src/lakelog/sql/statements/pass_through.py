@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.right import Right
 from lakelog.sql.script import StatementText
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
@@ -23,6 +25,8 @@ class PassThrough(ParsedStatement):
     ``table`` is a table that it would change (its words are ``verb``); ``query`` is the query inside it
     (EXPLAIN SELECT …, CREATE TEMPORARY VIEW … AS SELECT …), which may read lakelog tables.
     """
+
+    needs: ClassVar[Right] = Right.READ
 
     verb: str
     table: Name | None

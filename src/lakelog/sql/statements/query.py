@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.rewrite import plan_query
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class Query(ParsedStatement):
     """A query over lakelog tables, Spark tables and views, with read options as hints."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Query:

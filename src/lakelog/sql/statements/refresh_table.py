@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class RefreshTable(TableStatement):
     """``REFRESH TABLE name``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> RefreshTable:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.table.travel import millis_of
 
@@ -19,6 +21,8 @@ class Restore(TableStatement):
 
     ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
     """
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     argument: str
     value: str | int

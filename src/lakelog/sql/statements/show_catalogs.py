@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class ShowCatalogs(ParsedStatement):
     """``SHOW CATALOGS``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> ShowCatalogs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
@@ -11,6 +12,7 @@ from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.sql.tokens import quoted_name, quoted_text
 from lakelog.sql.types import type_text
@@ -49,6 +51,8 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
 @dataclass(frozen=True)
 class ShowCreateTable(TableStatement):
     """``SHOW CREATE TABLE name``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> ShowCreateTable:

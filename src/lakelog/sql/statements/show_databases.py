@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import matching, text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class ShowDatabases(ParsedStatement):
     """``SHOW DATABASES|SCHEMAS [IN|FROM catalog] [[LIKE] 'pattern']``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     catalog: str | None
     pattern: str | None

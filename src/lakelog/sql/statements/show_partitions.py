@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
@@ -13,6 +14,7 @@ from lakelog.sql.clauses import PartitionClause, read_partition
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 from lakelog.table.system import SYSTEM_TABLES
 
@@ -20,6 +22,8 @@ from lakelog.table.system import SYSTEM_TABLES
 @dataclass(frozen=True)
 class ShowPartitions(TableStatement):
     """``SHOW PARTITIONS name [PARTITION (…)]``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     chosen: PartitionClause | None
 

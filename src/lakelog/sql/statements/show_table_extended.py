@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import matching, text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 
 
 @dataclass(frozen=True)
 class ShowTableExtended(ParsedStatement):
     """``SHOW TABLE EXTENDED [IN|FROM [catalog.]db] LIKE 'pattern'``; with PARTITION it is Spark's."""
+
+    needs: ClassVar[Right] = Right.READ
 
     database: Name | None
     pattern: str

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class ShowTags(TableStatement):
     """``SHOW TAGS [IN|FROM] name``, as Paimon has it."""
+
+    needs: ClassVar[Right] = Right.READ
 
     @classmethod
     def parse(cls, cursor: Cursor) -> ShowTags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
@@ -10,12 +11,15 @@ from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import text_rows
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 
 @dataclass(frozen=True)
 class ShowTblproperties(TableStatement):
     """``SHOW TBLPROPERTIES name [('key')]``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     key: str | None
 

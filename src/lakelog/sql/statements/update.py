@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.sql.assignments import Path, own_values, read_assignments
 from lakelog.sql.changing import change_rows, target_of
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
+from lakelog.sql.right import Right
 from lakelog.sql.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.statement import ParsedStatement
 
@@ -17,6 +19,8 @@ from lakelog.sql.statement import ParsedStatement
 @dataclass(frozen=True)
 class Update(ParsedStatement):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
+
+    needs: ClassVar[Right] = Right.WRITE
 
     table: ChangedTable
     values: Mapping[Path, str]

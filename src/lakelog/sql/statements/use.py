@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakelog.errors import LakelogError
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.result import done
+from lakelog.sql.right import Right
 from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind, string_value
 
@@ -15,6 +17,8 @@ from lakelog.sql.tokens import Kind, string_value
 @dataclass(frozen=True)
 class Use(ParsedStatement):
     """``USE db``, ``USE catalog.db``, ``USE CATALOG c``, ``USE DATABASE db``, ``SET CATALOG c``."""
+
+    needs: ClassVar[Right] = Right.READ
 
     catalog: str | None
     database: str | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from lakelog.spec.schema import TableSchema
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.procedures import PROCEDURES
+from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
 
 _WRITERS_H = 24
@@ -20,6 +22,8 @@ _WRITERS_H = 24
 @dataclass(frozen=True)
 class Vacuum(TableStatement):
     """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, as Delta has it: expires snapshots and removes files of nobody."""
+
+    needs: ClassVar[Right] = Right.ADMIN
 
     hours: int | None
     dry_run: bool

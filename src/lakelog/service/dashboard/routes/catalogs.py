@@ -12,10 +12,10 @@ from lakelog.errors import LakelogError
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
-api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Role.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
+api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Right.READ))])
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.dashboard.views.log import LogOverview, log_overview
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
-api = APIRouter(tags=["log"], dependencies=[Depends(needs(Role.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
+api = APIRouter(tags=["log"], dependencies=[Depends(needs(Right.READ))])
 
 Search = Annotated[str, Query(max_length=200)]
 

@@ -15,7 +15,7 @@ from lakelog.service.dashboard.security.identity import Identity, no_cookie, ses
 from lakelog.service.dashboard.security.rights import identity_of, needs
 from lakelog.service.dashboard.security.users import TOKEN_USER, is_token
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["sessions"])
@@ -67,7 +67,7 @@ def logout(request: Request) -> Response:
 
 
 @api.delete("/sessions/{key}", status_code=204)
-def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Role.ADMIN))]) -> None:
+def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Right.ADMIN))]) -> None:
     """Ends somebody's session at once."""
     dashboard = dashboard_of(request)
     if not dashboard.sessions.end(key):
@@ -75,11 +75,11 @@ def end_session(request: Request, key: str, identity: Annotated[Identity, Depend
     dashboard.note(f"session {key} ended", identity.user)
 
 
-def _known(dashboard: Dashboard, user: str, password: str) -> tuple[str, Role | None]:
+def _known(dashboard: Dashboard, user: str, password: str) -> tuple[str, Right | None]:
     access = dashboard.access
     if user and access.users is not None:
         return user, access.users.check(user, password)
-    return TOKEN_USER, Role.ADMIN if is_token(password, access.token) else None
+    return TOKEN_USER, Right.ADMIN if is_token(password, access.token) else None
 
 
 def _form(request: Request, next: str, why: str, status: int = 200) -> HTMLResponse:

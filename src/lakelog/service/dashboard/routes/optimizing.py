@@ -13,12 +13,12 @@ from lakelog.errors import LakelogError
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 from lakelog.table.needs import Need, Wait
 from lakelog.table.runs import Run
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
-api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Role.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
+api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Right.READ))])
 _RUNS = 50
 _TABLES = 40
 """Tables whose newest runs are read for the page: those with the newest snapshots."""

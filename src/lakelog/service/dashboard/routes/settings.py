@@ -14,7 +14,7 @@ from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["settings"])
@@ -44,14 +44,14 @@ class SettingsView:
 
 
 @pages.get("/settings")
-def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Role.READ))]) -> HTMLResponse:
+def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> HTMLResponse:
     """The page."""
     view = _settings(dashboard_of(request), identity)
     return draw(request, "settings.html", "Settings", view, Same("/api/v1/settings", ("lakelog", "doctor")))
 
 
 @api.get("/settings")
-def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Role.READ))]) -> SettingsView:
+def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> SettingsView:
     """How this dashboard runs and, for admins, who is logged in."""
     return _settings(dashboard_of(request), identity)
 
@@ -60,12 +60,12 @@ def _settings(dashboard: Dashboard, identity: Identity) -> SettingsView:
     settings, access = dashboard.settings, dashboard.access
     ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
     own = identity.session.key if identity.session else ""
-    sessions = dashboard.sessions.list() if identity.role >= Role.ADMIN else []
+    sessions = dashboard.sessions.list() if identity.role >= Right.ADMIN else []
     return SettingsView(
         version("lakelog"),
         f"{settings.scheme}://{settings.host}",
         ", ".join(ways) or "none: for the user who started it, on this machine",
         dashboard.lake.list_catalogs(),
         settings.allow_local_files,
-        [SessionLine(s.key, s.user, s.role.label, s.since_ms, s.key == own) for s in sessions],
+        [SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own) for s in sessions],
     )

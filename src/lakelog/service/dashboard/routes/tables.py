@@ -26,11 +26,11 @@ from lakelog.service.dashboard.views.table import (
     table_page,
 )
 from lakelog.service.dashboard.watcher import Watched
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 from lakelog.table.runs import Run
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READ))])
-api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Role.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
+api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Right.READ))])
 
 Name = Annotated[str, Path(max_length=300, description="db.table, or catalog.db.table")]
 Limit = Annotated[int, Query(ge=1, le=1_000)]

@@ -15,7 +15,7 @@ from lakelog.service.dashboard.security.local_user import is_same_user
 from lakelog.service.dashboard.security.refusal import refuse
 from lakelog.service.dashboard.security.sessions import Session, Sessions
 from lakelog.service.dashboard.security.users import TOKEN_USER, Users, is_token
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 COOKIE: Final = "lakelog_session"
 _OPEN: Final = ("/login", "/healthz")
@@ -29,7 +29,7 @@ class Identity:
     """Who asks. ``session`` is None for a program with a token, or of this machine's user."""
 
     user: str
-    role: Role
+    role: Right
     session: Session | None
 
 
@@ -78,8 +78,8 @@ class Identify:
             await refuse(scope, receive, send, 403, why)
             return
         if identity.session is None and identity.user == _LOCAL and _is_browser(headers):
-            secret, session = self._sessions.begin(_LOCAL, Role.ADMIN)
-            identity = Identity(_LOCAL, Role.ADMIN, session)
+            secret, session = self._sessions.begin(_LOCAL, Right.ADMIN)
+            identity = Identity(_LOCAL, Right.ADMIN, session)
             send = _with_cookie(send, session_cookie(secret, self._access.over_tls))
         state["identity"] = identity
         await self._app(scope, receive, send)
@@ -99,13 +99,13 @@ class Identify:
             self._sessions.end(session.key)
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return Identity(TOKEN_USER, Role.ADMIN, None) if is_token(given.strip(), self._access.token) else None
+            return Identity(TOKEN_USER, Right.ADMIN, None) if is_token(given.strip(), self._access.token) else None
         client, server = scope.get("client"), scope.get("server")
         if not self._access.needs_login and client and server and is_same_user(tuple(client), tuple(server)):
-            return Identity(_LOCAL, Role.ADMIN, None)
+            return Identity(_LOCAL, Right.ADMIN, None)
         return None
 
-    def _role_now(self, session: Session) -> Role | None:
+    def _role_now(self, session: Session) -> Right | None:
         """The role as the users file has it now: a user who was removed is out at once."""
         if self._access.users is None or session.user == TOKEN_USER:
             return session.role

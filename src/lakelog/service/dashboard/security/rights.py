@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fastapi import HTTPException, Request
 
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 
 def identity_of(request: Request) -> Identity:
@@ -18,13 +18,13 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def needs(role: Role) -> Callable[[Request], Identity]:
+def needs(role: Right) -> Callable[[Request], Identity]:
     """A dependency that answers 403 unless the user has at least this role."""
 
     def check(request: Request) -> Identity:
         identity = identity_of(request)
         if identity.role < role:
-            why = f"this needs the role '{role.label}'; {identity.user} has '{identity.role.label}'"
+            why = f"this needs the role '{role.word}'; {identity.user} has '{identity.role.word}'"
             raise HTTPException(403, why)
         return identity
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_secret
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 _IDLE_S: Final = 8 * 3600.0
 _LONGEST_S: Final = 7 * 24 * 3600.0
@@ -22,7 +22,7 @@ class Session:
 
     key: str
     user: str
-    role: Role
+    role: Right
     csrf: str
     since_ms: int
     born_s: float
@@ -37,7 +37,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
-    def begin(self, user: str, role: Role) -> tuple[str, Session]:
+    def begin(self, user: str, role: Right) -> tuple[str, Session]:
         """A new session and its secret, which is told only once."""
         secret, now = new_secret(), monotonic_s()
         digest = _digest(secret)

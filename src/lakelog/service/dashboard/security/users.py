@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.role import Role
+from lakelog.sql.right import Right
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SHORTEST: Final = 12
@@ -26,7 +26,7 @@ class User:
     """A name with a role and a hash (Argon2id, as the library's defaults have it)."""
 
     name: str
-    role: Role
+    role: Right
     hash: str
 
 
@@ -41,7 +41,7 @@ class Users:
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash("a password that nobody has")
 
-    def check(self, name: str, password: str) -> Role | None:
+    def check(self, name: str, password: str) -> Right | None:
         """The role of a user with the right password, None for anything else, after the same work."""
         user = self.read().get(name)
         try:
@@ -50,7 +50,7 @@ class Users:
             return None
         return user.role if user else None
 
-    def role_of(self, name: str) -> Role | None:
+    def role_of(self, name: str) -> Right | None:
         """The role of a user now, None when there is no such user any more."""
         user = self.read().get(name)
         return user.role if user else None
@@ -66,7 +66,7 @@ class Users:
             raise InvalidRequest(f"others may read {self.path}: chmod 600 {self.path}")
         return {user.name: user for user in map(_user_of, enumerate(lines, 1)) if user is not None}
 
-    def put(self, name: str, role: Role, password: str) -> None:
+    def put(self, name: str, role: Right, password: str) -> None:
         """Adds a user, or gives one another password and role. Raises InvalidRequest for a bad name or password."""
         if not _NAME.fullmatch(name) or name == TOKEN_USER:
             raise InvalidRequest(f"'{name}' is no name for a user: letters, digits and . _ @ -, at most 64")
@@ -87,7 +87,7 @@ class Users:
         new = self.path.with_name(self.path.name + ".new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(f"{user.name}:{user.role.label}:{user.hash}\n" for user in users.values())
+            file.writelines(f"{user.name}:{user.role.word}:{user.hash}\n" for user in users.values())
             file.flush()
             os.fsync(file.fileno())
         new.replace(self.path)
@@ -100,7 +100,7 @@ def _user_of(numbered: tuple[int, str]) -> User | None:
     parts = line.strip().split(":", 2)
     if len(parts) != 3:
         raise InvalidRequest(f"line {number} of the users file is not name:role:hash")
-    return User(parts[0], Role.of(parts[1]), parts[2])
+    return User(parts[0], Right.of(parts[1]), parts[2])
 
 
 def is_token(given: str, token: str | None) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelog.lake import Lake, Table
 from lakelog.options.log import shown_value
-from lakelog.service.plain_rows import plain_rows
+from lakelog.lake.plain_rows import plain_rows
 from lakelog.sql.types import type_text
 from lakelog.table.health import TableHealth
 

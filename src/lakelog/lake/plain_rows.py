@@ -1,13 +1,21 @@
-"""Rows as plain values: what JSON knows, and dates and times."""
+"""Rows of Arrow tables as plain values, as they are printed and sent as JSON.
+
+Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``, a map with text
+keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+
+JSON_OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+"""How orjson writes these values."""
 
 
 def plain_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

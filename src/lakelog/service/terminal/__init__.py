@@ -1,0 +1,31 @@
+"""Statements of users, each user's in a process of its own, with limits, rights and an audit log.
+
+``Terminal(TerminalConfig(warehouse, role=Right.WRITE, user="ann")).submit("SELECT …")`` answers an ``Execution``, whose
+``events(after=…)`` tell columns, rows, progress and the end, and may be read again from any place.
+"""
+
+from __future__ import annotations
+
+from lakelog.service.terminal.audit import AuditEntry, AuditLog
+from lakelog.service.terminal.config import Limits, TerminalConfig
+from lakelog.service.terminal.events import Event
+from lakelog.service.terminal.execution import Execution, ExecutionState, StatementState
+from lakelog.service.terminal.failure import Failure
+from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
+from lakelog.sql.right import Right
+
+__all__ = [
+    "AuditEntry",
+    "AuditLog",
+    "Event",
+    "Execution",
+    "ExecutionState",
+    "Failure",
+    "Limits",
+    "Right",
+    "StatementState",
+    "StreamState",
+    "Terminal",
+    "TerminalConfig",
+    "TerminalState",
+]

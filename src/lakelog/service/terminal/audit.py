@@ -1,0 +1,101 @@
+"""Who ran what: one line of JSON a statement, in a file that only grows and is put aside when it is large."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from lakelog.sql.script import without_secrets
+
+_SHOWN: Final = 10_000
+"""Characters of a statement that are kept."""
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One statement: when it began (ms since 1970), whose it was, what became of it.
+
+    ``outcome`` is done, failed, refused or cancelled, ``error`` the class of what failed it; ``duration_ms`` and
+    ``rows`` (shown, or of a stream received) are None where it never began.
+    """
+
+    time_ms: int
+    user: str
+    role: str
+    catalog: str
+    database: str
+    text: str
+    outcome: str
+    error: str | None = None
+    duration_ms: int | None = None
+    rows: int | None = None
+
+
+class AuditLog:
+    """Appends entries; one line is written at once, and readable by the owner of the file alone.
+
+    When the file has ``max_bytes`` it becomes ``<path>.1``, that one ``<path>.2``, and so on up to ``kept`` of them.
+    Safe between threads; one process writes a file.
+    """
+
+    def __init__(self, path: str | Path, max_bytes: int = 16 << 20, kept: int = 8) -> None:
+        self.path = Path(path)
+        self._max_bytes, self._kept = max_bytes, kept
+        self._lock = threading.Lock()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def append(self, entry: AuditEntry) -> None:
+        """Writes an entry; what may be a secret in its text is shown as asterisks."""
+        text = without_secrets(entry.text)
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+        line = orjson.dumps({**asdict(entry), "text": shown}, option=orjson.OPT_APPEND_NEWLINE)
+        with self._lock:
+            self._put_aside(len(line))
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+
+    def newest(self, limit: int = 100) -> list[AuditEntry]:
+        """The last entries, the newest first; a line that is torn or another program's is left out."""
+        found: list[AuditEntry] = []
+        with self._lock:
+            for path in (self.path, *map(self._aside, range(1, self._kept + 1))):
+                if len(found) >= limit or not path.exists():
+                    break
+                found += list(_entries(path))[::-1]
+        return found[:limit]
+
+    def _put_aside(self, more: int) -> None:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return
+        if size == 0 or size + more <= self._max_bytes:
+            return
+        self._aside(self._kept).unlink(missing_ok=True)
+        for number in range(self._kept - 1, 0, -1):
+            if self._aside(number).exists():
+                self._aside(number).rename(self._aside(number + 1))
+        if self._kept:
+            self.path.rename(self._aside(1))
+        else:
+            self.path.unlink()
+
+    def _aside(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def _entries(path: Path) -> Iterator[AuditEntry]:
+    for line in path.read_bytes().splitlines():
+        try:
+            yield AuditEntry(**orjson.loads(line))
+        except (orjson.JSONDecodeError, TypeError):
+            continue

@@ -1,0 +1,95 @@
+"""What happens in an execution, in order, to be read from any place on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lakelog.io.clock import monotonic_s, now_ms
+
+_NEWEST_ONLY: Final = ("progress", "stream", "waiting")
+"""Kinds of which only the newest of a statement tells anything."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened: ``kind`` and its own ``data``, plain JSON.
+
+    ``sequence`` grows by the order of events; ``statement`` is the number, from 0, of the statement in the text, None
+    for the whole. Kinds: waiting (why, what_to_do), parsed (statements), started, columns (columns), rows (first,
+    rows), progress (jobs, tasks, running, done), stream (what Spark tells of it), ended (state, rows, elapsed_ms,
+    message, error).
+    """
+
+    sequence: int
+    time_ms: int
+    kind: str
+    statement: int | None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class EventLog:
+    """The events of one execution; bounded: of a stream the newest rows are kept."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
+        self._events: list[Event] = []
+        self._rows: dict[int | None, int] = {}
+        self._last = 0
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> Event:
+        """Appends one."""
+        with self._changed:
+            self._last += 1
+            event = Event(self._last, now_ms(), kind, statement, data)
+            if kind in _NEWEST_ONLY:
+                self._events = [e for e in self._events if (e.kind, e.statement) != (kind, statement)]
+            self._events.append(event)
+            if kind == "rows":
+                self._forget_rows(statement, len(data["rows"]))
+            self._changed.notify_all()
+            return event
+
+    def close(self) -> None:
+        """Says that nothing comes any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def since(self, after: int) -> tuple[Event, ...]:
+        """Those behind a sequence number that are there now."""
+        with self._changed:
+            return tuple(event for event in self._events if event.sequence > after)
+
+    def follow(self, after: int, wait_s: float | None) -> Iterator[Event]:
+        """Those behind a sequence number, and those to come until the end; or until none came for ``wait_s``."""
+        while True:
+            with self._changed:
+                found = tuple(event for event in self._events if event.sequence > after)
+                end = None if wait_s is None else monotonic_s() + wait_s
+                while not found and not self._closed:
+                    left = None if end is None else end - monotonic_s()
+                    if left is not None and left <= 0:
+                        return
+                    self._changed.wait(left)
+                    found = tuple(event for event in self._events if event.sequence > after)
+                if not found:
+                    return
+            for event in found:
+                after = event.sequence
+                yield event
+
+    def _forget_rows(self, statement: int | None, more: int) -> None:
+        """Drops the oldest rows of a stream that nobody has room for."""
+        held = self._rows.get(statement, 0) + more
+        for event in [e for e in self._events if e.kind == "rows" and e.statement == statement]:
+            size = len(event.data["rows"])
+            if held - size < self._max_rows:
+                break
+            self._events.remove(event)
+            held -= size
+        self._rows[statement] = held

@@ -1,0 +1,277 @@
+"""One text of statements that a user has sent, while it runs and afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.service.terminal.config import Limits
+from lakelog.service.terminal.events import Event, EventLog
+from lakelog.service.terminal.failure import Failure
+
+QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+SKIPPED: Final = "skipped"
+_OVER: Final = (DONE, FAILED, CANCELLED)
+
+
+@dataclass(frozen=True)
+class StatementState:
+    """One statement of the text: ``start`` and ``end`` are its place there, ``line`` counts from 1.
+
+    ``state`` is queued, running, done, failed, cancelled or skipped (a statement before it failed). ``rows`` are those
+    shown; ``stream`` is how a streaming statement goes on.
+    """
+
+    number: int
+    text: str
+    start: int
+    end: int
+    line: int
+    column: int
+    needs: str
+    state: str = QUEUED
+    started_ms: int | None = None
+    elapsed_ms: int | None = None
+    columns: tuple[Mapping[str, str], ...] = ()
+    rows: int | None = None
+    truncated: bool = False
+    message: str | None = None
+    error: Failure | None = None
+    progress: Mapping[str, Any] | None = None
+    stream: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionState:
+    """The whole at one moment, without the rows: plain JSON by ``dataclasses.asdict``.
+
+    ``sequence`` is that of the newest event: ``events(after=sequence)`` goes on from here. ``catalog`` and ``database``
+    are those in which the next text would run. ``waiting`` says why nothing happens yet and what to do about it.
+    """
+
+    id: int
+    text: str
+    state: str
+    submitted_ms: int
+    elapsed_ms: int | None
+    statements: tuple[StatementState, ...]
+    error: Failure | None
+    waiting: Mapping[str, str] | None
+    catalog: str | None
+    database: str | None
+    sequence: int
+
+
+@dataclass
+class _Now:
+    """What changes while it runs."""
+
+    state: str = QUEUED
+    statements: dict[int, StatementState] = field(default_factory=dict)
+    error: Failure | None = None
+    waiting: Mapping[str, str] | None = None
+    sequence: int = 0
+    elapsed_ms: int | None = None
+    foreground: bool = True
+    statement_s: float | None = None
+
+
+class Execution:
+    """A handle on a text; made by ``Terminal.submit``, safe between threads."""
+
+    def __init__(
+        self,
+        id: int,
+        text: str,
+        catalog: str | None,
+        database: str | None,
+        limits: Limits,
+        cancel: Callable[[Execution], None],
+        told: Callable[[Execution, StatementState | None], None],
+    ) -> None:
+        self.id, self.text = id, text
+        self.catalog, self.database = catalog, database
+        self.submitted_ms, self._submitted_s = now_ms(), monotonic_s()
+        self._log, self._now = EventLog(limits.max_rows), _Now()
+        self._cancel, self._told = cancel, told
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+
+    @property
+    def state(self) -> str:
+        """queued, running, done, failed or cancelled."""
+        return self._now.state
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen any more."""
+        return self._over.is_set()
+
+    @property
+    def statement_since_s(self) -> float | None:
+        """Since when (monotonic) its statement runs; None when none does, or it is a stream."""
+        return self._now.statement_s
+
+    def snapshot(self) -> ExecutionState:
+        """How it is now."""
+        with self._lock:
+            now = self._now
+            return ExecutionState(
+                self.id,
+                self.text,
+                now.state,
+                self.submitted_ms,
+                now.elapsed_ms,
+                tuple(now.statements[number] for number in sorted(now.statements)),
+                now.error,
+                now.waiting,
+                self.catalog,
+                self.database,
+                now.sequence,
+            )
+
+    def events(self, after: int = 0, wait_s: float | None = None) -> Iterator[Event]:
+        """What happened behind a sequence number and what happens until the end, in order.
+
+        Ends when the execution does, or when nothing came for ``wait_s`` seconds (0: what is there now). Whoever lost
+        the connection goes on with the last ``sequence`` that came; of a stream the newest rows are kept.
+        """
+        return iter(self._log.since(after)) if wait_s == 0 else self._log.follow(after, wait_s)
+
+    def rows(self, statement: int = 0) -> list[list[Any]]:
+        """The rows of a statement that are kept: the first, of a stream the newest."""
+        found = (e for e in self._log.since(0) if e.kind == "rows" and e.statement == statement)
+        return [row for event in found for row in event.data["rows"]]
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        """Waits until it is over, or so long; the state then."""
+        self._over.wait(timeout_s)
+        return self.state
+
+    def cancel(self) -> None:
+        """Ends it, and the streams that it started; returns at once, ``wait`` for the end."""
+        self._cancel(self)
+
+    def begin(self) -> None:
+        """Called when its text goes to the worker."""
+        with self._lock:
+            self._now.state = RUNNING
+            self._now.waiting = None
+            self._add("started", None, {})
+
+    def wait_for(self, why: str, what_to_do: str) -> None:
+        """Called when it cannot begin yet."""
+        with self._lock:
+            self._now.waiting = {"why": why, "what_to_do": what_to_do}
+            self._add("waiting", None, self._now.waiting)
+
+    def hear(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> None:
+        """Called with what the worker tells."""
+        with self._lock:
+            if self.is_over:
+                return
+            if kind == "waiting":
+                self._now.waiting = {"why": data["why"], "what_to_do": data["what_to_do"]}
+            elif kind == "spark":
+                self._now.waiting = None
+                self._now.statement_s = monotonic_s()  # the start of Spark is not the statement's time
+                return
+            elif kind == "parsed":
+                self._now.statements = {n: StatementState(n, **one) for n, one in enumerate(data["statements"])}
+            elif kind == "ended" and statement is None:
+                self._now.error = Failure(**data["error"])
+                return
+            self._add(kind, statement, data)
+            if statement is not None and statement in self._now.statements:
+                self._change(kind, statement, data)
+
+    def free(self) -> None:
+        """Called when the worker takes the next text: only streams are left of this one."""
+        with self._lock:
+            self._now.foreground = False
+            self._now.statement_s = None
+            self._end_if_over()
+
+    def fail(self, failure: Failure, state: str = FAILED) -> None:
+        """Called when it cannot go on: its process is gone, its time is up, or it never began."""
+        with self._lock:
+            if self.is_over:
+                return
+            for number, one in list(self._now.statements.items()):
+                if one.state == RUNNING:
+                    ended = {"state": state, "error": failure.to_dict() if state == FAILED else None}
+                    self._add("ended", number, ended)
+                    self._change("ended", number, ended)
+            self._now.error = failure
+            self._now.foreground = False
+            self._end(state)
+
+    def _change(self, kind: str, number: int, data: Mapping[str, Any]) -> None:
+        one = self._now.statements[number]
+        if kind == "started":
+            one = replace(one, state=RUNNING, started_ms=now_ms())
+            self._now.statement_s = monotonic_s()
+        elif kind == "columns":
+            one = replace(one, columns=tuple(data["columns"]))
+        elif kind == "rows":
+            one = replace(one, rows=data["first"] + len(data["rows"]))
+        elif kind == "progress":
+            one = replace(one, progress=data)
+        elif kind == "stream":
+            one = replace(one, stream=data)
+            self._now.statement_s = None
+        elif kind == "ended" and one.state in (QUEUED, RUNNING):
+            one = self._ended(one, data)
+        self._now.statements[number] = one
+
+    def _ended(self, one: StatementState, data: Mapping[str, Any]) -> StatementState:
+        error = data.get("error")
+        self._now.statement_s = None
+        if data.get("catalog") is not None:
+            self.catalog, self.database = data["catalog"], data["database"]
+        elapsed = data.get("elapsed_ms")
+        if elapsed is None and one.started_ms is not None:
+            elapsed = max(0, now_ms() - one.started_ms)
+        one = replace(
+            one,
+            state=data["state"],
+            rows=data.get("rows", one.rows),
+            truncated=data.get("truncated", False),
+            message=data.get("message"),
+            elapsed_ms=elapsed,
+            error=None if error is None else Failure(**error),
+        )
+        self._told(self, one)
+        if not self._now.foreground:
+            self._now.statements[one.number] = one
+            self._end_if_over()
+        return one
+
+    def _end_if_over(self) -> None:
+        states = [one.state for one in self._now.statements.values()]
+        if self._now.foreground or RUNNING in states or self.is_over:
+            return
+        worst = next((state for state in (FAILED, CANCELLED) if state in states), DONE)
+        self._end(FAILED if self._now.error is not None else worst)
+
+    def _end(self, state: str) -> None:
+        now = self._now
+        now.state, now.waiting = state, None
+        for number, one in now.statements.items():
+            if one.state == QUEUED:
+                now.statements[number] = replace(one, state=SKIPPED)
+        now.elapsed_ms = round((monotonic_s() - self._submitted_s) * 1000)
+        if now.error is None:
+            now.error = next((one.error for one in now.statements.values() if one.error is not None), None)
+        if not any(one.state in _OVER for one in now.statements.values()):
+            self._told(self, None)
+        error = None if now.error is None else now.error.to_dict()
+        self._add("ended", None, {"state": state, "elapsed_ms": now.elapsed_ms, "error": error})
+        self._over.set()
+        self._log.close()
+
+    def _add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> None:
+        self._now.sequence = self._log.add(kind, statement, data).sequence

@@ -1,0 +1,83 @@
+"""The tables of a lake as the statements of a user may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lakelog.catalog.base import Identifier, TableLocation
+from lakelog.catalog.names import FIRST
+from lakelog.errors import NotAllowed
+from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
+from lakelog.options.storage import STORAGE_OPTIONS
+from lakelog.service.terminal.option_rules import check_options, check_place
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.schema_change import SchemaChange, SetOption
+from lakelog.sql.right import Right
+from lakelog.table.dynamic_table import DynamicTable
+
+
+class GuardedTables(CatalogTables):
+    """Refuses options that name files, programs and classes, and databases to those who may not make them."""
+
+    def __init__(
+        self,
+        warehouse: str,
+        storage_options: Mapping[str, str],
+        catalog_options: Mapping[str, str],
+        role: Right,
+        files: bool,
+    ) -> None:
+        super().__init__(warehouse, storage_options, catalog_options)
+        self._role = role
+        self._files = files and role >= Right.ADMIN
+
+    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
+        """Checks options. Raises NotAllowed, InvalidOption."""
+        found = super().canonical_options(given, scope)
+        check_options(found, self._files)
+        return found
+
+    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        """The table; its own options were given by somebody who might. Raises NotAllowed for hints, NotFound."""
+        check_options(hints or {}, self._files)
+        return super().open(identifier, hints)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Makes a table. Raises NotAllowed."""
+        check_options(schema.options, self._files)
+        super().create_table(identifier, schema, if_not_exists)
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
+        """Changes a table's schema. Raises NotAllowed."""
+        given = {change.key: change.value for change in changes if isinstance(change, SetOption)}
+        if not given.keys().isdisjoint(_TOGETHER):
+            kept = {} if (schema := self.load_schema(identifier)) is None else schema.options
+            given = {key: kept[key] for key in _TOGETHER if key in kept} | given
+        check_options(given, self._files)
+        return super().alter_table(identifier, changes)
+
+    def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
+        """Makes a database; also called where CREATE TABLE names one that is not there. Raises NotAllowed."""
+        if self._role < Right.ADMIN:
+            raise NotAllowed(
+                f"database '{name}' does not exist, and making one needs the role {Right.ADMIN.word}, these statements "
+                f"run as {self._role.word}: use a database that is there, or ask an administrator"
+            )
+        super().create_database(name, if_not_exists, catalog)
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog to the session. Raises NotAllowed, InvalidOption."""
+        named = {_canonical(key): str(value) for key, value in options.items()}
+        check_place(name, named, self._files)
+        super().create_catalog(name, options)
+
+
+_TOGETHER: Final = (LOG_TYPE.key, LOG_ADDRESS.key)
+"""The one says what the other means, and the table may have it already."""
+
+
+def _canonical(key: str) -> str:
+    return STORAGE_OPTIONS.canonical_key(CATALOG_OPTIONS.canonical_key(key))

@@ -1,0 +1,102 @@
+"""Which options a user's statement may give: none that names a file of the server, a program or a class to load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from lakelog.errors import NotAllowed
+from lakelog.io import scheme_of
+from lakelog.options.catalog import CATALOG_TYPE, CATALOG_URI
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
+from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
+from lakelog.table.catalog_place import WAREHOUSE
+
+_PROPERTIES: Final = """
+    acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms
+    enable.ssl.certificate.verification fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms
+    group.id isolation.level linger.ms message.max.bytes message.timeout.ms metadata.max.age.ms
+    queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms request.timeout.ms retries
+    retry.backoff.ms sasl.mechanism sasl.mechanisms sasl.password sasl.username security.protocol session.timeout.ms
+    socket.keepalive.enable socket.timeout.ms ssl.endpoint.identification.algorithm
+    pulsar.admin.adminUrl pulsar.client.authPluginClassName pulsar.client.authParams
+    pulsar.client.tlsAllowInsecureConnection pulsar.client.tlsHostnameVerificationEnable
+"""
+CLIENT_PROPERTIES: Final = frozenset(_PROPERTIES.split())
+"""Options of the log's client that may be given. Others load libraries (plugin.library.paths, ssl.engine.location), run
+programs (sasl.kerberos.kinit.cmd), load classes (sasl.jaas.config, interceptor.classes), or name files and addresses
+whose content is sent to a server (ssl.keystore.location, sasl.oauthbearer.token.endpoint.url)."""
+
+_AUTH_PARAMS: Final = "pulsar.client.authParams"
+_A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")
+_REMOTE_DATABASES: Final = ("postgresql", "mysql", "mariadb")
+_WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
+
+
+def check_options(given: Mapping[str, str], files: bool) -> None:
+    """Looks at options (canonical keys) of a table, a read or a write. Raises NotAllowed.
+
+    ``files`` says that files of the server may be named. What says who loads or runs something is refused in any case.
+    """
+    for key, value in given.items():
+        if key.startswith(PROPERTIES_PREFIX):
+            _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
+        elif key.startswith(HADOOP_PREFIX):
+            raise NotAllowed(f"option '{key}' cannot be given here: it may load classes and name files; {_WHY}")
+    address = given.get(LOG_ADDRESS.key)
+    if address is not None and not files and _is_local_log(given.get(LOG_TYPE.key), address):
+        raise NotAllowed(
+            f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, an embedded "
+            f"log then lies in its table's directory; or {_WHY}"
+        )
+
+
+def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
+    """Looks at the options of a catalog that a statement makes. Raises NotAllowed, without their values."""
+    if files:
+        return
+    for key in options:
+        if key.startswith(HADOOP_PREFIX):
+            raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
+    warehouse = options.get(WAREHOUSE, "")
+    is_served = options.get(CATALOG_TYPE.key, "").lower() == "rest"
+    if _is_local(warehouse) and not is_served:
+        raise NotAllowed(
+            f"the warehouse of catalog '{name}' is a directory of the server, which is refused here: give a URI such "
+            f"as 's3://bucket/warehouse', or {_WHY}"
+        )
+    uri = options.get(CATALOG_URI.key, "")
+    if uri and urlsplit(uri).scheme.partition("+")[0] not in (*_REMOTE_DATABASES, "http", "https"):
+        raise NotAllowed(
+            f"'{CATALOG_URI.key}' of catalog '{name}' is a database in a file of the server or of an unknown kind, "
+            f"which is refused here: give the URL of a PostgreSQL or of a REST catalog, or {_WHY}"
+        )
+    lock = options.get(STORAGE_LOCK_ADDRESS.key)
+    if lock is not None and urlsplit(lock).scheme.partition("+")[0] not in _REMOTE_DATABASES:
+        raise NotAllowed(f"'{STORAGE_LOCK_ADDRESS.key}' of catalog '{name}' names a file of the server: {_WHY}")
+    if options.get(STORAGE_LOCK.key, "none").lower() == "file":
+        raise NotAllowed(f"'{STORAGE_LOCK.key}' = 'file' of catalog '{name}' writes files of the server: {_WHY}")
+
+
+def _check_property(key: str, name: str, value: str) -> None:
+    if name not in CLIENT_PROPERTIES:
+        raise NotAllowed(
+            f"option '{key}' cannot be given here: options of the log's client may load libraries, run programs or "
+            f"name files; these may be given: {', '.join(sorted(CLIENT_PROPERTIES))}; others have to be set by a "
+            f"program or by `lakelog sql`, and statements here then use them"
+        )
+    if name == _AUTH_PARAMS and _A_FILE.search(value):
+        raise NotAllowed(f"option '{key}' names a file of the server, which would be sent away: give the value itself")
+
+
+def _is_local_log(system: str | None, address: str) -> bool:
+    """Whether the address is a file: said, or to be taken for one."""
+    return (system or "").strip().lower() == "embedded" or (
+        system is None and ("/" in address or "\\" in address) and "://" not in address
+    )
+
+
+def _is_local(place: str) -> bool:
+    return scheme_of(place) == "file"

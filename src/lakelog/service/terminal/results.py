@@ -1,0 +1,89 @@
+"""What a statement answered, cut to what may be shown, as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+
+_SAFE: Final = 2**53
+"""From here on JavaScript's numbers are not whole numbers any more."""
+_NAMES: Final = {
+    "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float": "float",
+    "double": "double", "date32[day]": "date", "large_string": "string", "large_binary": "binary",
+}  # fmt: skip
+_BATCH: Final = 200
+"""Rows of one message: the first are seen while the last are on their way."""
+
+
+@dataclass
+class Shown:
+    """How much of one result has been shown."""
+
+    rows: int = 0
+    bytes: int = 0
+    truncated: bool = False
+
+
+def columns_of(table: pa.Table) -> list[dict[str, str]]:
+    """Names and types, these as SQL has them."""
+    return [{"name": one.name, "type": type_name(one.type)} for one in table.schema]
+
+
+def type_name(kind: pa.DataType) -> str:
+    """The type as SQL has it, as far as SQL has a word for it."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is not None else "timestamp_ntz"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{type_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        fields = (kind.field(at) for at in range(kind.num_fields))
+        return f"struct<{','.join(f'{one.name}:{type_name(one.type)}' for one in fields)}>"
+    return _NAMES.get(str(kind), str(kind))
+
+
+def row_batches(table: pa.Table, shown: Shown, max_rows: int | None, max_bytes: int) -> Iterator[list[Any]]:
+    """The rows, in batches, as long as there is room; ``shown`` is kept up to date."""
+    batch: list[Any] = []
+    for row in plain_rows(table):
+        if max_rows is not None and shown.rows + len(batch) >= max_rows:
+            shown.truncated = True
+            break
+        plain = orjson.loads(orjson.dumps(_safe(row), default=str, option=JSON_OPTIONS))
+        size = len(orjson.dumps(plain))
+        if shown.bytes + size > max_bytes:
+            shown.truncated = True
+            break
+        shown.bytes += size
+        batch.append(plain)
+        if len(batch) == _BATCH:
+            shown.rows += len(batch)
+            yield batch
+            batch = []
+    if batch:
+        shown.rows += len(batch)
+        yield batch
+
+
+def _safe(row: Iterable[Any]) -> list[Any]:
+    """Whole numbers that a browser would round become texts, at any depth."""
+    return [_safe_value(value) for value in row]
+
+
+def _safe_value(value: Any) -> Any:
+    if isinstance(value, int) and not -_SAFE < value < _SAFE:
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_safe_value(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _safe_value(one) for key, one in value.items()}
+    return value

@@ -1,0 +1,55 @@
+"""The Spark jobs of one statement: how far they are, and their end before their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """Tasks of the stages that Spark knows of so far; more stages may come."""
+
+    jobs: int
+    tasks: int
+    running: int
+    done: int
+
+
+class Jobs:
+    """Jobs of a classic session, in groups; may be asked from any thread."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+
+    @contextmanager
+    def group(self, name: str, text: str) -> Iterator[None]:
+        """All jobs that this thread starts in the block belong to the group."""
+        self._context.setJobGroup(name, text, interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+                self._context.setLocalProperty(key, None)  # type: ignore[arg-type]
+
+    def progress(self, name: str) -> JobProgress:
+        """How far the jobs of a group are."""
+        tracker = self._context.statusTracker()
+        jobs = tracker.getJobIdsForGroup(name)
+        tasks = running = done = 0
+        for job in jobs:
+            found = tracker.getJobInfo(job)
+            for stage in found.stageIds if found is not None else ():
+                told = tracker.getStageInfo(stage)
+                if told is not None:
+                    tasks += told.numTasks
+                    running += told.numActiveTasks
+                    done += told.numCompletedTasks
+        return JobProgress(len(jobs), tasks, running, done)
+
+    def cancel(self, name: str) -> None:
+        """Ends the jobs of a group that run now; called again, those that came since."""
+        self._context.cancelJobGroup(name)

@@ -1,0 +1,93 @@
+"""A streaming query while it runs: its newest rows, and how it goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """What Spark tells of a query: rows of its newest micro-batch and rates a second, None before the first.
+
+    ``status`` is what it does now, ``error`` what ended it.
+    """
+
+    query: str
+    name: str | None
+    active: bool
+    status: str
+    batch: int | None = None
+    rows: int | None = None
+    input_rows_s: float | None = None
+    processed_rows_s: float | None = None
+    batch_ms: int | None = None
+    error: str | None = None
+
+
+def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None]) -> Any:
+    """Starts a streaming DataFrame; ``show`` gets the newest rows of each micro-batch, in a thread of its own.
+
+    Of a large micro-batch each task keeps only its last rows, so that the driver is not flooded.
+    """
+
+    def shown(batch: DataFrame, _: int) -> None:
+        rows = batch.mapInArrow(_last_rows(newest), batch.schema).toArrow()
+        if rows.num_rows:
+            show(rows.slice(max(0, rows.num_rows - newest)))
+
+    return frame.writeStream.foreachBatch(shown).start()
+
+
+def stream_facts(query: Any) -> StreamFacts:
+    """How a query goes on; may be asked from any thread."""
+    failure = query.exception()
+    status = str(query.status.get("message", ""))
+    facts = StreamFacts(str(query.id), query.name, bool(query.isActive), status, error=_text(failure))
+    told = query.lastProgress
+    if told is None:
+        return facts
+    return StreamFacts(
+        facts.query,
+        facts.name,
+        facts.active,
+        facts.status,
+        told["batchId"],
+        told["numInputRows"],
+        _rate(told["inputRowsPerSecond"]),
+        _rate(told["processedRowsPerSecond"]),
+        told["durationMs"].get("triggerExecution"),
+        facts.error,
+    )
+
+
+def _last_rows(newest: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def last(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept: deque[pa.RecordBatch] = deque()
+        held = 0
+        for batch in batches:
+            kept.append(batch)
+            held += batch.num_rows
+            while kept and held - kept[0].num_rows >= newest:
+                held -= kept.popleft().num_rows
+        yield from kept
+
+    return last
+
+
+def _rate(given: Any) -> float | None:
+    """A number that JSON has: Spark tells of NaN before it knows."""
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        return None
+    return round(number, 1) if number == number and number not in (float("inf"), float("-inf")) else None
+
+
+def _text(failure: Any) -> str | None:
+    return None if failure is None else str(failure)
