@@ -15,7 +15,17 @@ from starlette.types import ASGIApp
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
 from lakelog.service.dashboard.pages import STATIC
-from lakelog.service.dashboard.routes import catalogs, health, log, login, optimizing, overview, settings, tables
+from lakelog.service.dashboard.routes import (
+    catalogs,
+    health,
+    log,
+    login,
+    optimizing,
+    overview,
+    settings,
+    tables,
+    terminal,
+)
 from lakelog.service.dashboard.security.identity import Identify
 from lakelog.service.dashboard.security.limits import Limits
 from lakelog.service.dashboard.security.origins import Origins
@@ -23,7 +33,7 @@ from lakelog.service.dashboard.security.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
-_ROUTES: Final = (overview, catalogs, tables, log, optimizing, settings, login)
+_ROUTES: Final = (overview, catalogs, tables, log, terminal, optimizing, settings, login)
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:

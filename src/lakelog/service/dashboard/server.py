@@ -19,7 +19,9 @@ from lakelog.service.dashboard.security.identity import Access
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
+from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
+from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3
 
@@ -64,8 +66,14 @@ class DashboardServer:
             users = Users(settings.users_file) if settings.users_file else None
             if users is not None:
                 users.read()
+            terminals = Terminals(settings, AuditLog(state / "audit.jsonl"))
+            cleanup.callback(terminals.close_all)
             dashboard = Dashboard(
-                settings, lake, Watcher(lake, history), Access(users, settings.token, settings.over_tls)
+                settings,
+                lake,
+                Watcher(lake, history),
+                Access(users, settings.token, settings.over_tls),
+                terminals,
             )
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()

@@ -13,6 +13,7 @@ from lakelog.service.dashboard.security.identity import Access
 from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.security.throttle import Throttle
 from lakelog.service.dashboard.settings import DashboardSettings
+from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
@@ -26,6 +27,7 @@ class Dashboard:
     lake: Lake
     watcher: Watcher
     access: Access
+    terminals: Terminals
     sessions: Sessions = field(default_factory=Sessions)
     throttle: Throttle = field(default_factory=Throttle)
 

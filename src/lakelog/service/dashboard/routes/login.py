@@ -61,6 +61,7 @@ def logout(request: Request) -> Response:
     dashboard, identity = dashboard_of(request), identity_of(request)
     if identity.session is not None:
         dashboard.sessions.end(identity.session.key)
+        dashboard.terminals.close_session(identity.session.key)
     answer = Response(status_code=204, headers={"hx-redirect": "/login"})
     answer.headers["set-cookie"] = no_cookie()
     return answer
@@ -72,6 +73,7 @@ def end_session(request: Request, key: str, identity: Annotated[Identity, Depend
     dashboard = dashboard_of(request)
     if not dashboard.sessions.end(key):
         raise NotFound(f"no session '{key}'")
+    dashboard.terminals.close_session(key)
     dashboard.note(f"session {key} ended", identity.user)
 
 

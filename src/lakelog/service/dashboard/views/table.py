@@ -10,8 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakelog.lake import Lake, Table
-from lakelog.options.log import shown_value
 from lakelog.lake.plain_rows import plain_rows
+from lakelog.options.log import shown_value
 from lakelog.sql.types import type_text
 from lakelog.table.health import TableHealth
 

@@ -1,0 +1,181 @@
+"""Terminal: any statement, in a process of its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final, Literal
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from pydantic import BaseModel, Field
+
+from lakelog.service.dashboard.live_tail import event
+from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import dashboard_of
+from lakelog.service.terminal.audit import AuditEntry
+from lakelog.service.terminal.execution import Execution, ExecutionState
+from lakelog.service.terminal.terminal import TerminalState
+from lakelog.sql.right import Right
+
+pages = APIRouter(include_in_schema=False)
+api = APIRouter(prefix="/terminal", tags=["terminal"])
+
+Who = Annotated[Identity, Depends(needs(Right.READ))]
+Admin = Annotated[Identity, Depends(needs(Right.ADMIN))]
+_QUIET_S: Final = 10.0
+
+
+class Text(BaseModel):
+    """What to run."""
+
+    text: Annotated[str, Field(max_length=200_000)]
+    catalog: Annotated[str | None, Field(max_length=200)] = None
+    database: Annotated[str | None, Field(max_length=200)] = None
+
+
+@dataclass(frozen=True)
+class TerminalView:
+    """The terminal of a session, None before its first statement, and its texts, the newest first."""
+
+    state: TerminalState | None
+    executions: Sequence[ExecutionState]
+
+
+SNIPPETS: Final = (
+    ("tables", "SHOW TABLES"),
+    ("describe", "DESCRIBE EXTENDED db.t"),
+    ("create", "CREATE TABLE db.t (id BIGINT, name STRING, PRIMARY KEY (id)) USING lakelog\n"
+               "TBLPROPERTIES ('log-store.enabled' = 'true')"),
+    ("follow the log", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'log') */"),
+    ("both stores", "SELECT * FROM db.t /*+ OPTIONS('read.mode' = 'union') */"),
+    ("an older version", "SELECT * FROM db.t VERSION AS OF 1"),
+    ("snapshots", "SELECT * FROM `db.t$snapshots` ORDER BY snapshot_id DESC"),
+    ("log", "SELECT * FROM `db.t$log`"),
+    ("compact", "CALL sys.compact(table => 'db.t')"),
+)  # fmt: skip
+"""Statements that the page appends to what is there; nothing is overwritten."""
+
+
+@pages.get("/terminal")
+def terminal_page(request: Request, identity: Who) -> HTMLResponse:
+    """The page; the last text is kept in the browser."""
+    dashboard = dashboard_of(request)
+    view = {"catalogs": dashboard.lake.list_catalogs(), "snippets": SNIPPETS, "role": identity.role.word}
+    same = Same("/api/v1/terminal", ("lakelog", "sql", "--warehouse", dashboard.settings.warehouse, "SHOW TABLES"))
+    return draw(request, "terminal.html", "Terminal", view, same)
+
+
+@api.get("")
+def get_terminal(request: Request, identity: Who) -> TerminalView:
+    """What this session's terminal does, and its last texts."""
+    terminal = dashboard_of(request).terminals.of(identity)
+    if terminal is None:
+        return TerminalView(None, ())
+    return TerminalView(terminal.state(), [one.snapshot() for one in terminal.executions()])
+
+
+@api.delete("", status_code=204)
+def close_terminal(request: Request, identity: Who) -> None:
+    """Ends this session's process with what runs in it: queries, streams, temporary views."""
+    dashboard_of(request).terminals.close(identity)
+
+
+@api.post("/texts", status_code=202)
+def submit(request: Request, identity: Who, given: Text) -> ExecutionState:
+    """Runs one or more statements; answers at once. Needs the right of each statement, which the worker checks."""
+    terminal = dashboard_of(request).terminals.open(identity)
+    return terminal.submit(given.text, given.catalog or None, given.database or None).snapshot()
+
+
+@api.get("/texts/{number}")
+def get_text(request: Request, identity: Who, number: int) -> ExecutionState:
+    """How a text is now, without its rows."""
+    return _execution(request, identity, number).snapshot()
+
+
+@api.get("/texts/{number}/rows")
+def get_rows(
+    request: Request,
+    identity: Who,
+    number: int,
+    statement: Annotated[int, Query(ge=0)] = 0,
+    format: Literal["json", "csv"] = "json",
+) -> Response:
+    """The rows of a statement that are kept, to save: a list of objects, or CSV."""
+    execution = _execution(request, identity, number)
+    found = next((one for one in execution.snapshot().statements if one.number == statement), None)
+    names = [column["name"] for column in found.columns] if found else []
+    rows = execution.rows(statement)
+    if format == "csv":
+        body, kind = _csv(names, rows), "text/csv; charset=utf-8"
+    else:
+        body, kind = orjson.dumps([dict(zip(names, row, strict=True)) for row in rows]), "application/json"
+    name = f"lakelog-{number}-{statement}.{format}"
+    return Response(body, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+@api.get("/texts/{number}/events", response_class=StreamingResponse)
+def follow_text(
+    request: Request, identity: Who, number: int, after: Annotated[int, Query(ge=0)] = 0
+) -> StreamingResponse:
+    """What happens in a text, as server-sent events; one that lost the connection goes on behind ``after``."""
+    execution = _execution(request, identity, number)
+    last = request.headers.get("last-event-id", "")
+    begin = int(last) if last.isdigit() else after
+    return StreamingResponse(_events(execution, begin), media_type="text/event-stream")
+
+
+@api.post("/texts/{number}/cancel", status_code=202)
+def cancel(request: Request, identity: Who, number: int) -> ExecutionState:
+    """Ends a text and the streams that it started."""
+    execution = _execution(request, identity, number)
+    execution.cancel()
+    return execution.snapshot()
+
+
+@api.post("/texts/{number}/streams/{statement}/stop", status_code=204)
+def stop_stream(request: Request, identity: Who, number: int, statement: int) -> None:
+    """Stops one streaming statement; what it has written stays."""
+    dashboard_of(request).terminals.need(identity).stop_stream(number, statement)
+
+
+@api.get("/audit")
+def get_audit(
+    request: Request, identity: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+) -> list[AuditEntry]:
+    """Who ran what, the newest first."""
+    return dashboard_of(request).terminals.audit.newest(limit)
+
+
+def _execution(request: Request, identity: Identity, number: int) -> Execution:
+    return dashboard_of(request).terminals.need(identity).execution(number)
+
+
+def _events(execution: Execution, after: int) -> Iterator[bytes]:
+    yield b": connected\n\n"
+    while True:
+        was_over = execution.is_over
+        for one in execution.events(after, _QUIET_S):
+            after = one.sequence
+            yield b"id: %d\n" % after + event("happened", asdict(one))
+        if was_over:
+            now = execution.snapshot()
+            yield event("over", {"state": now.state, "error": now.error.message if now.error else None})
+            return
+        yield b": nothing new\n\n"
+
+
+def _csv(names: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        cells = (orjson.dumps(value).decode() if isinstance(value, list | dict) else value for value in row)
+        writer.writerow("" if value is None else value for value in cells)
+    return out.getvalue().encode()

@@ -1,0 +1,220 @@
+// The terminal: sends a text, follows what happens in it, draws results as they come.
+import { count, duration } from "./words.js";
+
+const TEXT = "lakelog-terminal-text";
+const HISTORY = "lakelog-terminal-history";
+const KEPT = 50;
+const SHOWN_ROWS = 1000;
+
+function make(tag, attributes = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), attributes);
+  made.append(...children);
+  return made;
+}
+
+function shown(value) {
+  if (value === null) return make("span", { className: "none", textContent: "null" });
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+class Statement {
+  constructor(url, number, told, goTo) {
+    this.url = url;
+    this.number = number;
+    this.isStream = false;
+    this.seen = 0;
+    this.state = make("b", { textContent: "waiting" });
+    this.facts = make("span");
+    this.tools = make("span", { className: "tools" });
+    this.body = make("div");
+    const first = told.text.length > 200 ? `${told.text.slice(0, 200)}…` : told.text;
+    this.place = make("article", { className: "result" }, make("header", {}, this.state, this.facts, this.tools), make("pre", {}, make("code", { textContent: first })), this.body);
+    this.goTo = goTo;
+  }
+
+  hear(kind, data) {
+    if (kind === "started") this.say("running");
+    if (kind === "columns") this.columns(data.columns);
+    if (kind === "rows") this.rows(data.rows);
+    if (kind === "progress") this.say("running", data.tasks ? `${count(data.done)} of ${count(data.tasks)} tasks` : "");
+    if (kind === "stream") this.stream(data);
+    if (kind === "ended") this.end(data);
+  }
+
+  say(state, facts = "") {
+    this.state.textContent = state;
+    this.state.className = state === "failed" ? "bad" : state === "done" ? "good" : "";
+    this.facts.textContent = facts;
+  }
+
+  columns(columns) {
+    this.table = make("tbody");
+    const head = make("tr", {}, ...columns.map(({ name, type }) => make("th", { textContent: name, title: type, scope: "col" })));
+    const region = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: `rows of statement ${this.number + 1}` });
+    region.append(make("table", {}, make("thead", {}, head), this.table));
+    this.body.replaceChildren(region);
+    this.kind = columns.findIndex(({ name }) => name === "_row_kind");
+  }
+
+  rows(rows) {
+    this.seen += rows.length;
+    const lines = rows.map((row) => {
+      const line = make("tr");
+      row.forEach((value, at) => {
+        const cell = make("td", { className: typeof value === "number" ? "number" : "" }, shown(value));
+        if (at === this.kind && value) cell.className = value.startsWith("+") ? "kind-plus" : "kind-minus";
+        line.append(cell);
+      });
+      return line;
+    });
+    if (this.isStream) this.table?.prepend(...lines.reverse());
+    else this.table?.append(...lines);
+    while (this.table && this.table.childElementCount > SHOWN_ROWS) this.table.lastElementChild.remove();
+    if (this.isStream) this.say("streaming", `${count(this.seen)} rows came, the newest first`);
+  }
+
+  stream(data) {
+    if (!this.isStream) {
+      this.isStream = true;
+      const stop = make("button", { type: "button", className: "secondary", textContent: "Stop" });
+      stop.addEventListener("click", () => this.stop(stop));
+      this.tools.replaceChildren(stop);
+    }
+    const rate = data.rows_per_second ?? data.processed_rows_per_second;
+    this.say("streaming", `${count(this.seen || data.rows)} rows${rate ? `, ${count(rate)} a second` : ""}`);
+  }
+
+  async stop(button) {
+    button.disabled = true;
+    await send(`${this.url}/streams/${this.number}/stop`, "POST");
+  }
+
+  end({ state, rows, elapsed_ms: elapsed, message, error, truncated }) {
+    const facts = [duration(elapsed)];
+    if (rows !== null && rows !== undefined) facts.push(`${count(rows)} rows${truncated ? ", more were not shown" : ""}`);
+    if (message) facts.push(message);
+    this.say(state, facts.join(" · "));
+    this.tools.replaceChildren();
+    if (error) this.fail(error);
+    else if (rows) {
+      for (const format of ["csv", "json"]) this.tools.append(make("a", { href: `${this.url}/rows?statement=${this.number}&format=${format}`, textContent: format.toUpperCase(), download: "" }));
+    }
+  }
+
+  fail(error) {
+    const said = make("p", { className: "bad", role: "alert" }, error.message);
+    if (error.line) {
+      const there = make("button", { type: "button", className: "quiet", textContent: `line ${error.line}, column ${error.column}` });
+      there.addEventListener("click", () => this.goTo(error.line, error.column));
+      said.prepend(there, " ");
+    }
+    this.body.append(said);
+  }
+}
+
+async function send(url, method, body) {
+  const headers = { accept: "application/json", "x-csrf-token": document.body.dataset.csrf ?? "" };
+  if (body) headers["content-type"] = "application/json";
+  const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+  if (answer.status === 401) location.reload();
+  const told = answer.status === 204 ? null : await answer.json();
+  if (!answer.ok) throw new Error(told.error ?? JSON.stringify(told.detail));
+  return told;
+}
+
+export function begin(place, tell) {
+  const url = place.dataset.terminal;
+  const text = place.querySelector("textarea");
+  const results = place.querySelector("[data-results]");
+  const state = place.querySelector("[data-state]");
+  const cancel = place.querySelector("[data-cancel]");
+  const form = place.querySelector("[data-run]");
+  const history = place.querySelector("[data-history]");
+  let running = null;
+
+  text.value = localStorage.getItem(TEXT) ?? "";
+  text.addEventListener("input", () => localStorage.setItem(TEXT, text.value));
+
+  function past() {
+    try { return JSON.parse(localStorage.getItem(HISTORY)) ?? []; } catch { return []; }
+  }
+  function drawHistory() {
+    history.replaceChildren(make("option", { value: "", textContent: "history …" }), ...past().map((one) => make("option", { value: one, textContent: one.slice(0, 60).replaceAll("\n", " ") })));
+  }
+  function append(more) {
+    if (!more) return;
+    const own = text.value.trimEnd();
+    text.value = own ? `${own}${own.endsWith(";") ? "" : ";"}\n${more}` : more;
+    localStorage.setItem(TEXT, text.value);
+    text.focus();
+  }
+  drawHistory();
+  history.addEventListener("change", () => { append(history.value); history.value = ""; });
+  place.querySelector("[data-snippet]").addEventListener("change", (event) => { append(event.target.value); event.target.value = ""; });
+
+  function goTo(line, column) {
+    const lines = text.value.split("\n");
+    const at = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0) + column - 1;
+    const end = text.value.slice(at).search(/[\s,;()]|$/);
+    text.focus();
+    text.setSelectionRange(at, at + Math.max(1, end));
+  }
+
+  function follow(execution) {
+    const own = `${url}/texts/${execution.id}`;
+    const statements = new Map();
+    const group = make("div");
+    results.prepend(group);
+    running = { url: own };
+    cancel.disabled = false;
+    const source = new EventSource(`${own}/events`);
+    source.addEventListener("happened", (message) => {
+      const { kind, statement, data } = JSON.parse(message.data);
+      if (kind === "waiting") state.textContent = `${data.why}: ${data.what_to_do}`;
+      if (kind === "started" && statement === null) state.textContent = "running";
+      if (kind === "parsed") {
+        data.statements.forEach((told, number) => {
+          const one = new Statement(own, number, told, goTo);
+          statements.set(number, one);
+          group.append(one.place);
+        });
+      }
+      if (statement !== null) statements.get(statement)?.hear(kind, data);
+      else if (kind === "ended" && data.error && !statements.size) { const one = new Statement(own, 0, { text: execution.text }, goTo); group.append(one.place); one.end(data); }
+    });
+    source.addEventListener("over", (message) => {
+      source.close();
+      const { state: how, error } = JSON.parse(message.data);
+      state.textContent = error && !statements.size ? `${how}: ${error}` : how;
+      if (running?.url === own) { running = null; cancel.disabled = true; }
+    });
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const selected = text.value.slice(text.selectionStart, text.selectionEnd).trim();
+    const run = selected || text.value;
+    if (!run.trim()) return;
+    tell("");
+    state.textContent = "sending";
+    localStorage.setItem(HISTORY, JSON.stringify([run, ...past().filter((one) => one !== run)].slice(0, KEPT)));
+    drawHistory();
+    try {
+      follow(await send(`${url}/texts`, "POST", { text: run, catalog: form.catalog.value, database: form.database.value }));
+    } catch (failure) {
+      state.textContent = "";
+      tell(failure.message);
+    }
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
+  });
+  cancel.addEventListener("click", async () => {
+    if (!running) return;
+    cancel.disabled = true;
+    try { await send(`${running.url}/cancel`, "POST"); } catch (failure) { tell(failure.message); }
+  });
+  place.querySelector("[data-end]").addEventListener("click", async () => {
+    try { await send(url, "DELETE"); state.textContent = "ended; the next statement starts a new process"; } catch (failure) { tell(failure.message); }
+  });
+}

@@ -1,0 +1,93 @@
+"""The terminals of those who are logged in: one a session, made when it is first used."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.settings import DashboardSettings
+from lakelog.service.terminal.audit import AuditLog
+from lakelog.service.terminal.config import TerminalConfig
+from lakelog.service.terminal.terminal import Terminal
+
+_MOST: Final = 4
+
+
+class Terminals:
+    """Terminals by the session of their user. Thread-safe."""
+
+    def __init__(self, settings: DashboardSettings, audit: AuditLog) -> None:
+        self.audit = audit
+        self._settings = settings
+        self._open: dict[str, Terminal] = {}
+        self._lock = threading.Lock()
+
+    def of(self, identity: Identity) -> Terminal | None:
+        """The terminal of a user's session, None before the first statement."""
+        return self._open.get(_key(identity))
+
+    def need(self, identity: Identity) -> Terminal:
+        """The same. Raises NotFound."""
+        found = self.of(identity)
+        if found is None:
+            raise NotFound("no statement was run in this session yet")
+        return found
+
+    def open(self, identity: Identity) -> Terminal:
+        """The terminal of a session, made if there is none. Raises InvalidRequest when too many are open."""
+        with self._lock:
+            found = self._open.get(_key(identity))
+            if found is not None and found.config.role != identity.role:  # it was changed in the users file
+                self._open.pop(_key(identity)).close()
+                found = None
+            if found is None:
+                self._make_room()
+                found = self._open[_key(identity)] = Terminal(self._config(identity), self.audit)
+            return found
+
+    def close(self, identity: Identity) -> None:
+        """Ends the terminal of a session, with what runs in it."""
+        self.close_session(_key(identity))
+
+    def close_session(self, key: str) -> None:
+        """Ends the terminal of a session that has ended."""
+        with self._lock:
+            found = self._open.pop(key, None)
+        if found is not None:
+            found.close()
+
+    def close_all(self) -> None:
+        """Ends all of them, when the server stops."""
+        for key in list(self._open):
+            self.close_session(key)
+
+    def _make_room(self) -> None:
+        """Drops the terminal that has been without a process and work, when there are as many as may be."""
+        if len(self._open) < _MOST:
+            return
+        idle = {key: state for key, one in self._open.items() if (state := one.state()).process == "none"}
+        if not idle:
+            raise InvalidRequest(
+                f"{_MOST} terminals are open, which is all that may be at a time: close one ('End the session' in it), "
+                f"or wait until one has been idle for half an hour"
+            )
+        longest = max(idle, key=lambda key: idle[key].idle_s)
+        self._open.pop(longest).close()
+
+    def _config(self, identity: Identity) -> TerminalConfig:
+        settings = self._settings
+        return TerminalConfig(
+            settings.warehouse,
+            identity.role,
+            identity.user,
+            storage_options=settings.storage_options,
+            catalog_options=settings.catalog_options,
+            catalogs=settings.catalogs,
+            allow_local_files=settings.allow_local_files,
+        )
+
+
+def _key(identity: Identity) -> str:
+    return identity.session.key if identity.session else f"program {identity.user}"
