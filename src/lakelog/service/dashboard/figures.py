@@ -132,7 +132,7 @@ class FigureHistory:
             _FIGURES.c.name == name, _FIGURES.c.time_ms >= since_ms
         )
         with self._engine.connect() as connection:
-            found = connection.execute(which.group_by(_FIGURES.c.time_ms / step).order_by(_FIGURES.c.time_ms)).all()
+            found = connection.execute(which.group_by(_FIGURES.c.time_ms // step).order_by(_FIGURES.c.time_ms)).all()
         rows = _rates([tuple(row) for row in found]) if plot in _RATES else [tuple(row) for row in found]
         times = [row[0] for row in rows]
         return Plot(list(lines), times, [[row[at] for row in rows] for at in range(1, len(columns) + 1)], unit)
@@ -146,7 +146,7 @@ class FigureHistory:
         connection.execute(delete(_FIGURES).where(time < now - _KEEP_MS))
         for older_ms, step_ms in _THINNED:
             old = time < now - older_ms
-            kept = select(func.max(time)).where(old).group_by(_FIGURES.c.name, time / step_ms).scalar_subquery()
+            kept = select(func.max(time)).where(old).group_by(_FIGURES.c.name, time // step_ms).scalar_subquery()
             connection.execute(delete(_FIGURES).where(old, time.not_in(kept)))
 
 
