@@ -26,6 +26,7 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
         "log": "lakelog.cli.log:log",
         "health": "lakelog.cli.health:health",
         "compact": "lakelog.cli.compact:compact",
+        "optimize": "lakelog.cli.optimize:optimize",
         "expire": "lakelog.cli.expire:expire",
         "demo": "lakelog.cli.demo:demo",
     },
@@ -41,6 +42,7 @@ _SUMMARIES: Final = {
     "log": "Show how far the log of a table, its writers and its readers are.",
     "health": "Show how well tables are, what they need and what waits.",
     "compact": "Merge the files of a table.",
+    "optimize": "Keep tables healthy: compaction, expiry, cleaning, healing, by need.",
     "expire": "Remove old snapshots of a table.",
     "demo": "Stream a year of flights through one table and measure it.",
 }

@@ -164,10 +164,14 @@ def pick_waits(figures: TableFigures, options: Options, now_ms: int) -> tuple[Wa
 def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wait]:
     history, name = figures.snapshots, figures.name
     if not options.need(OPTIMIZER_ENABLED):
-        to_do = f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+        to_do = (
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+        )
         yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
     for who in figures.compacting:
-        yield Wait("compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does")
+        yield Wait(
+            "compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does"
+        )
     if history.held:
         yield Wait(
             f"expiry of {_count(history.held, 'snapshot')}",
