@@ -68,7 +68,7 @@ def test_it_runs_what_tables_need_and_records_it(lake: Lake) -> None:
     assert (run.table, run.kind, run.outcome) == ("db.t", "compaction", DONE)
     assert (run.files_before, run.files_after, run.snapshot) == (5, 1, 6)
     assert run.bytes_before > run.bytes_after > 0
-    assert "one has 5 sorted runs" in run.reason and run.process == os.getpid()
+    assert "the fullest has 5 sorted runs" in run.reason and run.process == os.getpid()
     assert table.runs() == [run]
     assert rows(table) == before
     assert once(lake) == []

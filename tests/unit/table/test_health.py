@@ -68,12 +68,13 @@ def test_files_are_counted_as_a_compaction_sees_them_and_it_ends_the_need(tmp_pa
     assert table.health().figures.files == 1
 
 
-def test_snapshots_that_expiry_would_remove_and_those_that_a_consumer_holds(tmp_path) -> None:
+def test_snapshots_that_expiry_would_remove_and_those_that_a_consumer_holds(tmp_path, monkeypatch) -> None:
     table = plain(tmp_path, ", 'snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '2'")
     for number in range(4):
         write(table, number)
     assert table.health().figures.snapshots.expirable == 2
     table.logical.store.consumers.record("slow", 2)
+    later(monkeypatch, HOUR // 2)
     found = table.health()
     history = found.figures.snapshots
     assert (history.kept, history.expirable, history.held, history.holder) == (4, 1, 1, "slow")

@@ -50,7 +50,9 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     at = [needs(replace(KEYED, buckets=(bucket(1), bucket(runs, runs))))["compaction"].urgency for runs in (5, 6, 7, 8)]
     assert at == [50, 55, 60, 80]
     found = needs(replace(KEYED, buckets=(bucket(8, 7),)))["compaction"]
-    assert found.reason == "1 of 1 bucket are due, one has 8 sorted runs (a compaction begins at 5): 7 files, 6.8 KiB"
+    assert (
+        found.reason == "1 of 1 bucket due, the fullest has 8 sorted runs (a compaction begins at 5): 7 files, 6.8 KiB"
+    )
     assert found.bytes == 7000
     unseen = replace(KEYED, buckets=(bucket(2, 2, level0=1),))
     assert needs(unseen, **{"deletion-vectors.enabled": "true"})["compaction"].urgency == 85
@@ -65,6 +67,9 @@ def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() ->
     few = needs(replace(KEYED, snapshots=replace(NEW, kept=70, expirable=10)))
     assert few["expiry"].urgency == 33
     assert few["expiry"].reason.startswith("10 of 70 snapshots")
+    rest = replace(NEW, newest_ms=NOW - HOUR, expirable=9)
+    assert needs(replace(KEYED, snapshots=replace(rest, newest_ms=NOW))) == {}, "more will come"
+    assert list(needs(replace(KEYED, snapshots=rest))) == ["expiry"]
     begun = needs(replace(KEYED, snapshots=replace(NEW, unfinished_removals=1)))
     assert begun["expiry"].reason == "1 removal of files began and did not end"
 

@@ -128,7 +128,7 @@ class Optimizer:
 
     def _take(self, found: Sighting) -> None:
         if found.trouble:
-            _LOG.warning("table %s: %s", found.table, found.trouble)
+            _LOG.log(self._loud, "table %s: %s", found.table, found.trouble)
             self._say(Event("trouble", found.table, text=found.trouble))
             return
         with self._changed:
@@ -164,7 +164,7 @@ class Optimizer:
                 if not again:
                     self._ended.append(run)
                 self._changed.notify_all()
-        level = logging.WARNING if run.outcome == FAILED else logging.INFO
+        level = self._loud if run.outcome == FAILED else logging.INFO
         _LOG.log(level, "table %s: %s %s in %.1f s: %s", run.table, run.kind, run.outcome, run.seconds, run.detail)
         self._say(Event("ended", job.table, run))
         if again and not self._stopped.is_set():
@@ -209,6 +209,11 @@ class Optimizer:
         """
         with self._changed:
             self._changed.wait(max(0.01, min(_LOOK_S, seconds)))
+
+    @property
+    def _loud(self) -> int:
+        """The level of what must not be missed; a listener tells it already."""
+        return logging.WARNING if self._listen is None else logging.INFO
 
     def _say(self, event: Event) -> None:
         if self._listen is not None:
