@@ -174,10 +174,11 @@ def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wai
             f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
         )
         yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
-    for who in figures.compacting:
-        yield Wait(
-            "compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does"
+    for bucket in (bucket for bucket in figures.buckets if bucket.compactor):
+        where = f"compaction of bucket {bucket.bucket}" + (
+            f" of {bucket.partition}" if bucket.partition != "{}" else ""
         )
+        yield Wait(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
     if history.held:
         yield Wait(
             f"expiry of {_count(history.held, 'snapshot')}",

@@ -11,6 +11,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
+from lakelog.io.names import new_attempt
 from lakelog.lake import Lake
 from lakelog.logstore.clients import close_clients
 from lakelog.service.optimizer.schedule import Job, Schedule, Waiting
@@ -70,7 +71,7 @@ class Optimizer:
         self.settings = settings or OptimizerSettings()
         self._lake, self._listen, self._executor = lake, listen, executor
         self._watch = Watch(lake, self.settings)
-        self._schedule = Schedule(self.settings)
+        self._schedule = Schedule(self.settings, new_attempt())
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._running: dict[str, Run] = {}
