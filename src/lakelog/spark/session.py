@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from lakelog.errors import Unavailable
+from lakelog.errors import NotInstalled, Unavailable
 from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
 from lakelog.table.catalog_place import CatalogPlace
@@ -59,6 +59,25 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     for key, value in own.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
+    """A session on a cluster (``spark://…``) or on a Spark Connect server (``sc://…``), for a command.
+
+    Raises what Spark raises when it cannot be reached, NotInstalled without the client of Spark Connect.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if remote is None:
+        own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+        builder = builder.master(master or f"local[{_cores()}]")
+        for key, value in {**STREAM_SETTINGS, **own}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    try:
+        return builder.remote(remote).getOrCreate()
+    except ImportError as missing:
+        raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
 
 
 def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
