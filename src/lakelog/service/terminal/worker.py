@@ -33,7 +33,7 @@ class Worker:
         self._texts: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._messages = pipe.messages()
         opening = next(self._messages)
-        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), opening["directory"], self._tell)
+        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), opening["directory"], self._tell, _lost)
 
     def serve(self) -> None:
         """Runs texts until the terminal is gone."""
@@ -61,6 +61,11 @@ class Worker:
             self._pipe.send({"kind": kind, "execution": execution, "statement": statement, "data": data})
         except (OSError, ValueError):
             os._exit(1)
+
+
+def _lost() -> None:
+    """Ends this process as Spark's JVM has ended; the terminal tells what that means."""
+    os._exit(_JVM_GONE)
 
 
 def _own_pipe() -> Pipe:
