@@ -15,6 +15,7 @@ import orjson
 import psutil
 import pytest
 
+from lakelog import connect
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.service.terminal import AuditLog, Limits, Right, Terminal, TerminalConfig
 from terminals import done, rows, run, until
@@ -237,10 +238,73 @@ def test_a_name_leads_out_of_the_warehouse_nowhere(writer: Terminal, name: str) 
     assert run(writer, f"CREATE TABLE {name} (id INT) USING lakelog").state == "failed"
 
 
+@pytest.mark.parametrize("key", ["properties.acks", "properties.security.protocol"])
+@pytest.mark.parametrize("text", ["INSERT INTO db.t {} VALUES (1, 'a')", "DELETE FROM db.t {} WHERE id = 1"])
+def test_a_hint_has_no_option_of_the_logs_client(writer: Terminal, text: str, key: str) -> None:
+    error = run(writer, text.format(f"/*+ OPTIONS('{key}' = 'all') */")).snapshot().error
+    assert error is not None and error.kind in ("NotAllowed", "UnsupportedStatement")
+
+
+SECRETS = {
+    "properties.sasl.password": "hunter1",
+    "fs.oss.accessKeySecret": "hunter2",
+    "dlf.token": "hunter3",
+    "jdbc.url": "jdbc:postgresql://ann:hunter4@host/db",
+    "s3.secret-key": "hunter5",
+    "catalog.token": "hunter6",
+}
+
+
+@pytest.fixture(scope="module")
+def table_with_secrets(admin: Terminal, warehouse: str) -> str:
+    """A table that another engine gave options which lakelog does not know."""
+    done(admin, "CREATE TABLE db.secrets (id INT, PRIMARY KEY (id)) USING lakelog")
+    path = Path(warehouse) / "db.db" / "secrets" / "schema" / "schema-0"
+    schema = orjson.loads(path.read_bytes())
+    schema["options"] |= SECRETS
+    path.write_bytes(orjson.dumps(schema))
+    return "db.secrets"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SHOW TBLPROPERTIES {}",
+        "SHOW TBLPROPERTIES {} ('dlf.token')",
+        "SHOW CREATE TABLE {}",
+        "DESCRIBE EXTENDED {}",
+        "DESCRIBE DETAIL {}",
+        "SHOW TABLE EXTENDED IN db LIKE 'secrets'",
+        "ALTER TABLE {} SET TBLPROPERTIES ('passwort.secret' = 'hunter9')",
+    ],
+)
+def test_no_statement_shows_a_secret_of_a_table(
+    admin: Terminal, reader: Terminal, table_with_secrets: str, text: str
+) -> None:
+    for terminal in (admin, reader):
+        execution = run(terminal, text.format(table_with_secrets))
+        told = orjson.dumps([event.data for event in execution.events() if event.kind != "parsed"]).decode()
+        assert "hunter" not in told
+        assert execution.state == "failed" or "******" in told
+
+
+def test_only_an_admin_takes_secrets_to_another_table_or_address(
+    writer: Terminal, admin: Terminal, table_with_secrets: str, warehouse: str
+) -> None:
+    error = run(writer, f"ALTER TABLE {table_with_secrets} SET TBLPROPERTIES ('log-store.address' = 'evil:9')")
+    assert "would be sent there" in str(error.snapshot().error)
+    with connect(warehouse=warehouse) as lake:
+        text = f"ALTER TABLE {table_with_secrets} UNSET TBLPROPERTIES ('dlf.token')"
+        assert lake.sql(text) is not None
+    run(writer, f"CREATE TABLE db.taken LIKE {table_with_secrets}")
+    taken = Path(warehouse) / "db.db" / "taken" / "schema" / "schema-0"
+    assert not taken.exists() or "hunter" not in taken.read_text()
+
+
 def test_every_statement_is_in_the_audit_log_and_no_secret_is(admin: Terminal, audit: AuditLog) -> None:
     run(admin, "SHOW CATALOGS; CREATE CATALOG c WITH ('warehouse' = 's3://b/w', 's3.secret-key' = 'hunter2\nhunter3')")
     run(admin, "CREATE CATALOG d WITH ('warehouse' = '/etc', 'catalog.token' = 'hunter4')")
-    run(admin, "this is 'password' = 'hunter5'")
+    run(admin, "SHOW TABLES 'password' = 'hunter5'")
     entries = audit.newest(4)[::-1]
     assert [(e.user, e.role, e.outcome) for e in entries[:1]] == [("ann", "admin", "done")]
     assert entries[0].text == "SHOW CATALOGS" and entries[0].rows == 1 and entries[0].duration_ms is not None
