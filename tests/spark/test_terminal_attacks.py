@@ -106,7 +106,7 @@ FILES = (
     "INSERT OVERWRITE LOCAL DIRECTORY '{0}/out' STORED AS TEXTFILE SELECT 1",
     "FROM text.`{0}/secret.txt` INSERT INTO db.t SELECT 2, value",
     "MERGE INTO db.t USING (SELECT * FROM text.`{0}/secret.txt`) s ON t.name = s.value WHEN MATCHED THEN DELETE",
-    "MERGE INTO db.t USING text.`{0}/secret.txt` s ON t.name = s.value WHEN NOT MATCHED THEN INSERT VALUES (2, value)",
+    "MERGE INTO db.t USING text.`{0}/secret.txt` s ON t.name = s.value WHEN NOT MATCHED THEN INSERT (id) VALUES (2)",
     "UPDATE db.t SET name = (SELECT max(value) FROM text.`{0}/secret.txt`)",
     "DELETE FROM db.t WHERE name < (SELECT max(value) FROM text.`{0}/secret.txt`)",
     "LOAD DATA LOCAL INPATH '{0}/secret.txt' INTO TABLE db.t",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lakelog.options.log import shown_value
+from lakelog.options.secrets import without_password
 from lakelog.sql.types import type_text
 from lakelog.table.catch_up import catch_up_of, is_behind
 from lakelog.table.dynamic_table import DynamicTable
@@ -25,7 +26,13 @@ def describe(table: DynamicTable, extended: bool = False) -> Rows:
     rows.append(("partitioned by", ", ".join(schema.partition_keys), ""))
     rows.append(("buckets", str(schema.num_buckets), ""))
     rows.append(("snapshot", "none" if snapshot is None else str(snapshot.id), ""))
-    rows.append(("log store", "none" if log is None else f"{log.system}, topic {log.topic} at {log.address}", ""))
+    rows.append(
+        (
+            "log store",
+            "none" if log is None else f"{log.system}, topic {log.topic} at {without_password(log.address)}",
+            "",
+        )
+    )
     if log is not None:
         rows.append(("changelog mode", table.changelog_mode, _MODES[table.changelog_mode]))
         rows += _catch_up(table)

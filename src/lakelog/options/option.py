@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from lakelog.errors import InvalidOption
-from lakelog.options.secrets import looks_secret
+from lakelog.options.secrets import HIDDEN, looks_secret
 
 T = TypeVar("T")
 
@@ -115,7 +115,8 @@ class Options(Mapping[str, str]):
         return len(self._given)
 
     def __repr__(self) -> str:
-        return f"Options({self._given!r})"
+        shown = {key: HIDDEN if looks_secret(key) else value for key, value in self._given.items()}
+        return f"Options({shown!r})"
 
     def merged(self, *others: Mapping[str, str]) -> Options:
         """A new bag with later values winning."""

@@ -50,6 +50,12 @@ class Jobs:
                     done += told.numCompletedTasks
         return JobProgress(len(jobs), tasks, running, done)
 
+    def wait_for_jvm(self) -> None:
+        """Returns when the JVM that was started for the session has ended; calls that wait for it may never do so."""
+        process = getattr(self._context._gateway, "proc", None)
+        if process is not None:
+            process.wait()
+
     def cancel(self, name: str) -> None:
         """Ends the jobs of a group that run now; called again, those that came since."""
         self._context.cancelJobGroup(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -206,4 +207,4 @@ def _texts(names: Any) -> list[str]:
 def _words(simple: str) -> str:
     """``AddJarsCommand`` as ``add jars``."""
     bare = simple.removesuffix("Command").removeprefix("Unresolved")
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in bare).strip()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare).lower()

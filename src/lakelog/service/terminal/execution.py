@@ -163,7 +163,7 @@ class Execution:
             self._add("started", None, {})
 
     def wait_for(self, why: str, what_to_do: str) -> None:
-        """Called when it cannot begin yet."""
+        """Called when it cannot begin or go on yet."""
         with self._lock:
             self._now.waiting = {"why": why, "what_to_do": what_to_do}
             self._add("waiting", None, self._now.waiting)
@@ -180,6 +180,7 @@ class Execution:
                 self._now.statement_s = monotonic_s()  # the start of Spark is not the statement's time
                 return
             elif kind == "parsed":
+                self._now.waiting = None
                 self._now.statements = {n: StatementState(n, **one) for n, one in enumerate(data["statements"])}
             elif kind == "ended" and statement is None:
                 self._now.error = Failure(**data["error"])

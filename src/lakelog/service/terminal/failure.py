@@ -10,7 +10,7 @@ from lakelog.errors import InternalError, LakelogError, NotAllowed
 from lakelog.sql.causes import cause_in_text
 from lakelog.sql.script import StatementText, without_secrets
 
-_PLACE: Final = re.compile(r"\Aline (\d+), column (\d+): ")
+_PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
 _NEAR: Final = re.compile(r"(?:near|unexpected input|mismatched input|extraneous input) '([^'\n]+)'")
 _MOST: Final = 4_000

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from lakelog.catalog.base import Identifier, TableLocation
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier, TableLocation
 from lakelog.catalog.names import FIRST
 from lakelog.errors import NotAllowed
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, shown_value
+from lakelog.options.secrets import HIDDEN
 from lakelog.options.storage import STORAGE_OPTIONS
-from lakelog.service.terminal.option_rules import check_options, check_place
+from lakelog.service.terminal.option_rules import check_hints, check_options, check_place
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange, SetOption
 from lakelog.sql.right import Right
@@ -37,8 +39,17 @@ class GuardedTables(CatalogTables):
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checks options. Raises NotAllowed, InvalidOption."""
         found = super().canonical_options(given, scope)
+        if scope != "table":
+            check_hints(found)
         check_options(found, self._files)
         return found
+
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
+        """The columns of a read; only admins get secrets with them, or CREATE TABLE LIKE would take these along."""
+        found = super().load_schema(identifier, options)
+        if found is None or self._role >= Right.ADMIN:
+            return found
+        return replace(found, options={key: shown_value(key, value) for key, value in found.options.items()})
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table; its own options were given by somebody who might. Raises NotAllowed for hints, NotFound."""
@@ -57,11 +68,25 @@ class GuardedTables(CatalogTables):
             kept = {} if (schema := self.load_schema(identifier)) is None else schema.options
             given = {key: kept[key] for key in _TOGETHER if key in kept} | given
         check_options(given, self._files)
+        if self._role < Right.ADMIN and not given.keys().isdisjoint(_SENT_TO):
+            self._check_no_secrets(identifier)
         return super().alter_table(identifier, changes)
+
+    def _check_no_secrets(self, identifier: Identifier) -> None:
+        """The secrets of a table go to the address that it has. Raises NotAllowed when it has some."""
+        kept = super().load_schema(identifier)
+        hidden = (
+            [] if kept is None else [key for key, value in kept.options.items() if shown_value(key, value) == HIDDEN]
+        )
+        if hidden:
+            raise NotAllowed(
+                f"the address of the log of table {identifier} needs the role {Right.ADMIN.word} to be changed: "
+                f"'{hidden[0]}' would be sent there; ask an administrator"
+            )
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
         """Makes a database; also called where CREATE TABLE names one that is not there. Raises NotAllowed."""
-        if self._role < Right.ADMIN:
+        if self._role < Right.ADMIN and name != DEFAULT_DATABASE:
             raise NotAllowed(
                 f"database '{name}' does not exist, and making one needs the role {Right.ADMIN.word}, these statements "
                 f"run as {self._role.word}: use a database that is there, or ask an administrator"
@@ -77,6 +102,8 @@ class GuardedTables(CatalogTables):
 
 _TOGETHER: Final = (LOG_TYPE.key, LOG_ADDRESS.key)
 """The one says what the other means, and the table may have it already."""
+_SENT_TO: Final = (LOG_TYPE.key, LOG_ADDRESS.key, "properties.pulsar.admin.adminUrl", "properties.security.protocol")
+"""Who gets the secrets of a table, and how."""
 
 
 def _canonical(key: str) -> str:

@@ -16,13 +16,12 @@ from lakelog.table.catalog_place import WAREHOUSE
 
 _PROPERTIES: Final = """
     acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms
-    enable.ssl.certificate.verification fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms
+    fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms
     group.id isolation.level linger.ms message.max.bytes message.timeout.ms metadata.max.age.ms
     queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms request.timeout.ms retries
     retry.backoff.ms sasl.mechanism sasl.mechanisms sasl.password sasl.username security.protocol session.timeout.ms
-    socket.keepalive.enable socket.timeout.ms ssl.endpoint.identification.algorithm
+    socket.keepalive.enable socket.timeout.ms
     pulsar.admin.adminUrl pulsar.client.authPluginClassName pulsar.client.authParams
-    pulsar.client.tlsAllowInsecureConnection pulsar.client.tlsHostnameVerificationEnable
 """
 CLIENT_PROPERTIES: Final = frozenset(_PROPERTIES.split())
 """Options of the log's client that may be given. Others load libraries (plugin.library.paths, ssl.engine.location), run
@@ -51,6 +50,13 @@ def check_options(given: Mapping[str, str], files: bool) -> None:
             f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, an embedded "
             f"log then lies in its table's directory; or {_WHY}"
         )
+
+
+def check_hints(given: Mapping[str, str]) -> None:
+    """Looks at options (canonical keys) of one read or write. Raises NotAllowed for those of the log's client."""
+    key = next((key for key in given if key.startswith(PROPERTIES_PREFIX)), None)
+    if key is not None:
+        raise NotAllowed(f"option '{key}' cannot be given to one statement here: it belongs to the table")
 
 
 def check_place(name: str, options: Mapping[str, str], files: bool) -> None:

@@ -36,10 +36,13 @@ _JAVA: Final = f"{QUICK_START} -XX:+ExitOnOutOfMemoryError -XX:MaxMetaspaceSize=
 
 
 class Runner:
-    """The session of one user: one text at a time; its streams go on beside."""
+    """The session of one user: one text at a time; its streams go on beside.
 
-    def __init__(self, config: TerminalConfig, directory: str, tell: Tell) -> None:
-        self._config, self._tell = config, tell
+    ``lost`` is called, in a thread of its own, when Spark's JVM has ended: nothing can run here any more.
+    """
+
+    def __init__(self, config: TerminalConfig, directory: str, tell: Tell, lost: Callable[[], None]) -> None:
+        self._config, self._tell, self._lost = config, tell, lost
         allowed = config.allow_local_files
         tables = GuardedTables(config.warehouse, config.storage_options, config.catalog_options, config.role, allowed)
         for name, options in config.catalogs.items():
@@ -63,7 +66,7 @@ class Runner:
         self.streams.stop_all(execution)
 
     def run(self, execution: int, text: str, catalog: str | None, database: str | None) -> None:
-        """Runs a text; what happens is told, nothing is raised but the end of Spark's JVM."""
+        """Runs a text; what happens is told, nothing is raised."""
         self._running = execution
         try:
             statements = self._parsed(execution, text, catalog, database)
@@ -131,8 +134,6 @@ class Runner:
                 return True
             end = {"state": "done", "message": self._change(statement, before), **end}
         except Exception as failed:
-            if _is_fatal(failed):
-                raise
             end = {"state": "failed", "error": failure_of(failed, statement.source).to_dict()}
         if execution in self._cancelled and end["state"] == "failed":
             end = {"state": "cancelled"}
@@ -203,7 +204,12 @@ class Runner:
         self._tell(execution, "waiting", None, why="Spark starts", what_to_do="it takes seconds, once a process")
         yield
         self._tell(execution, "spark", None)
+        threading.Thread(target=self._follow_jvm, name="jvm", daemon=True).start()
         self._join_group()
+
+    def _follow_jvm(self) -> None:
+        self._engine.started.jobs.wait_for_jvm()
+        self._lost()
 
     def _join_group(self) -> None:
         """From now on the jobs of this thread are those of the execution that runs."""
@@ -267,8 +273,3 @@ def _told(statement: ParsedStatement) -> dict[str, Any]:
 
 def _group(execution: int) -> str:
     return f"lakelog-terminal-{execution}"
-
-
-def _is_fatal(failed: Exception) -> bool:
-    """Whether Spark's JVM is gone: nothing can run in this process any more."""
-    return type(failed).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")

@@ -177,6 +177,7 @@ class Terminal:
         """Sends the next text to the worker, which is started if there is none. Called under the lock."""
         if self._current is not None or not self._waiting or self._closed:
             return
+        is_new = self._worker is None
         if self._worker is None:
             self._worker = WorkerProcess(self.config, self._hear, self._gone)
             self._memory, self._died = 0, None
@@ -184,6 +185,8 @@ class Terminal:
         execution = self._waiting.popleft()
         self._current = execution
         execution.begin()
+        if is_new:
+            execution.wait_for("the process of the terminal starts", "it takes a second or two, Spark some more")
         self._worker.send(
             {
                 "op": "run",

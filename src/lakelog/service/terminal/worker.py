@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -33,7 +34,8 @@ class Worker:
         self._texts: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._messages = pipe.messages()
         opening = next(self._messages)
-        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), opening["directory"], self._tell)
+        self._directory: str = opening["directory"]
+        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), self._directory, self._tell, _lost)
 
     def serve(self) -> None:
         """Runs texts until the terminal is gone."""
@@ -43,6 +45,7 @@ class Worker:
             self._runner.run(message["execution"], message["text"], message["catalog"], message["database"])
             self._pipe.send({"kind": "idle", "execution": message["execution"]})
         self._runner.close()
+        shutil.rmtree(self._directory, ignore_errors=True)  # the terminal may be gone without having done so
 
     def _listen(self) -> None:
         for message in self._messages:
@@ -61,6 +64,11 @@ class Worker:
             self._pipe.send({"kind": kind, "execution": execution, "statement": statement, "data": data})
         except (OSError, ValueError):
             os._exit(1)
+
+
+def _lost() -> None:
+    """Ends this process as Spark's JVM has ended; the terminal tells what that means."""
+    os._exit(_JVM_GONE)
 
 
 def _own_pipe() -> Pipe:
