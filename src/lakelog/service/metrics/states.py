@@ -12,6 +12,7 @@ from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import Sample
+from lakelog.logstore.clients import close_clients
 from lakelog.options import metrics as m
 from lakelog.table.figures import LogFigures
 from lakelog.table.health import TableHealth
@@ -89,6 +90,8 @@ class TableStates:
         except LakelogError as why:
             _LOG.warning("table %s: its figures cannot be read: %s", name, why, extra=fields(table=name))
             found = (Sample(m.TABLE_UP, (name,), 0),)
+        finally:
+            close_clients()  # else each thread would hold a client for each log
         self._hold(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - begun)))
 
     def _hold(self, key: str, samples: tuple[Sample, ...]) -> None:
