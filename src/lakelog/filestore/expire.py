@@ -111,7 +111,7 @@ class Expiry:
         """
         removal = Removal(self.references)
         removal.finish()
-        ids = self._plan(keep, keep_from)
+        ids = self.plan(keep, keep_from)
         if ids:
             self._remove(removal, ids)
         self._expire_changelogs(removal)
@@ -125,7 +125,16 @@ class Expiry:
     def _options(self) -> Options:
         return Options(self.references.paths.schema.options)
 
-    def _plan(self, keep: Retention | None, keep_from: Callable[[], int | None] | None) -> list[int]:
+    def plan(
+        self,
+        keep: Retention | None = None,
+        keep_from: Callable[[], int | None] | None = None,
+        minds_consumers: bool = True,
+    ) -> list[int]:
+        """The ids that ``expire`` would remove now, oldest first; nothing is changed. See there for what is given.
+
+        With ``minds_consumers`` false, those that would go if no consumer needed them.
+        """
         snapshots = self._snapshots
         newest, first = snapshots.latest_id(), snapshots.earliest_id()
         keep = snapshot_retention(self._options) if keep is None else keep
@@ -137,7 +146,7 @@ class Expiry:
         first, newest = chain[0], chain[-1]
         found = None if keep_from is None else keep_from()
         limit = _FOR_EVER if found is None else found
-        if not self._options.need(CONSUMER_CHANGELOG_ONLY):
+        if minds_consumers and not self._options.need(CONSUMER_CHANGELOG_ONLY):
             needed = Consumers(self.references.io, self.references.paths).smallest()
             limit = min(limit, _FOR_EVER if needed is None else needed)
         return list(range(first, pick_end(first, newest, self._time_of, keep, clock.now_ms(), limit)))

@@ -353,6 +353,12 @@ class FileStore:
         """Removes old snapshots and what only they needed; see ``Expiry.expire``."""
         return Expiry(self.references).expire(keep, keep_from)
 
+    def expirable_snapshots(
+        self, keep_from: Callable[[], int | None] | None = None, minds_consumers: bool = True
+    ) -> list[int]:
+        """The snapshots that an expiry by the table's options would remove now; see ``Expiry.plan``."""
+        return Expiry(self.references).plan(None, keep_from, minds_consumers)
+
     def expire_partitions(self, rule: PartitionRule, properties: Properties | None = None) -> list[bytes]:
         """Drops the partitions that are old by a rule; see ``PartitionExpiry.expire``."""
         return PartitionExpiry(self.manifests, self.latest_snapshot, self.commit).expire(rule, properties)

@@ -122,11 +122,15 @@ class Tags:
 
         Both times are wall clock of this machine's zone, without a zone. Returns what was deleted.
         """
-        now = _local_now() if now is None else now
-        gone = [tag for tag in self.list() if self._is_over(tag, now, older_than)]
+        gone = self.over(now, older_than)
         for tag in gone:
             self.delete(tag.name)
         return gone
+
+    def over(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
+        """The tags that ``expire`` would delete."""
+        now = _local_now() if now is None else now
+        return [tag for tag in self.list() if self._is_over(tag, now, older_than)]
 
     def _is_over(self, tag: Tag, now: datetime, older_than: datetime | None) -> bool:
         if tag.ends is not None:

@@ -1,8 +1,9 @@
-"""Which machine this is."""
+"""Which machine this is, and which of its processes run."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import uuid
 from pathlib import Path
@@ -19,3 +20,14 @@ def machine_identity() -> str:
     with contextlib.suppress(OSError):
         boot = _BOOT_ID.read_text().strip()
     return f"{platform.node()}/{boot}"
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this machine is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs for another user
+        return True
+    return True

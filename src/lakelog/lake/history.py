@@ -13,6 +13,7 @@ from lakelog.options.option import parse_duration
 from lakelog.spec.snapshot import Snapshot
 from lakelog.spec.tag import Tag
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.health import TableHealth, table_health
 from lakelog.table.retention import (
     expire_partitions,
     expire_snapshots,
@@ -20,6 +21,7 @@ from lakelog.table.retention import (
     remove_orphan_files,
     roll_back,
 )
+from lakelog.table.runs import Run, Runs
 from lakelog.table.snapshot_log import snapshot_log
 
 
@@ -31,6 +33,18 @@ class TableHistory:
     def history(self, limit: int | None = None) -> pa.Table:
         """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …"""
         return snapshot_log(self._table, limit)
+
+    def health(self, with_log: bool = True) -> TableHealth:
+        """What the table needs and what waits, with a score from 0 to 100 and the figures behind them.
+
+        A few small reads, no data file. ``with_log`` false leaves the log out. Raises Unavailable for the storage; a
+        log that is away is told of.
+        """
+        return table_health(self._table, with_log)
+
+    def runs(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
+        """What ``lakelog optimize`` has done with the table, the newest first; the last 200 runs are kept."""
+        return Runs(self._table.io, self._table.path).list(limit, kind)
 
     def tags(self) -> Sequence[Tag]:
         """The tags, by snapshot and name."""

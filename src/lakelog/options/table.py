@@ -10,6 +10,7 @@ from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
+from lakelog.options.optimizer import OPTIMIZER_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.overwrite import OVERWRITE_OPTIONS
 from lakelog.options.picking import PICKING_OPTIONS
@@ -331,6 +332,7 @@ _ALL: Final[tuple[Option[Any], ...]] = (
     *COMPACTION_OPTIONS,
     *PICKING_OPTIONS,
     *FILE_INDEX_OPTIONS,
+    *OPTIMIZER_OPTIONS,
 )
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))

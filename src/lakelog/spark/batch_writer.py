@@ -39,6 +39,7 @@ from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.rewrite import commit_rewrite
 from lakelog.table.seal import seal
+from lakelog.table.staged import BatchMark
 from lakelog.table.task_writer import TaskWriter
 
 _T = TypeVar("_T")
@@ -90,7 +91,7 @@ class LakelogWriter(DataSourceArrowWriter):
         if overwrite:
             check_overwritable(table)
         elif table.emits_log:
-            register_writer(table, self._writer)
+            register_writer(table, self._writer, BatchMark())
 
     @property
     def tag(self) -> str:

@@ -28,6 +28,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.lookup import committed_values, logged_values
+from lakelog.table.staged import BatchMark
 from lakelog.table.streaming_run import StreamingRun, check_alone
 
 
@@ -46,13 +47,16 @@ class _Position:
     decided: int = -1
 
 
-def register_writer(table: DynamicTable, writer: str) -> dict[int, int]:
+def register_writer(table: DynamicTable, writer: str, batch: BatchMark | None = None) -> dict[int, int]:
     """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
     Called before the first append of a writer, by a task or by the driver; healing never looks before this point.
+    ``batch``: it is a batch writer, whose rows are taken back when it is gone (``gone_writers``).
     """
     if table.log is None:
         return {}
+    if batch is not None:
+        table.staged.mark_batch(writer, batch)
     path = table.staged.origin_path(writer)
     ends = reader_for(table.log).end_offsets()
     if table.io.create(path, orjson.dumps({str(b): o for b, o in ends.items()})):
@@ -219,8 +223,8 @@ class Committer:
     def _check_not_ended(self, sealed: WriterState | None) -> None:
         if sealed is not None and sealed.ended:
             raise Fenced(
-                f"writer {self.writer} of table {self.table.name} was ended (end_writer): start the query with a new "
-                f"checkpointLocation"
+                f"writer {self.writer} of table {self.table.name} was ended (end_writer, or a batch write was taken for "
+                f"dead after 'log.writer-timeout'): start the query with a new checkpointLocation, or the batch again"
             )
 
     def _sealed(self) -> WriterState | None:

@@ -19,7 +19,7 @@ import orjson
 from lakelog.errors import CommitUnknown, LakelogError, NotFound
 from lakelog.io import clock
 from lakelog.io.file_io import FileIO
-from lakelog.io.machine import machine_identity
+from lakelog.io.machine import is_running, machine_identity
 from lakelog.io.names import new_uuid
 
 LEASE_MS: Final = 60_000
@@ -43,6 +43,15 @@ class Lease:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """A process that has a lease: of what, and where it runs (see ``machine_identity``)."""
+
+    place: str
+    machine: str
+    process: int
+
+
+@dataclass(frozen=True)
 class Leases:
     """The leases of one branch of a table: files ``<bucket>.<turn>`` in ``directory``, the highest turn counts."""
 
@@ -54,7 +63,10 @@ class Leases:
 
         A lease is free when its time is over, or when its owner is a process of this machine that has ended.
         """
-        place = f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
+        return self.take_place(f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}")
+
+    def take_place(self, place: str) -> Lease | None:
+        """The same for anything that one at a time should do, by its name (without a dot)."""
         turns = self._turns(place)
         if turns and self._is_held(f"{place}.{turns[-1]}"):
             return None
@@ -95,6 +107,16 @@ class Leases:
             done.set()
             thread.join()
 
+    def held(self) -> list[Holder]:
+        """Who has a lease now, and of what. Costs a listing, and a read for each."""
+        newest: dict[str, int] = {}
+        for status in self.io.list(self.directory):
+            place, _, turn = status.name.rpartition(".")
+            if turn.isdigit():
+                newest[place] = max(int(turn), newest.get(place, 0))
+        found = ((place, self._holder(f"{place}.{turn}")) for place, turn in sorted(newest.items()))
+        return [Holder(place, held.machine, held.process) for place, held in found if held is not None]
+
     def _turns(self, place: str) -> list[int]:
         """The turns of a bucket that have a file, in order; files that are long forgotten are deleted."""
         found = []
@@ -107,12 +129,16 @@ class Leases:
         return sorted(found)
 
     def _is_held(self, name: str) -> bool:
+        return self._holder(name) is not None
+
+    def _holder(self, name: str) -> Holder | None:
         try:
             held = orjson.loads(self.io.read(f"{self.directory}/{name}"))
-            until, machine, process = int(held["until"]), held["machine"], int(held["process"])
+            until, found = int(held["until"]), Holder(name, held["machine"], int(held["process"]))
         except (NotFound, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            return False
-        return until > clock.now_ms() and (machine != machine_identity() or _is_running(process))
+            return None
+        is_alive = found.machine != machine_identity() or is_running(found.process)
+        return found if until > clock.now_ms() and is_alive else None
 
 
 def _content(lease: Lease) -> bytes:
@@ -124,13 +150,3 @@ def _content(lease: Lease) -> bytes:
             "until": clock.now_ms() + LEASE_MS,
         }
     )
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it runs for another user
-        return True
-    return True

@@ -33,6 +33,7 @@ class WriterView:
     settled: Mapping[int, int]
     sealed_up_to: Mapping[int, int]
     since_ms: int
+    is_batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
     decided = max(sealed, found.newest_epoch, *(r.epoch for r in own))
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
-    return WriterView(decided, sealed, settled, up_to, max(times))
+    is_batch = found.is_batch or (known is not None and known.once)
+    return WriterView(decided, sealed, settled, up_to, max(times), is_batch)
 
 
 def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:

@@ -63,6 +63,22 @@ def expire_snapshots(
     return gone
 
 
+def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
+    """How many snapshots one expiry by the table's options would remove now, how many if no consumer needed them, and
+    the consumer that holds the oldest of these. Nothing is changed.
+    """
+
+    def keep_from() -> int | None:
+        return _newest_with_state(table)
+
+    free = len(table.store.expirable_snapshots(keep_from))
+    consumers = table.store.consumers.list()
+    if not consumers:
+        return free, free, ""
+    wanted = len(table.store.expirable_snapshots(keep_from, minds_consumers=False))
+    return free, wanted, min(consumers, key=lambda c: c.next_snapshot).name if wanted > free else ""
+
+
 def _newest_with_state(table: DynamicTable) -> int | None:
     for snapshot in table.store.snapshots.backwards():
         if state_of(snapshot) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import orjson
 
@@ -13,14 +13,30 @@ from lakelog.table.epoch_record import EpochRecord
 
 _PREFIX = "epoch-"
 _ORIGIN = "origin"
+_BATCH = "batch"
 
 
 @dataclass(frozen=True)
 class Registration:
-    """A writer of the log: when it came (ms since 1970), and its newest decided epoch that is staged, -1 for none."""
+    """A writer of the log: when it came (ms since 1970), and its newest decided epoch that is staged, -1 for none.
+
+    ``is_batch``: it has said that it is a batch writer, which never comes back once its process or job is gone.
+    """
 
     time_ms: int
     newest_epoch: int
+    is_batch: bool = False
+
+
+@dataclass(frozen=True)
+class BatchMark:
+    """What a batch writer leaves before its first record: its machine and process, where one process is all of it.
+
+    A job of Spark has none (process 0): its driver, its planner and its committer are processes of their own.
+    """
+
+    machine: str = ""
+    process: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,13 +103,25 @@ class StagedEpochs:
         """Bucket → the end of the log before the writer's first record. Raises NotFound for one that has gone."""
         return {int(b): o for b, o in orjson.loads(self.io.read(self.origin_path(writer))).items()}
 
+    def mark_batch(self, writer: str, mark: BatchMark) -> None:
+        """Says that a writer is a batch writer; before its origin, so that whoever sees it at work knows."""
+        self.io.write(f"{self._root}/{writer}/{_BATCH}", orjson.dumps(asdict(mark)))
+
+    def batch_mark(self, writer: str) -> BatchMark | None:
+        """What a batch writer has said of itself; None for one that has gone, and for any other writer."""
+        try:
+            found = orjson.loads(self.io.read(f"{self._root}/{writer}/{_BATCH}"))
+            return BatchMark(str(found["machine"]), int(found["process"]))
+        except (NotFound, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            return None
+
     def registered(self) -> dict[str, Registration]:
         """The writers that may append to the log now, or did and never said goodbye."""
         out = {}
         for writer in self.writers():
             found = {s.path.rsplit("/", 1)[-1]: s.mtime_ms for s in self.io.list(f"{self._root}/{writer}")}
             if _ORIGIN in found:
-                out[writer] = Registration(found[_ORIGIN], max(_epochs_of(found), default=-1))
+                out[writer] = Registration(found[_ORIGIN], max(_epochs_of(found), default=-1), _BATCH in found)
         return out
 
     def is_registered(self, writer: str) -> bool:

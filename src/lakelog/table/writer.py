@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer, register_writer
@@ -16,6 +18,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
+from lakelog.table.staged import BatchMark
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -44,7 +47,7 @@ class TableWriter:
         try:
             if self._task is None:
                 if self._committer is not None:
-                    register_writer(self._table, self._writer)
+                    register_writer(self._table, self._writer, BatchMark(machine_identity(), os.getpid()))
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             for batch in batches_of(rows):
                 self._task.write(batch)

@@ -23,6 +23,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "options": "lakelog.table.system.options:TableOptions",
         "partitions": "lakelog.table.system.partitions:Partitions",
         "ro": "lakelog.table.system.read_optimized:ReadOptimized",
+        "runs": "lakelog.table.system.runs:MaintenanceRuns",
         "schemas": "lakelog.table.system.schemas:AllSchemas",
         "snapshots": "lakelog.table.system.snapshots:AllSnapshots",
         "statistics": "lakelog.table.system.statistics:TableStatistics",

@@ -1,0 +1,99 @@
+"""``lakelog health``: how well tables are, what they need, what waits, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import orjson
+import pyarrow as pa
+
+from lakelog.cli.output import PRINTERS, format_option, warehouse_option
+from lakelog.errors import LakelogError
+from lakelog.lake import connect
+from lakelog.table.health import TableHealth
+from lakelog.table.needs import aged, sized
+
+_TEXT, _INT = pa.string(), pa.int64()
+_SUMMARY = pa.schema(
+    [
+        ("table", _TEXT),
+        ("score", _INT),
+        ("files", _INT),
+        ("size", _TEXT),
+        ("most_runs", _INT),
+        ("snapshots", _INT),
+        ("newest", _TEXT),
+        ("lag", _INT),
+        ("behind", _TEXT),
+        ("needs", _TEXT),
+    ]
+)
+_PARTS = pa.schema([("part", _TEXT), ("points", pa.float64()), ("of", _INT), ("why", _TEXT)])
+_NEEDS = pa.schema([("needs", _TEXT), ("urgency", _INT), ("reason", _TEXT), ("what_to_do", _TEXT)])
+_WAITS = pa.schema([("waits", _TEXT), ("why", _TEXT), ("what_to_do", _TEXT)])
+
+
+@click.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.option("--no-log", is_flag=True, help="Leave the logs out.")
+@warehouse_option
+@format_option
+def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: str) -> None:
+    """Show the health of TABLE (db.table), or of all tables: a score from 0 to 100, needs and waits.
+
+    With --format jsonl each table is one object with all its figures.
+    """
+    lake = connect(warehouse=warehouse)
+    try:
+        found = [_looked(lake.table(name), not no_log) for name in tables or lake.list_tables()]
+    finally:
+        lake.close()
+    if format_name == "jsonl":
+        for _, one in found:
+            click.echo(orjson.dumps(one.to_json() if isinstance(one, TableHealth) else one).decode())
+        return
+    printer = PRINTERS[format_name]()
+    printer.print_result([_table(_SUMMARY, [_summary(name, one) for name, one in found])])
+    for _, one in found if tables else ():
+        if isinstance(one, TableHealth):
+            printer.print_result([_table(_PARTS, [(p.name, p.points, p.of, p.why) for p in one.parts])])
+            needs = [(n.kind, n.urgency, n.reason, n.what_to_do) for n in one.needs]
+            waits = [(w.what, w.why, w.what_to_do) for w in one.waits]
+            for schema, rows in ((_NEEDS, needs), (_WAITS, waits)):
+                if rows:
+                    printer.print_result([_table(schema, rows)])
+
+
+def _looked(table: Any, with_log: bool) -> tuple[str, TableHealth | dict[str, str]]:
+    """The health of a table, or its name and why nothing is known: one table that is ill must not hide the others."""
+    try:
+        return table.name, table.health(with_log)
+    except LakelogError as why:
+        return table.name, {"table": table.name, "error": f"{type(why).__name__}: {why}"}
+
+
+def _summary(name: str, found: TableHealth | dict[str, str]) -> tuple[Any, ...]:
+    if not isinstance(found, TableHealth):
+        return name, *(None,) * 8, found["error"]
+    figures = found.figures
+    history, log, now = figures.snapshots, figures.log, figures.looked_ms
+    behind = None if log is None or log.waiting_ms is None else aged(now - log.waiting_ms)
+    return (
+        name,
+        found.score,
+        figures.files,
+        sized(figures.bytes),
+        figures.most_runs,
+        history.kept,
+        None if history.newest_ms is None else f"{aged(now - history.newest_ms)} ago",
+        None if log is None or log.trouble else log.lag,
+        behind,
+        ", ".join(need.kind for need in found.needs),
+    )
+
+
+def _table(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

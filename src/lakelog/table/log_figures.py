@@ -1,0 +1,113 @@
+"""Looks at a log for its figures: ends, what is decided, what the files have, who writes and who reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import OffsetExpired
+from lakelog.logstore.base import LogReader
+from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.figures import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
+from lakelog.table.gone_writers import is_gone
+from lakelog.table.log_moment import LogMoment, WriterView, look
+from lakelog.table.log_readers import NamedReader, NamedReaders
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_state import FOLLOWER
+
+_MOST_LAG: Final = 1_000_000
+"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
+_LOOKED_AT: Final = 64
+"""Records behind what the files have, and the control records there, that are looked at for the first row."""
+_ROWS: Final = pa.array([DATA, CORRECTION])
+
+
+def look_at_log(table: DynamicTable) -> LogFigures:
+    """The figures of a table's log. Reads a few records of each bucket at most. Raises Unavailable, NotFound."""
+    moment, reader = look(table), LogScan(table).reader
+    readers = NamedReaders(table.io, table.path).list()
+    return LogFigures(
+        tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends)),
+        tuple(_writer(table, moment.epochs, name, writer) for name, writer in sorted(moment.writers.items())),
+        tuple(_reader(reader, moment, found) for found in readers),
+        any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.nobodys.items()),
+    )
+
+
+def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
+    first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
+    applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
+    lag = max(0, reader.count(bucket, max(first, applied), end, _MOST_LAG) - told)
+    files_ms = _time_of(reader, bucket, applied - 1, applied) if first < applied <= end else None
+    read_to = [found.offsets.get(bucket, 0) for found in readers]
+    return LogBucketFigures(
+        bucket,
+        first,
+        end,
+        min(end, _decided(moment.epochs, bucket, applied)),
+        applied,
+        lag,
+        _time_of(reader, bucket, end - 1, end) if lag else files_ms,
+        files_ms,
+        _first_row_ms(reader, bucket, max(first, applied), end, told) if lag else None,
+        min(applied, *read_to) if read_to else None,
+    )
+
+
+def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
+    """Behind the last entry of the epochs that wait for a snapshot, at least."""
+    parts = (part for record in epochs for attempt in record.attempts for part in attempt.appends)
+    return max([applied, *(p.first_offset + p.entry_count for p in parts if p.bucket == bucket)])
+
+
+def _time_of(reader: LogReader, bucket: int, start: int, end: int) -> int | None:
+    """When the first record from ``start`` on was appended; None when there is none before ``end``, or it has gone."""
+    with contextlib.suppress(OffsetExpired):
+        found = reader.read(bucket, start, end, 1)
+        if found.num_rows:
+            return int(found.column("timestamp_ms")[0].as_py())
+    return None
+
+
+def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, told: int) -> int | None:
+    """When the first record was appended that may be a row, of the first ones behind what the files have."""
+    with contextlib.suppress(OffsetExpired):
+        found = reader.read(bucket, start, end, told + _LOOKED_AT)
+        kinds = parse_kinds(found.column("header"))
+        rows = found.filter(pc.fill_null(pc.is_in(kinds, _ROWS), True))
+        if rows.num_rows:
+            return int(rows.column("timestamp_ms")[0].as_py())
+    return None
+
+
+def _writer(table: DynamicTable, epochs: Iterable[EpochRecord], name: str, writer: WriterView) -> WriterFigures:
+    kind = FOLLOW if name == FOLLOWER else BATCH if writer.is_batch else STREAM
+    waiting = [r.time_ms for r in epochs if r.writer == name]
+    is_open = kind == BATCH and not waiting
+    return WriterFigures(
+        name,
+        kind,
+        writer.decided,
+        writer.sealed,
+        len(waiting),
+        writer.since_ms,
+        min(waiting, default=None),
+        writer.since_ms if is_open else None,
+        kind == BATCH and is_gone(table, name, writer.since_ms),
+    )
+
+
+def _reader(reader: LogReader, moment: LogMoment, found: NamedReader) -> ReaderFigures:
+    return ReaderFigures(found.name, _records(reader, found.offsets, moment), found.moved_ms)
+
+
+def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogMoment) -> int:
+    """Records from some offsets on, of those that the log holds."""
+    starts = {bucket: max(offset, moment.firsts.get(bucket, 0)) for bucket, offset in offsets.items()}
+    return sum(reader.count(bucket, start, moment.ends.get(bucket, 0), _MOST_LAG) for bucket, start in starts.items())

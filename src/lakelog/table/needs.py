@@ -1,0 +1,255 @@
+"""What a table needs, why, and how urgently; and what waits, for what, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.options.compaction import STOP_TRIGGER
+from lakelog.options.log import COMMIT_INTERVAL, WRITER_TIMEOUT
+from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
+from lakelog.options.option import Options
+from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, needs_lookup
+from lakelog.table.figures import STREAM, LogFigures, TableFigures
+
+HEALING: Final = "healing"
+COMPACTION: Final = "compaction"
+FULL_COMPACTION: Final = "full-compaction"
+EXPIRY: Final = "expiry"
+PARTITION_EXPIRY: Final = "partition-expiry"
+TAG_EXPIRY: Final = "tag-expiry"
+ORPHAN_CLEANING: Final = "orphan-cleaning"
+KINDS: Final = (HEALING, COMPACTION, FULL_COMPACTION, EXPIRY, PARTITION_EXPIRY, TAG_EXPIRY, ORPHAN_CLEANING)
+"""Every kind of maintenance, in about the order of its urgency."""
+
+_URGENCIES: Final = {
+    HEALING: 90,
+    COMPACTION: 50,
+    FULL_COMPACTION: 45,
+    EXPIRY: 30,
+    PARTITION_EXPIRY: 25,
+    TAG_EXPIRY: 20,
+    ORPHAN_CLEANING: 10,
+}
+_INVISIBLE: Final = 85
+"""Urgency of a compaction that makes new rows visible."""
+_STOPPED: Final = 80
+"""Urgency of a compaction that streaming writers wait for."""
+_UNIT: Final = 1024
+_LATE: Final = 3
+"""Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A run of maintenance that would do something now. ``urgency``: 1 to 100, the highest first.
+
+    ``bytes``: how much it will read, as far as that is known.
+    """
+
+    kind: str
+    reason: str
+    what_to_do: str
+    urgency: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Something that stands still: what, why, and what to do about it."""
+
+    what: str
+    why: str
+    what_to_do: str
+
+
+def pick_needs(figures: TableFigures, options: Options, now_ms: int) -> tuple[Need, ...]:
+    """What a table needs by its figures and options, the most urgent first. Pure."""
+    found = (_healing, _compaction, _full_compaction, _expiry, _partitions, _tags, _orphans)
+    needs = [need for pick in found if (need := pick(figures, options, now_ms)) is not None]
+    return tuple(sorted(needs, key=lambda need: -need.urgency))
+
+
+def _healing(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    if figures.log is None:
+        return None
+    timeout = _ms(options.need(WRITER_TIMEOUT).total_seconds())
+    gone = [w for w in figures.log.writers if w.is_gone]
+    late = [w for w in figures.log.writers if not w.is_gone and w.waiting_ms is not None]
+    late = [w for w in late if now_ms - (w.waiting_ms or 0) > timeout]
+    if not gone and not late:
+        return None
+    reasons = []
+    if gone:
+        reasons.append(f"{_count(len(gone), 'batch writer')} died and left rows in the log that no file will ever have")
+    if late:
+        reasons.append(f"{_count(len(late), 'writer')} decided rows that wait for their snapshot")
+    names = ", ".join(w.name for w in (*gone, *late)[:3])
+    return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
+
+
+def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    due = figures.due
+    if not due:
+        return None
+    worst, size = due[0], sum(b.due_bytes for b in due)
+    files = _count(sum(b.due_files for b in due), "file")
+    where = f"{len(due)} of {_count(len(figures.buckets), 'bucket')}"
+    to_do = f"lakelog compact {figures.name} --minor, or leave it to lakelog optimize"
+    if not figures.is_keyed:
+        reason = f"{where} have small files or many deleted rows: {files}, {sized(size)}"
+        return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
+    trigger = options.need(COMPACTION_TRIGGER)
+    reason = f"{where} are due, one has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
+    urgency = _URGENCIES[COMPACTION] + min(25, 5 * max(0, worst.sorted_runs - trigger))
+    if worst.sorted_runs >= stop_trigger(options):
+        urgency = _STOPPED
+    if needs_lookup(options) and figures.level0_files:
+        reason = f"{_count(figures.level0_files, 'new file')} cannot be seen by readers before they are compacted"
+        urgency = _INVISIBLE
+    return _need(COMPACTION, f"{reason}, {sized(size)}", to_do, urgency, size)
+
+
+def _full_compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    if not figures.snapshots.full_compaction_due:
+        return None
+    reason = "the table's options ask for a full compaction after so many commits, or so long, and it is time"
+    return _need(FULL_COMPACTION, reason, f"lakelog compact {figures.name}", size=figures.bytes)
+
+
+def _expiry(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    history = figures.snapshots
+    if not history.expirable and not history.unfinished_removals:
+        return None
+    limit = options.need(SNAPSHOT_EXPIRE_LIMIT)
+    more = "at least " if history.expirable >= limit else ""
+    reason = f"{more}{history.expirable} of {_count(history.kept, 'snapshot')} have outlived the table's retention"
+    if not history.expirable:
+        reason = f"{_count(history.unfinished_removals, 'removal')} of files began and did not end"
+    urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
+    return _need(EXPIRY, reason, f"lakelog expire {figures.name}", urgency)
+
+
+def _partitions(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    old = figures.snapshots.old_partitions
+    reason = f"{_count(old, 'partition')} older than 'partition.expiration-time'"
+    to_do = f"CALL sys.expire_partitions('{figures.name}')"
+    return _need(PARTITION_EXPIRY, reason, to_do) if old else None
+
+
+def _tags(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    over = figures.snapshots.tags_over
+    reason = f"{_count(over, 'tag')} whose time is over"
+    return _need(TAG_EXPIRY, reason, f"CALL sys.expire_tags('{figures.name}')") if over else None
+
+
+def _orphans(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+    every = _ms(options.need(ORPHAN_INTERVAL).total_seconds())
+    last = figures.snapshots.orphans_cleaned_ms
+    since = figures.snapshots.created_ms if last is None else last
+    if not every or now_ms - since < every:
+        return None
+    when = f"the last look for orphan files was {aged(now_ms - since)} ago"
+    if last is None:
+        when = f"nobody has looked for orphan files since the table was made {aged(now_ms - since)} ago"
+    return _need(ORPHAN_CLEANING, when, f"CALL sys.remove_orphan_files('{figures.name}')")
+
+
+def pick_waits(figures: TableFigures, options: Options, now_ms: int) -> tuple[Wait, ...]:
+    """What of a table waits, and why. Pure."""
+    return tuple(_waits(figures, options, now_ms))
+
+
+def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wait]:
+    history, name = figures.snapshots, figures.name
+    if not options.need(OPTIMIZER_ENABLED):
+        to_do = f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+        yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
+    for who in figures.compacting:
+        yield Wait("compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does")
+    if history.held:
+        yield Wait(
+            f"expiry of {_count(history.held, 'snapshot')}",
+            f"consumer '{history.holder}' has not read them yet",
+            f"let it read on, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
+            f"'consumer.expiration-time'",
+        )
+    stop = stop_trigger(options)
+    if figures.is_keyed and figures.log is not None and figures.most_runs >= stop:
+        why = f"a bucket has {figures.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
+        yield Wait("snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log goes on meanwhile")
+    if figures.log is not None:
+        yield from _log_waits(name, figures.log, options, now_ms)
+
+
+def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Iterator[Wait]:
+    if log.trouble:
+        yield Wait("all that is known of the log", log.trouble, "bring the log back: lakelog doctor looks at it")
+    timeout, interval = options.need(WRITER_TIMEOUT).total_seconds(), options.need(COMMIT_INTERVAL).total_seconds()
+    late = _ms(_LATE * interval)
+    for writer in log.writers:
+        if writer.waiting_ms is not None and now_ms - writer.waiting_ms > late and not writer.is_gone:
+            yield Wait(
+                f"the snapshot of {_count(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
+                f"the writer decided the oldest {aged(now_ms - writer.waiting_ms)} ago and has made no snapshot since",
+                f"start it again, or Table.seal(); lakelog optimize does it {aged(_ms(timeout))} after the decision",
+            )
+        if writer.undecided_ms is not None and not writer.is_gone:
+            yield Wait(
+                f"the rows of batch writer {writer.name}",
+                f"it began {aged(now_ms - writer.undecided_ms)} ago and has not committed",
+                "nothing while it runs; it is taken for dead, and its rows are taken back, once its process has ended "
+                f"or it has been silent for {aged(_ms(timeout))}",
+            )
+        if writer.kind == STREAM and writer.waiting_ms is None and now_ms - writer.active_ms > _ms(timeout):
+            yield Wait(
+                f"the open epoch of streaming writer {writer.name}, if it has one",
+                f"it has committed nothing for {aged(now_ms - writer.active_ms)}",
+                f"nothing while its source is quiet; start it again, or if it never comes back: "
+                f"CALL sys.end_writer('{name}', '{writer.name}')",
+            )
+    if log.log_first:
+        to_do = f"lakelog follow {name}"
+        yield Wait("rows that were written to the log first", "a follower makes files of them", to_do)
+
+
+def stop_trigger(options: Options) -> int:
+    """The sorted runs of a bucket at which streaming writers make no snapshots."""
+    trigger, given = options.need(COMPACTION_TRIGGER), options.get_typed(STOP_TRIGGER)
+    return max(trigger, trigger + 3 if given is None else given)
+
+
+def sized(count: int) -> str:
+    """Bytes as text: ``1.4 GiB``."""
+    value, units = float(count), ("B", "KiB", "MiB", "GiB", "TiB")
+    for unit in units:
+        if value < _UNIT or unit == units[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= _UNIT
+    return ""
+
+
+def aged(millis: float) -> str:
+    """A time as text, in the unit that fits: ``45 s``, ``3.5 h``."""
+    seconds = max(0.0, millis / 1000)
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{seconds / 86_400:.1f}".removesuffix(".0") + " d"
+
+
+def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: int = 0) -> Need:
+    return Need(kind, reason, to_do, _URGENCIES[kind] if urgency is None else urgency, size)
+
+
+def _by_optimizer(name: str, kind: str) -> str:
+    return f"lakelog optimize {name} --once --only {kind}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
