@@ -13,12 +13,7 @@ from typing import Any, Final, TextIO
 import orjson
 
 from lakelog.errors import InvalidOption
-
-LEVEL: Final = "LAKELOG_LOG_LEVEL"
-FORMAT: Final = "LAKELOG_LOG_FORMAT"
-"""The environment variables that say what is logged and how; Spark's Python processes see them, too."""
-LEVELS: Final = ("debug", "info", "warning", "error")
-FORMATS: Final = ("text", "json")
+from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 
 FIELDS: Final = ("table", "snapshot", "epoch", "writer", "bucket", "kind", "files", "rows", "duration_s")
 """The fields that a line may have beside its message: what loggers give as ``extra``."""
@@ -85,12 +80,12 @@ def configure_logs(
     What is not given is what the environment says; whether there was anything to do: without either, all stays as the
     program has it. Raises InvalidOption for a level or a form that there is not.
     """
-    level = level or environment.get(LEVEL)
-    form = form or environment.get(FORMAT)
+    level = level or environment.get(LOG_LEVEL)
+    form = form or environment.get(LOG_FORMAT)
     if level is None and form is None:
         return False
     chosen, shown = (level or "info").lower(), (form or "text").lower()
-    for name, given, known in ((LEVEL, chosen, LEVELS), (FORMAT, shown, FORMATS)):
+    for name, given, known in ((LOG_LEVEL, chosen, LEVELS), (LOG_FORMAT, shown, FORMATS)):
         if given not in known:
             raise InvalidOption(f"{name} = '{given}' must be one of: {', '.join(known)}")
     logger = logging.getLogger("lakelog")

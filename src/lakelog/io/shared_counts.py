@@ -19,10 +19,9 @@ import orjson
 from lakelog.io.clock import monotonic_s
 from lakelog.io.metrics import METER, Sample
 from lakelog.io.names import new_attempt
+from lakelog.options.environment import METRICS_DIR
 from lakelog.options.metrics import METRICS
 
-DIRECTORY: Final = "LAKELOG_METRICS_DIR"
-"""The environment variable that names the directory."""
 _EVERY_S: Final = 0.5
 """How often a process writes its counts at most."""
 
@@ -66,7 +65,7 @@ _WRITER: list[_Writer] = []
 
 def counts_directory() -> str | None:
     """The directory in which this process, or the one that it works for, collects counts; None without one."""
-    return _WRITER[0].directory if _WRITER else os.environ.get(DIRECTORY)
+    return _WRITER[0].directory if _WRITER else os.environ.get(METRICS_DIR)
 
 
 def share_counts(directory: str | None = None) -> None:
@@ -74,8 +73,12 @@ def share_counts(directory: str | None = None) -> None:
 
     A directory that is not there is one of another machine: nothing happens. Called again and again, where a process begins to work for lakelog; costs nothing then.
     """
-    given = directory or os.environ.get(DIRECTORY)
-    if not given or not os.path.isdir(given) or (_WRITER and _WRITER[0].directory == given and _WRITER[0].process == os.getpid()):
+    given = directory or os.environ.get(METRICS_DIR)
+    if (
+        not given
+        or not os.path.isdir(given)
+        or (_WRITER and _WRITER[0].directory == given and _WRITER[0].process == os.getpid())
+    ):
         return
     writer = _Writer(given)
     _WRITER[:] = [writer]

@@ -83,7 +83,9 @@ LOOK_DURATION: Final = Metric(
     "look_duration", GAUGE, "How long it took to read the figures of the table.", ("table",), "seconds"
 )
 HEALTH: Final = Metric("health_score", GAUGE, "The health of the table, 0 to 100, as `lakelog health` tells it.")
-NEEDS: Final = Metric("need_urgency", GAUGE, "How urgently the table needs a kind of care, 1 to 100.", ("table", "kind"))
+NEEDS: Final = Metric(
+    "need_urgency", GAUGE, "How urgently the table needs a kind of care, 1 to 100.", ("table", "kind")
+)
 WAITS: Final = Metric("waits", GAUGE, "Things about the table that stand still; `lakelog health` says which and why.")
 NEWEST_SNAPSHOT: Final = Metric("newest_snapshot", GAUGE, "The id of the newest snapshot: it grows with each commit.")
 SNAPSHOTS: Final = Metric("snapshots", GAUGE, "Snapshots that the table keeps.")

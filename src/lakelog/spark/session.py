@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from lakelog.errors import Unavailable
+from lakelog.errors import NotInstalled, Unavailable
 from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
@@ -77,6 +77,19 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
             f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
             f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
         ) from failed
+
+
+def remote_session(url: str) -> SparkSession:
+    """A session of a Spark Connect server (``sc://host:port``). Raises NotInstalled, Unavailable."""
+    try:
+        found: SparkSession = SparkSession.builder.remote(url).getOrCreate()
+        _ = found.version
+    except ImportError as missing:
+        raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
+    except Exception as failed:
+        why = str(failed).strip().splitlines() or [type(failed).__name__]
+        raise Unavailable(f"Spark Connect at {url} does not answer: {why[0]}") from failed
+    return found
 
 
 def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:

@@ -109,7 +109,9 @@ class CompactionWorker:
             except Exception as failure:
                 # an interpreter that ends gives no new threads: the bucket is abandoned, nothing of it is visible
                 level = logging.INFO if self._is_stopped else logging.WARNING
-                _LOG.log(level, "compaction of table %s failed: %s", table.name, failure, extra=fields(table=table.name))
+                _LOG.log(
+                    level, "compaction of table %s failed: %s", table.name, failure, extra=fields(table=table.name)
+                )
                 self._failure = failure
             finally:
                 with self._changed:

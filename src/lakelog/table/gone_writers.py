@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields

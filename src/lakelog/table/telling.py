@@ -51,8 +51,8 @@ def tell(committer: Committer, records: Sequence[EpochRecord], state: LogState) 
                 committer.table.staged.forget(writer, [r.epoch for r in told])
     except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
         name = committer.table.name
-        told = fields(table=name, writer=committer.writer)
-        _LOG.warning("table %s: control records of sealed epochs are missing: %s", name, failure, extra=told)
+        about = fields(table=name, writer=committer.writer)
+        _LOG.warning("table %s: control records of sealed epochs are missing: %s", name, failure, extra=about)
         return
     committer.owes = False
     committer.table.staged.forget(committer.writer, [r.epoch for r in records])

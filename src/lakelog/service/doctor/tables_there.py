@@ -12,9 +12,7 @@ from lakelog.service.doctor.base import Surroundings
 
 def lake_of(around: Surroundings) -> Lake:
     """The lake that is looked at; nothing of it starts Spark."""
-    return Lake(
-        around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options
-    )
+    return Lake(around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options)
 
 
 def tables_there(around: Surroundings) -> Iterator[Table]:

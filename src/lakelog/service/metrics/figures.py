@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from lakelog.io.metrics import METER, Sample, merged
-from lakelog.io.shared_counts import DIRECTORY, shared_counts
+from lakelog.io.shared_counts import shared_counts
+from lakelog.options.environment import METRICS_DIR
 from lakelog.service.metrics.states import TableStates
 
 if TYPE_CHECKING:
@@ -22,13 +23,13 @@ _MADE: Final[list[str]] = []
 
 def collect_from_children() -> str:
     """Names, once, a directory in which processes that start from now on pass their counts on; returns it."""
-    given = os.environ.get(DIRECTORY)
+    given = os.environ.get(METRICS_DIR)
     if given:
         os.makedirs(given, exist_ok=True)
         return given
     directory = tempfile.mkdtemp(prefix="lakelog-metrics-")
     _MADE.append(directory)
-    os.environ[DIRECTORY] = directory
+    os.environ[METRICS_DIR] = directory
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
@@ -41,6 +42,6 @@ class Figures:
 
     def samples(self) -> list[Sample]:
         """Counts since the processes began, then the gauges of the tables."""
-        directory = os.environ.get(DIRECTORY)
+        directory = os.environ.get(METRICS_DIR)
         children = shared_counts(directory) if directory else []
         return [*merged([*METER.samples(), *children]), *self._states.samples()]

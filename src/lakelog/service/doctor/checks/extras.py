@@ -51,7 +51,7 @@ def _needed(around: Surroundings) -> set[str]:
     given = CATALOG_OPTIONS.canonical(around.catalog_options)
     kind = Options(given).need(CATALOG_TYPE)
     asked = (around.log, _OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind))
-    return {name for name in asked if name in EXTRAS}
+    return {name for name in asked if name is not None and name in EXTRAS}
 
 
 def _version(package: str) -> str | None:

@@ -45,7 +45,9 @@ class JavaCheck(Check):
             last = (told.strip().splitlines() or ["it says nothing"])[-1]
             yield self.failed(f"{found} (from {where}) is broken: {last}", _install())
         elif int(version[2]) < _OLDEST:
-            yield self.failed(f"Java {version[1]} at {found} (from {where}): Spark needs {_OLDEST} or newer", _install())
+            yield self.failed(
+                f"Java {version[1]} at {found} (from {where}): Spark needs {_OLDEST} or newer", _install()
+            )
         else:
             yield self.passed(f"Java {version[1]} at {found} (from {where})")
 

@@ -68,9 +68,7 @@ class SparkCheck(Check):
             yield self.failed(f"PYSPARK_PYTHON={program} is no program", "unset PYSPARK_PYTHON, or name a Python")
             return
         try:
-            done = subprocess.run(
-                [found, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-            )
+            done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as why:
             yield self.failed(f"PYSPARK_PYTHON={program} cannot be run: {why}", "unset PYSPARK_PYTHON")
             return
