@@ -8,7 +8,7 @@ import click
 
 from lakelog.cli.connection import connect
 from lakelog.cli.output import warehouse_option
-from lakelog.cli.process import remark
+from lakelog.cli.process import ended_by_signals, remark
 from lakelog.errors import InvalidRequest
 from lakelog.service.metrics.face import METRICS
 
@@ -31,7 +31,7 @@ def metrics(serve: bool, port: int, host: str, token_file: Path | None, warehous
         if not serve:
             click.echo(METRICS.text(lake), nl=False)
             return
-        with METRICS.serve(lake, port=port, host=host, token=token) as endpoint:
+        with ended_by_signals(), METRICS.serve(lake, port=port, host=host, token=token) as endpoint:
             remark(f"figures at {endpoint.url}; Ctrl-C stops")
             endpoint.wait()
     except KeyboardInterrupt:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 import click
@@ -67,6 +71,21 @@ def remark(text: str) -> None:
     """Tells people something beside the result, on stderr, unless they want none (``--quiet``)."""
     if not current_process().quiet:
         click.echo(text, err=True)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Has SIGTERM, which ends services, end what runs as Ctrl-C does: by KeyboardInterrupt, also in the background."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {name: signal.signal(name, end) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _moved(stream: TextIO) -> TextIO:

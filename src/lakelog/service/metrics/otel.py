@@ -69,9 +69,8 @@ class WithHistograms(MetricExporter):
             for metric in METRICS.values()
             if metric.kind == HISTOGRAM and (samples := self._moment.samples(metric))
         ]
-        more = ScopeMetrics(InstrumentationScope(_SCOPE), found, "")
         held = list(metrics_data.resource_metrics) or [ResourceMetrics(_resource(), [], "")]
-        held[0] = ResourceMetrics(held[0].resource, [*held[0].scope_metrics, more], held[0].schema_url)
+        held[0] = ResourceMetrics(held[0].resource, _with(held[0].scope_metrics, found), held[0].schema_url)
         return self._exporter.export(MetricsData(held), timeout_millis=timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -92,8 +91,8 @@ class WithHistograms(MetricExporter):
                 sum=sample.value,
                 bucket_counts=sample.counts,
                 explicit_bounds=sample.metric.limits,
-                min=float("nan"),
-                max=float("nan"),
+                min=None,  # type: ignore[arg-type] # the protocol lets them away, its types do not
+                max=None,  # type: ignore[arg-type]
             )
             for sample in samples
         ]
@@ -162,6 +161,15 @@ def export(lakes: Sequence[Lake], every_s: float = 60.0, spans: bool = True) -> 
 def export_by(lakes: Sequence[Lake], readers: Sequence[MetricReader], spans: SpanProcessor | None) -> OtelExport:
     """Gives the figures to readers of OpenTelemetry's own, without histograms, and the spans to a processor."""
     return OtelExport(_Moment(Figures(lakes)), readers, spans)
+
+
+def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[ScopeMetrics]:
+    """The scopes with more metrics in lakelog's own: of two scopes of one name only the last would be sent."""
+    own = next((scope for scope in scopes if scope.scope.name == _SCOPE), None)
+    if own is None:
+        return [*scopes, ScopeMetrics(InstrumentationScope(_SCOPE), more, "")]
+    others = [scope for scope in scopes if scope is not own]
+    return [*others, ScopeMetrics(own.scope, [*own.metrics, *more], own.schema_url)]
 
 
 def _asking(moment: _Moment, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
