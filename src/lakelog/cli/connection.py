@@ -35,11 +35,12 @@ class Place:
         return CatalogPlace.of("of the configuration", {**self.options, WAREHOUSE: self.warehouse})
 
 
-def connect(warehouse: str) -> Lake:
+def connect(spark: Any = None, *, warehouse: str) -> Lake:
     """The lake of a warehouse, reached as the configuration says. Raises what ``lakelog.connect`` raises."""
     place = place_of(warehouse)
     reached = place.reached
     return connect_lake(
+        spark,
         warehouse=place.warehouse,
         settings=place.settings,
         storage_options=reached.storage,

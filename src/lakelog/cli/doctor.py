@@ -16,12 +16,10 @@ from lakelog.cli.connection import place_of
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.process import Process, current_process
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.options.registry import Registry
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.base import FAIL, PASS, WARN, Finding, Surroundings
 from lakelog.service.doctor.examine import examine
 
-_SESSIONS: Final[Registry[Any]] = Registry("session", {"remote": "lakelog.spark.session:remote_session"})
 _SIGNS: Final = {PASS: ("ok", "green"), WARN: ("warn", "yellow"), FAIL: ("FAIL", "red")}
 _INDENT: Final = 8
 
@@ -55,10 +53,8 @@ def doctor(
     """
     place = place_of(warehouse)
     reached = place.reached
-    session = None
     if remote is not None:
         (process or Process()).silence_children()
-        session = _SESSIONS.create("remote", remote)
     around = Surroundings(
         place.warehouse,
         reached.storage,
@@ -66,7 +62,7 @@ def doctor(
         log,
         address,
         dict(_pair(one) for one in properties),
-        session,
+        remote=remote,
     )
     form = "jsonl" if as_json else format_name
     with _progress() as tell:

@@ -16,6 +16,8 @@ from lakelog.io.file_io import FileIO, FileStatus
 from lakelog.io.names import new_attempt
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_DELETE_TRIES = 5
+"""A directory to which somebody still writes is deleted so often at most, before that is an error."""
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Answers to a link that surely made nothing; any other may have been lost on the way."""
 
@@ -103,8 +105,17 @@ class LocalFileIO(FileIO):
             os.unlink(_local(path))
 
     def delete_dir(self, path: str) -> None:
-        with _os_errors(path), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(_local(path))
+        place = _local(path)
+        with _os_errors(path):
+            for left in reversed(range(_DELETE_TRIES)):
+                try:
+                    shutil.rmtree(place)
+                except OSError as why:
+                    # somebody else deletes there as well, or still writes
+                    if why.errno not in (errno.ENOENT, errno.ENOTEMPTY) or (not left and os.path.exists(place)):
+                        raise
+                if not os.path.exists(place):
+                    return
 
     def free_bytes(self, path: str) -> int | None:
         place = os.path.abspath(_local(path))

@@ -42,7 +42,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time`` (UTC), ``level``, ``logger``, ``message``, the fields, ``error`` if there is one."""
+    """One JSON object a line: ``time`` (UTC), ``level``, ``logger``, ``message``, the fields, an ``error``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""

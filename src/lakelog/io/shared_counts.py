@@ -71,7 +71,8 @@ def counts_directory() -> str | None:
 def share_counts(directory: str | None = None) -> None:
     """Has this process pass its counts on from now on, if a directory is given or the environment names one.
 
-    A directory that is not there is one of another machine: nothing happens. Called again and again, where a process begins to work for lakelog; costs nothing then.
+    A directory that is not there is one of another machine: nothing happens. Called again and again, where a process
+    begins to work for lakelog; costs nothing then.
     """
     given = directory or os.environ.get(METRICS_DIR)
     if (

@@ -16,6 +16,7 @@ from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.sql.session import Session
 from lakelog.table.catalog_place import WAREHOUSE
+from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.lookup_figures import lookup_stats
@@ -217,6 +218,12 @@ class Lake:
     def list_databases(self, catalog: str | None = None) -> list[str]:
         """Database names of a catalog (None: the current one). Raises NotFound."""
         return self._tables.list_databases(self._catalog(catalog))
+
+    def executor(self, start: bool = False) -> Executor | None:
+        """Where compactions run: on Spark's executors if this lake has a session that is worth it, or ``start`` starts
+        one; None: in this process. For services.
+        """
+        return self._engine.executor(start)
 
     def _catalog(self, name: str | None) -> str:
         return self._session.current_catalog if name is None else self._session.catalogs.need(name)

@@ -70,6 +70,11 @@ class Table(TableHistory, TableChanges):
         return self._table.path
 
     @property
+    def logical(self) -> DynamicTable:
+        """The table as the frozen value that the layers below work with; for services."""
+        return self._table
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
         return scan_of(self._table).schema

@@ -62,6 +62,25 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
     return builder.getOrCreate()
 
 
+def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
+    """A session on a cluster (``spark://…``) or on a Spark Connect server (``sc://…``), for a command.
+
+    Raises what Spark raises when it cannot be reached, NotInstalled without the client of Spark Connect.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if remote is None:
+        own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+        builder = builder.master(master or f"local[{_cores()}]")
+        for key, value in {**STREAM_SETTINGS, **own}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    try:
+        return builder.remote(remote).getOrCreate()
+    except ImportError as missing:
+        raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
+
+
 def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
     """Starts a local session, with Spark's Kafka connector where it is at hand or asked for.
 
@@ -77,19 +96,6 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
             f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
             f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
         ) from failed
-
-
-def remote_session(url: str) -> SparkSession:
-    """A session of a Spark Connect server (``sc://host:port``). Raises NotInstalled, Unavailable."""
-    try:
-        found: SparkSession = SparkSession.builder.remote(url).getOrCreate()
-        _ = found.version
-    except ImportError as missing:
-        raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
-    except Exception as failed:
-        why = str(failed).strip().splitlines() or [type(failed).__name__]
-        raise Unavailable(f"Spark Connect at {url} does not answer: {why[0]}") from failed
-    return found
 
 
 def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:

@@ -223,8 +223,9 @@ class Committer:
     def _check_not_ended(self, sealed: WriterState | None) -> None:
         if sealed is not None and sealed.ended:
             raise Fenced(
-                f"writer {self.writer} of table {self.table.name} was ended (end_writer, or a batch write was taken for "
-                f"dead after 'log.writer-timeout'): start the query with a new checkpointLocation, or the batch again"
+                f"writer {self.writer} of table {self.table.name} was ended (end_writer, or a batch write was taken "
+                f"for dead after 'log.writer-timeout'): start the query with a new checkpointLocation, or "
+                f"the batch again"
             )
 
     def _sealed(self) -> WriterState | None:

@@ -162,6 +162,9 @@ def _outcomes(
                             other.cancel()
                 if not ready:
                     yield []
+                if is_stopped():
+                    for other in waiting:
+                        other.cancel()
         finally:
             pool.shutdown(cancel_futures=True)
     if failure is not None:

@@ -78,8 +78,8 @@ def heal_gone_writers(table: DynamicTable) -> Iterator[tuple[str, Snapshot | Non
 
     What is decided gets its snapshot, what is open is decided as empty: the log is healed to that and told ``abort``,
     and the writer is refused (Fenced) should it come back. None for one that has appended within
-    ``log.writer-timeout``: it is left alone. Called by maintenance; the caller may stop between two. Raises Unavailable,
-    CommitConflict; the next call goes on.
+    ``log.writer-timeout``: it is left alone. Called by maintenance; the caller may stop between two. Raises
+    Unavailable, CommitConflict; the next call goes on.
     """
     for writer in gone_batch_writers(table):
         if _is_heard(table, writer):

@@ -37,6 +37,9 @@ _INVISIBLE: Final = 85
 _STOPPED: Final = 80
 """Urgency of a compaction that streaming writers wait for."""
 _UNIT: Final = 1024
+_FEW: Final = 10
+_AT_REST_MS: Final = 600_000
+"""Fewer snapshots than so many are not worth an expiry while new ones come, the newest within this time."""
 _LATE: Final = 3
 """Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
 
@@ -98,10 +101,10 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
     where = f"{len(due)} of {_count(len(figures.buckets), 'bucket')}"
     to_do = f"lakelog compact {figures.name} --minor, or leave it to lakelog optimize"
     if not figures.is_keyed:
-        reason = f"{where} have small files or many deleted rows: {files}, {sized(size)}"
+        reason = f"{where} with small files or many deleted rows: {files}, {sized(size)}"
         return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
     trigger = options.need(COMPACTION_TRIGGER)
-    reason = f"{where} are due, one has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
+    reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
     urgency = _URGENCIES[COMPACTION] + min(25, 5 * max(0, worst.sorted_runs - trigger))
     if worst.sorted_runs >= stop_trigger(options):
         urgency = _STOPPED
@@ -123,6 +126,9 @@ def _expiry(figures: TableFigures, options: Options, now_ms: int) -> Need | None
     if not history.expirable and not history.unfinished_removals:
         return None
     limit = options.need(SNAPSHOT_EXPIRE_LIMIT)
+    is_at_rest = now_ms - (history.newest_ms or 0) > _AT_REST_MS
+    if history.expirable < min(_FEW, limit) and not is_at_rest and not history.unfinished_removals:
+        return None
     more = "at least " if history.expirable >= limit else ""
     reason = f"{more}{history.expirable} of {_count(history.kept, 'snapshot')} have outlived the table's retention"
     if not history.expirable:
@@ -164,10 +170,14 @@ def pick_waits(figures: TableFigures, options: Options, now_ms: int) -> tuple[Wa
 def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wait]:
     history, name = figures.snapshots, figures.name
     if not options.need(OPTIMIZER_ENABLED):
-        to_do = f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+        to_do = (
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
+        )
         yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
     for who in figures.compacting:
-        yield Wait("compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does")
+        yield Wait(
+            "compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does"
+        )
     if history.held:
         yield Wait(
             f"expiry of {_count(history.held, 'snapshot')}",

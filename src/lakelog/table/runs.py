@@ -87,10 +87,14 @@ class Runs:
         return f"{self.table_path}/lakelog/runs"
 
     def record(self, run: Run) -> None:
-        """Writes a run, when it begins and again when it has ended; then forgets the oldest ones. Raises Unavailable."""
+        """Writes a run, when it begins and again when it has ended; then forgets the oldest. Raises Unavailable."""
         self.io.write(self._path(run), orjson.dumps(asdict(run)))
         if run.outcome != RUNNING:
             self._forget()
+
+    def remove(self, run: Run) -> None:
+        """Forgets a run that turned out to be none."""
+        self.io.delete(self._path(run))
 
     def list(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
         """The newest ``limit`` runs, of one kind or of all, the newest first. Raises Unavailable."""

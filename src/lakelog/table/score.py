@@ -59,7 +59,9 @@ def _files(figures: TableFigures, options: Options) -> ScorePart:
     shares = [_falling(load, limit - 1, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
     what = "sorted runs" if figures.is_keyed else "files to compact"
-    return _part("files", share, _FILES, f"at most {max(loads, default=0)} {what} in a bucket; a compaction begins at {limit}")
+    return _part(
+        "files", share, _FILES, f"at most {max(loads, default=0)} {what} in a bucket; a compaction begins at {limit}"
+    )
 
 
 def _load(bucket: BucketFigures, is_keyed: bool) -> int:

@@ -75,3 +75,24 @@ def test_a_full_disk_is_worth_another_try_and_leaves_no_file(tmp_path: Path, mon
     with pytest.raises(Unavailable, match="No space left"):
         LocalFileIO().create(f"{tmp_path}/a", b"1")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("moments", [1, 4, 5])
+def test_a_directory_goes_though_somebody_writes_to_it_meanwhile(tmp_path: Path, monkeypatch, moments: int) -> None:
+    io, place = LocalFileIO(), tmp_path / "t"
+    io.write(f"{place}/bucket-0/data", b"")
+    left, rmdir = [moments], os.rmdir
+
+    def after_another_file(path: str, *given: object, **more: object) -> None:
+        if path == "bucket-0" and left[0]:
+            left[0] -= 1
+            (place / "bucket-0" / f"late-{left[0]}").write_bytes(b"")
+        rmdir(path, *given, **more)
+
+    monkeypatch.setattr(os, "rmdir", after_another_file)
+    if moments == 5:
+        with pytest.raises(Unavailable, match="not empty"):
+            io.delete_dir(str(place))
+    else:
+        io.delete_dir(str(place))
+        assert not place.exists()

@@ -73,7 +73,7 @@ def test_no_form_shows_a_secret(form: str) -> None:
         "'s3.access-key' = 'hunter2'",
         "Authorization token: hunter2",
         "pulsar.client.authParams=hunter2",
-        'sasl.jaas.config="org.x required password=\'hunter2\';"',
+        "sasl.jaas.config=\"org.x required password='hunter2';\"",
         "postgresql://me:hunter2@db/names",
     ],
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from lakelog.errors import Unavailable
 from lakelog.io import shared_counts as sharing
 from lakelog.io.metrics import METER, Meter, Sample, Step, log_errors, merged
 from lakelog.io.shared_counts import share_counts, shared_counts
-from lakelog.errors import Unavailable
 from lakelog.options.metrics import COMMIT_DURATION, COMMITS, LOG_ERRORS, ROWS_WRITTEN
 
 

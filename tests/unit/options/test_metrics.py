@@ -89,7 +89,7 @@ def test_every_label_in_the_board_is_one_of_the_metric() -> None:
     for expression in expressions(json.loads(BOARD.read_text(encoding="utf-8"))["panels"]):
         labels = set(re.findall(r"by \(([^)]*)\)", expression))
         used = {name.strip() for group in labels for name in group.split(",")} - {"le"}
-        names = {name for name in re.findall(r"lakelog_\w+", expression)}
+        names = set(re.findall(r"lakelog_\w+", expression))
         for name in names:
             metric = next(m for m in METRICS.values() if name.startswith(m.base) and m.base in (name, _base(name)))
             assert used <= set(metric.labels), expression

@@ -293,9 +293,7 @@ def test_a_wrong_clock_is_found(
     assert told in finding.found
 
 
-def test_the_clock_of_a_storage_that_is_behind_is_found(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_clock_of_a_storage_that_is_behind_is_found(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Behind())
     (finding,) = look("clock", around)
     assert finding.outcome == "warn"

@@ -247,9 +247,7 @@ class Kept(MetricExporter):
         super().__init__()
         self.data: list[MetricsData] = []
 
-    def export(
-        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object
-    ) -> MetricExportResult:
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object) -> MetricExportResult:
         self.data.append(metrics_data)
         return MetricExportResult.SUCCESS
 

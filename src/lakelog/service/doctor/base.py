@@ -37,7 +37,7 @@ class Surroundings:
     """What is looked at: a warehouse and how it is reached, a log that tables are to have, a Spark session.
 
     ``log_properties`` go to the log's client (they may be secrets, as the options may). ``session`` is a Spark session
-    that somebody else has made, None to look at none.
+    that somebody else has made, ``remote`` the address of one of Spark Connect.
     """
 
     warehouse: str
@@ -47,6 +47,7 @@ class Surroundings:
     address: str | None = None
     log_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     session: Any = None
+    remote: str | None = None
 
     @property
     def io(self) -> FileIO:

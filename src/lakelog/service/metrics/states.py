@@ -1,4 +1,4 @@
-"""What tables are like now, as samples: their health, looked at when somebody asks, never more often than makes sense."""
+"""What tables are like now, as samples: their health, looked at when somebody asks, but not again at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger("lakelog.metrics")
 _SAME_S: Final = 5.0
 """For so long after a look its figures are given again: several who ask cost no more than one."""
 _PATIENCE_S: Final = 8.0
-"""A look that takes longer goes on in the background: who asks gets what is there, before Prometheus gives up (10 s)."""
+"""A look that takes longer goes on: who asks gets what is there, before Prometheus gives up (10 s)."""
 _THREADS: Final = 8
 
 

@@ -1,0 +1,312 @@
+"""The optimizer over real tables: what it runs and records, whom it leaves alone, how it stops."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.store import FileStore
+from lakelog.io import clock
+from lakelog.lake import Lake
+from lakelog.options.log import WRITER_TIMEOUT
+from lakelog.service.optimizer.optimizer import Event, Optimizer
+from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.work import Work, run_need
+from lakelog.table import gone_writers
+from lakelog.table.compaction_lease import Leases
+from lakelog.table.compaction_task import LocalExecutor, leases_of
+from lakelog.table.needs import KINDS
+from lakelog.table.runs import DONE, FAILED, NOTHING, STOPPED, WAITS
+from lakelog.table.staged import BatchMark
+
+_OLD = 8 * 24 * 3_600_000
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return lakelog.connect(warehouse=str(tmp_path / "warehouse"))
+
+
+def make(lake: Lake, name: str, writes: int = 5, options: str = "", buckets: int = 1) -> lakelog.Table:
+    lake.sql(
+        f"create table {name} (id int, name string, primary key (id)) "
+        f"tblproperties ('write-only' = 'true', 'bucket' = '{buckets}'{options})"
+    )
+    table = lake.table(name)
+    for number in range(writes):
+        write(table, *range(number, number + 4 * buckets * buckets))
+    return table
+
+
+def write(table: lakelog.Table, *ids: int) -> None:
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
+
+
+def rows(table: lakelog.Table) -> list[int]:
+    return sorted(table.scan().to_arrow().column("id").to_pylist())
+
+
+def once(lake: Lake, **settings: object) -> list[tuple[str, str, str]]:
+    return [(run.table, run.kind, run.outcome) for run in Optimizer(lake, OptimizerSettings(**settings)).once()]
+
+
+def test_it_runs_what_tables_need_and_records_it(lake: Lake) -> None:
+    table = make(lake, "db.t")
+    make(lake, "db.well", writes=1)
+    before = rows(table)
+    (planned,) = [found for found in Optimizer(lake).plan() if found.needs]
+    assert (planned.table, [need.kind for need in planned.needs]) == ("db.t", ["compaction"])
+    (run,) = Optimizer(lake).once()
+    assert (run.table, run.kind, run.outcome) == ("db.t", "compaction", DONE)
+    assert (run.files_before, run.files_after, run.snapshot) == (5, 1, 6)
+    assert run.bytes_before > run.bytes_after > 0
+    assert "the fullest has 5 sorted runs" in run.reason and run.process == os.getpid()
+    assert table.runs() == [run]
+    assert rows(table) == before
+    assert once(lake) == []
+
+
+def test_every_kind_does_what_the_table_then_no_longer_needs(lake: Lake, monkeypatch) -> None:
+    lake.sql(
+        "create table db.t (id int, day string, primary key (id, day)) partitioned by (day) tblproperties ("
+        "'bucket' = '1', 'partition.expiration-time' = '7 d', 'write-only' = 'true', 'log-store.enabled' = 'true', "
+        "'snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '3', 'consumer.expiration-time' = '1 s', "
+        "'full-compaction.delta-commits' = '3')"
+    )
+    table = lake.table("db.t")
+
+    def more(number: int) -> None:
+        with table.writer() as writer:
+            days = ["2020-01-01", "2999-01-01"]
+            writer.write(pa.table({"id": pa.array([number, number], pa.int32()), "day": days}))
+
+    for number in range(6):
+        more(number)
+    table.create_tag("short", retained="1 ms")
+    gone = table.writer()
+    gone.write(pa.table({"id": pa.array([99], pa.int32()), "day": ["2999-01-01"]}))
+    gone.flush()
+    (name,) = table.logical.staged.writers()
+    table.logical.staged.mark_batch(name, BatchMark())
+    timeout = table.logical.options.need(WRITER_TIMEOUT).total_seconds() * 1000
+    for module in (clock, gone_writers):
+        now = module.now_ms
+        monkeypatch.setattr(module, "now_ms", lambda now=now: now() + int(_OLD + timeout))
+    runs = {kind: outcome for _, kind, outcome in once(lake, parallel=1)}
+    assert runs.pop("full-compaction") in (DONE, NOTHING)  # the compaction before it has done it
+    assert runs == dict.fromkeys([kind for kind in KINDS if kind != "full-compaction"], DONE)
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": number, "day": "2999-01-01"} for number in range(6)
+    ]
+    left = {need.kind for need in table.health().needs}
+    assert left <= {"expiry", "compaction"}, "what later runs have made"
+    assert table.tags() == []
+
+
+def test_only_the_kinds_and_tables_that_are_asked_for(lake: Lake) -> None:
+    make(lake, "db.a")
+    make(lake, "db.b")
+    assert once(lake, kinds=("expiry",)) == []
+    assert once(lake, tables=("db.b",)) == [("db.b", "compaction", DONE)]
+
+
+def test_a_table_that_says_so_is_left_alone(lake: Lake) -> None:
+    make(lake, "db.t", options=", 'optimizer.enabled' = 'false'")
+    assert once(lake) == []
+
+
+def test_tables_of_further_catalogs_are_looked_after(lake: Lake, tmp_path: Path) -> None:
+    lake.add_catalog("other", str(tmp_path / "elsewhere"))
+    lake.sql("create database other.db")
+    make(lake, "other.db.t")
+    assert once(lake) == [("other.db.t", "compaction", DONE)]
+
+
+def test_a_table_that_fails_does_not_keep_the_others_and_is_told_of(lake: Lake, tmp_path: Path, monkeypatch) -> None:
+    make(lake, "db.ill")
+    make(lake, "db.well")
+    compaction = FileStore.run_compaction
+
+    def failing(store: FileStore, *given: object, **more: object) -> object:
+        if store.table_path.endswith("/ill"):
+            raise OSError("the disk is gone")
+        return compaction(store, *given, **more)
+
+    monkeypatch.setattr(FileStore, "run_compaction", failing)
+    optimizer = Optimizer(lake)
+    found = {run.table: run for run in optimizer.once()}
+    assert found["db.well"].outcome == DONE
+    assert (found["db.ill"].outcome, found["db.ill"].detail) == (FAILED, "OSError: the disk is gone")
+    assert lake.table("db.ill").runs()[0].outcome == FAILED
+    assert leases_of(lake.table("db.ill").logical).held() == []
+
+
+def test_a_table_that_cannot_be_looked_at_is_told_of_and_left_alone_for_longer_and_longer(
+    lake: Lake, tmp_path: Path, monkeypatch
+) -> None:
+    make(lake, "db.ill")
+    make(lake, "db.well")
+    for path in (tmp_path / "warehouse" / "db.db" / "ill" / "manifest").iterdir():
+        path.write_bytes(b"rubbish")
+    MANIFEST_CACHE.clear()
+    now = [0.0]
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
+    optimizer = Optimizer(lake, OptimizerSettings(interval_s=30))
+    looked = []
+    for second in range(0, 300, 10):
+        now[0] = second
+        if any(found.trouble for found in optimizer.plan()):
+            looked.append(second)
+    assert looked == [0, 30, 90, 210]
+    assert [name for name, _ in optimizer.state().troubles] == ["db.ill"]
+
+
+def test_new_tables_are_noticed_and_dropped_ones_forgotten(lake: Lake, tmp_path: Path) -> None:
+    optimizer, seen = Optimizer(lake, OptimizerSettings(interval_s=0.1)), []
+    make(lake, "db.first")
+    thread = threading.Thread(target=optimizer.serve)
+    thread.start()
+    try:
+        wait_for(lambda: [run.outcome for run in lake.table("db.first").runs()] == [DONE])
+        lake.sql("drop table db.first")
+        make(lake, "db.second")
+        wait_for(lambda: [run.outcome for run in lake.table("db.second").runs()] == [DONE])
+        wait_for(lambda: optimizer.state().tables == 1)
+        seen.append(optimizer.state().troubles)
+    finally:
+        optimizer.stop()
+        thread.join(20)
+    assert not thread.is_alive()
+    assert seen == [()]
+    assert not (tmp_path / "warehouse" / "db.db" / "first").exists(), "nothing was written for a table that is gone"
+
+
+def wait_for(condition, seconds: float = 20.0) -> None:
+    end = clock.monotonic_s() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except lakelog.LakelogError:
+            pass
+        assert clock.monotonic_s() < end, "it did not happen"
+        clock.sleep(0.02)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_it_stops_at_the_next_safe_point_and_what_was_done_counts(lake: Lake, monkeypatch, slots: int) -> None:
+    table = make(lake, "db.t", buckets=40)
+    before = rows(table)
+    compaction, done = FileStore.run_compaction, []
+
+    def counted(store: FileStore, *given: object, **more: object) -> object:
+        done.append(given)
+        if len(done) == 2:
+            optimizer.stop()
+        return compaction(store, *given, **more)
+
+    monkeypatch.setattr(FileStore, "run_compaction", counted)
+    optimizer = Optimizer(lake, executor=LocalExecutor(slots))
+    (run,) = optimizer.once()
+    assert run.outcome == STOPPED
+    assert 2 <= len(done) < 40
+    assert "buckets left for the next run" in run.detail
+    assert run.snapshot == table.latest_snapshot().id
+    assert rows(table) == before
+    assert leases_of(table.logical).held() == []
+    monkeypatch.undo()
+    assert once(lake) == [("db.t", "compaction", DONE)]
+    assert rows(table) == before
+
+
+def test_a_run_ends_when_its_time_is_over(lake: Lake, monkeypatch) -> None:
+    make(lake, "db.t", buckets=6)
+    now = [0.0]
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
+    compaction = FileStore.run_compaction
+
+    def slow(store: FileStore, *given: object, **more: object) -> object:
+        now[0] += 50
+        return compaction(store, *given, **more)
+
+    monkeypatch.setattr(FileStore, "run_compaction", slow)
+    assert once(lake, run_s=100) == [("db.t", "compaction", STOPPED)]
+    assert lake.table("db.t").runs()[0].detail.startswith("3 buckets compacted")
+
+
+def test_a_compaction_takes_only_the_buckets_that_the_bytes_allow(lake: Lake) -> None:
+    table = make(lake, "db.t", buckets=6)
+    (need,) = table.health().needs
+    (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=need.bytes // 2)).once()
+    assert 0 < run.bytes_before <= need.bytes // 2
+    assert "wait for bytes of the next hour" in run.detail
+    (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=1)).once()
+    assert run.detail.startswith("1 bucket compacted")
+    nothing = Work(lambda: False, most_bytes=1, may_exceed=False)
+    assert run_need(table.logical, "compaction", nothing).outcome == WAITS
+
+
+def test_a_bucket_that_another_process_has_is_left_to_it_and_leaves_no_record(lake: Lake) -> None:
+    table = make(lake, "db.t")
+    lease = leases_of(table.logical).take(b"\0" * 12, 0)
+    assert lease is not None
+    held = leases_of(table.logical).take(table.logical.store.live_entries(table.latest_snapshot())[0].partition, 0)
+    assert once(lake) == [("db.t", "compaction", WAITS)]
+    assert table.runs() == []
+    for one in (lease, held):
+        if one is not None:
+            leases_of(table.logical).release(one)
+    assert once(lake) == [("db.t", "compaction", DONE)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "compaction" not in kind])
+def test_of_two_processes_one_does_what_the_whole_table_needs(lake: Lake, kind: str) -> None:
+    table = make(lake, "db.t", writes=1).logical
+    leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
+    lease = leases.take_place(kind)
+    done = run_need(table, kind, Work(lambda: False))
+    assert (done.outcome, done.detail) == (WAITS, "another process is at it")
+    leases.release(lease)
+    assert run_need(table, kind, Work(lambda: False)).outcome != WAITS
+    assert leases.held() == []
+
+
+def test_what_happens_is_told(lake: Lake) -> None:
+    make(lake, "db.t", buckets=2)
+    events: list[Event] = []
+    Optimizer(lake, listen=events.append).once()
+    assert [e.kind for e in events] == ["looked", "begun", "progress", "progress", "ended"]
+    assert [(e.done, e.total) for e in events if e.kind == "progress"] == [(1, 2), (2, 2)]
+    shutil.rmtree(lake.table("db.t").path + "/manifest")
+    MANIFEST_CACHE.clear()
+    events.clear()
+    optimizer = Optimizer(lake, listen=events.append)
+    optimizer.once()
+    assert [e.kind for e in events] == ["trouble", "looked"]
+    assert "looked at again in 30 s" in events[0].text
+
+
+def test_its_state_says_what_waits_and_why(lake: Lake) -> None:
+    make(lake, "db.a")
+    make(lake, "db.b")
+    states = []
+
+    def look(event: Event) -> None:
+        if event.kind == "begun":
+            states.append(optimizer.state())
+
+    optimizer = Optimizer(lake, OptimizerSettings(parallel=1), look)
+    optimizer.once()
+    first = states[0]
+    assert (first.tables, [run.table for run in first.running]) == (2, ["db.a"])
+    ((table, why),) = [(w.table, w.why) for w in first.waiting]
+    assert (table, why) == ("db.b", "1 runs are at work")
+    assert first.bytes_last_hour > 0

@@ -1,0 +1,26 @@
+"""A batch write that dies: usage gone_writer_job.py WAREHOUSE open|decided."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import lakelog
+from lakelog.table import writer as module
+from log_tables import rows
+
+
+def main() -> None:
+    warehouse, how = sys.argv[1:]
+    writer = lakelog.connect(warehouse=warehouse).table("db.t").writer()
+    writer.write(rows(1, 7, 8, 9, name="lost" if how == "open" else "kept"))
+    writer.flush()
+    if how == "decided":
+        module.seal = lambda committer: None  # type: ignore[assignment]
+        writer.commit()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
