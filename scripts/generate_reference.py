@@ -7,10 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
+
 from lakelog import errors
+from lakelog.cli.main import COMMANDS
+from lakelog.cli.main import lakelog as command_line
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import LOG_OPTIONS
 from lakelog.options.lookup import LOOKUP_OPTIONS
+from lakelog.options.metric import COUNTER, GAUGE, HISTOGRAM
+from lakelog.options.metrics import METRICS
 from lakelog.options.option import Declared, MemorySize, Option
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.options.storage import STORAGE_OPTIONS
@@ -28,7 +34,12 @@ _SCOPES = {
 
 def pages() -> dict[Path, str]:
     """Every generated page: path → text."""
-    return {REFERENCE / "options.md": options_page(), REFERENCE / "errors.md": errors_page()}
+    return {
+        REFERENCE / "options.md": options_page(),
+        REFERENCE / "errors.md": errors_page(),
+        REFERENCE / "metrics.md": metrics_page(),
+        REFERENCE / "cli.md": cli_page(),
+    }
 
 
 def options_page() -> str:
@@ -117,6 +128,63 @@ def errors_page() -> str:
                 f"| `{name}` | {bases} | {retriable} | {inspect.cleandoc(error.__doc__ or '').splitlines()[0]} |"
             )
     return "\n".join([*lines, ""])
+
+
+def metrics_page() -> str:
+    """Every metric, by where its values come from."""
+    lines = [
+        "# Metrics",
+        _NOTE,
+        "How to see them: [monitoring](../guide/monitoring.md). A counter grows from the moment that its",
+    ]
+    lines += [
+        "process began. In OpenTelemetry a metric is called `lakelog.` and its name here, its unit stands apart.",
+        "",
+    ]
+    for title, kinds in (("Counted where it happens", (COUNTER, HISTOGRAM)), ("Read from the tables", (GAUGE,))):
+        lines += [
+            f"## {title}",
+            "",
+            "| metric in Prometheus | kind | unit | labels | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        for metric in METRICS.values():
+            if metric.kind in kinds:
+                labels = ", ".join(f"`{name}`" for name in metric.labels)
+                unit = metric.unit or "–"
+                lines.append(f"| `{metric.prometheus}` | {metric.kind} | {unit} | {labels} | {metric.help} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    """Every command, from the declarations of click."""
+    context = click.Context(command_line, info_name="lakelog", help_option_names=["-h", "--help"])
+    lines = ["# Command line", _NOTE, "`lakelog [OPTIONS] COMMAND [ARGS]…`, or `python -m lakelog …`. A guide:"]
+    lines += ["[command line](../guide/command-line.md).", "", *_command(command_line, context), ""]
+    for name in COMMANDS:
+        command = command_line.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context)
+        usage = " ".join([f"lakelog {name}", *command.collect_usage_pieces(inner)])
+        lines += [f"## {name}", "", f"`{usage}`", "", *_command(command, inner), ""]
+    return "\n".join(lines)
+
+
+def _command(command: click.Command, context: click.Context) -> list[str]:
+    told = inspect.cleandoc(command.help or "")
+    paragraphs = [
+        "```text\n" + part.removeprefix("\b\n") + "\n```" if part.startswith("\b") else " ".join(part.split())
+        for part in told.split("\n\n")
+    ]
+    options = (p for p in command.get_params(context) if isinstance(p, click.Option))
+    rows = [found for option in options if (found := option.get_help_record(context)) is not None]
+    out = ["\n\n".join(paragraphs), "", "| option | meaning |", "|---|---|"]
+    return out + [f"| `{_cell(names)}` | {_cell(text)} |" for names, text in rows]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def main() -> None:

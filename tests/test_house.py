@@ -21,7 +21,7 @@ from lakelog.options.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
-PARTS = ("engines", "formats", "kinds", "locks", "statements", "systems")
+PARTS = ("checks", "engines", "formats", "kinds", "locks", "statements", "systems")
 """Names of the folders in which every file is an interchangeable part."""
 
 
@@ -117,7 +117,7 @@ def test_what_a_package_exports_is_what_it_declares(modules: dict[str, ModuleTyp
 
 
 def test_the_names_at_the_top_are_exactly_those_in_all() -> None:
-    known = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect"]
+    known = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "metrics"]
     assert sorted(lakelog.__all__) == known
     assert all(getattr(lakelog, name) is not None for name in lakelog.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'conn'"):

@@ -12,8 +12,9 @@ from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
     from lakelog.lake import LOW_LATENCY, Lake, Table, attach, connect
+    from lakelog.service.metrics.face import METRICS as metrics
 
-__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect"]
+__all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "metrics"]
 
 __version__: Final = "0.1.0"
 
@@ -25,6 +26,7 @@ _LATE: Final[Registry[Any]] = Registry(
         "connect": "lakelog.lake:connect",
         "Lake": "lakelog.lake:Lake",
         "Table": "lakelog.lake:Table",
+        "metrics": "lakelog.service.metrics.face:METRICS",
     },
 )
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import click
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lakelog.cli.output import warehouse_option
-from lakelog.cli.process import Process
-from lakelog.lake import connect
+from lakelog.cli.connection import connect
+from lakelog.cli.facts import FactPrinter
+from lakelog.cli.names import table_argument
+from lakelog.cli.output import format_option, warehouse_option
+from lakelog.cli.process import Process, current_process
 from lakelog.table.compaction_commits import CompactionSummary
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--minor", is_flag=True, help="Only buckets that have too many files.")
 @click.option("--partition", "partitions", multiple=True, metavar="KEY=VALUE,…", help="Only this one; may be repeated.")
 @click.option("--where", metavar="CONDITION", help="Only partitions that meet a condition on partition columns.")
 @click.option("--spark", "on_spark", is_flag=True, help="Start a local Spark session and compact on all its cores.")
 @warehouse_option
+@format_option
 @click.pass_obj
 def compact(
     process: Process | None,
@@ -29,6 +35,7 @@ def compact(
     where: str | None,
     on_spark: bool,
     warehouse: str,
+    format_name: str,
 ) -> None:
     """Merge the files of every bucket of TABLE (db.table)."""
     if on_spark and process is not None:
@@ -38,7 +45,7 @@ def compact(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        with Progress(*columns, console=console, transient=True, disable=_is_hidden(console)) as bar:
             shown = bar.add_task(f"compact {table}, buckets", total=None)
             done = lake.table(table).compact(
                 full=not minor,
@@ -49,7 +56,18 @@ def compact(
             )
     finally:
         lake.close()
-    click.echo(_told(done))
+    FactPrinter(format_name).print(_told(done), _facts(table, done))
+
+
+def _is_hidden(console: Console) -> bool:
+    return current_process().quiet or not console.is_terminal
+
+
+def _facts(table: str, done: CompactionSummary) -> dict[str, Any]:
+    facts = asdict(done)
+    return {"table": table, "snapshot": None if done.snapshot is None else done.snapshot.id} | {
+        name: value for name, value in facts.items() if name != "snapshots"
+    }
 
 
 def _pair(part: str) -> tuple[str, str]:

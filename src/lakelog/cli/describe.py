@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
+from lakelog.cli.names import table_argument
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
-from lakelog.lake import connect
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--extended", is_flag=True, help="Also keys, stores, snapshot and options.")
 @warehouse_option
 @format_option

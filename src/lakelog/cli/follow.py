@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import click
 
-from lakelog.cli.output import warehouse_option
-from lakelog.lake import connect
+from lakelog.cli.connection import connect
+from lakelog.cli.facts import FactPrinter
+from lakelog.cli.names import table_argument
+from lakelog.cli.output import format_option, warehouse_option
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--stop", type=click.Choice(["latest"]), help="Stop at the end that the log has now.")
 @click.option("--skip-missing", is_flag=True, help="Go on when the log has lost records that are not in the files.")
 @warehouse_option
-def follow(table: str, stop: str | None, skip_missing: bool, warehouse: str) -> None:
+@format_option
+def follow(table: str, stop: str | None, skip_missing: bool, warehouse: str, format_name: str) -> None:
     """Make files of the rows that real-time queries have written to the log of TABLE (db.table), until Ctrl-C."""
     lake = connect(warehouse=warehouse)
+    printer = FactPrinter(format_name)
     try:
         for snapshot in lake.table(table).follow(stop, skip_missing):
             count = snapshot.delta_record_count or 0
-            click.echo(f"snapshot {snapshot.id}: {count:,} {'row' if count == 1 else 'rows'}")
+            facts = {"table": table, "snapshot": snapshot.id, "rows": count, "time_ms": snapshot.time_millis}
+            printer.print(f"snapshot {snapshot.id}: {count:,} {'row' if count == 1 else 'rows'}", facts)
     except KeyboardInterrupt:
         # Ctrl-C is the usual end; the next follower goes on where this one was.
         return

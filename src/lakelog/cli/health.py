@@ -9,9 +9,10 @@ import click
 import orjson
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
+from lakelog.cli.names import complete_tables
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.errors import LakelogError
-from lakelog.lake import connect
 from lakelog.table.health import TableHealth
 from lakelog.table.needs import aged, sized
 
@@ -36,7 +37,7 @@ _WAITS = pa.schema([("waits", _TEXT), ("why", _TEXT), ("what_to_do", _TEXT)])
 
 
 @click.command()
-@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.argument("tables", nargs=-1, metavar="[TABLE]…", shell_complete=complete_tables)
 @click.option("--no-log", is_flag=True, help="Leave the logs out.")
 @warehouse_option
 @format_option

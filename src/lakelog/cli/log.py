@@ -6,13 +6,14 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.cli.connection import connect
+from lakelog.cli.names import table_argument
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.errors import InvalidRequest
-from lakelog.lake import connect
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option("--end-writer", metavar="ID", help="First end this streaming writer, whose query never comes back.")
 @warehouse_option
 @format_option

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 
 from lakelog.cli.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
+from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.registry import Registry
 from lakelog.sql.causes import cause_in_text
 
@@ -18,10 +21,14 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",
     {
         "sql": "lakelog.cli.sql:sql",
+        "head": "lakelog.cli.head:head",
         "tail": "lakelog.cli.tail:tail",
+        "load": "lakelog.cli.load:load",
+        "export": "lakelog.cli.export:export",
         "follow": "lakelog.cli.follow:follow",
         "tables": "lakelog.cli.tables:tables",
         "describe": "lakelog.cli.describe:describe",
+        "show": "lakelog.cli.show:show",
         "log": "lakelog.cli.log:log",
         "health": "lakelog.cli.health:health",
         "compact": "lakelog.cli.compact:compact",
@@ -29,17 +36,27 @@ COMMANDS: Final[Registry[click.Command]] = Registry(
         "expire": "lakelog.cli.expire:expire",
         "dashboard": "lakelog.cli.dashboard:dashboard",
         "users": "lakelog.cli.users:users",
+        "call": "lakelog.cli.call:call",
+        "metrics": "lakelog.cli.metrics:metrics",
+        "doctor": "lakelog.cli.doctor:doctor",
+        "completion": "lakelog.cli.completion:completion",
         "demo": "lakelog.cli.demo:demo",
     },
 )
 """Every subcommand. Its module is loaded when it is called, which keeps ``lakelog --help`` instant."""
 
+_LOGS: Final[Registry[bool]] = Registry("log", {"configure": "lakelog.io.logs:configure_logs"})
+
 _SUMMARIES: Final = {
     "sql": "Run SQL statements and print their rows.",
+    "head": "Print some rows of a table, without Spark.",
     "tail": "Print the changes of a table as its log receives them.",
+    "load": "Write the rows of files into a table, without Spark.",
+    "export": "Write the rows of a table to a file, without Spark.",
     "follow": "Make files of rows that were written to the log first.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
+    "show": "Show what a table knows of itself: snapshots, files, tags, history …",
     "log": "Show how far the log of a table, its writers and its readers are.",
     "health": "Show how well tables are, what they need and what waits.",
     "compact": "Merge the files of a table.",
@@ -47,6 +64,10 @@ _SUMMARIES: Final = {
     "expire": "Remove old snapshots of a table.",
     "dashboard": "Serve pages about the tables of a warehouse, with a terminal.",
     "users": "Say who may log in to the dashboard.",
+    "call": "Run a procedure on a table: tags, branches, rollback, cleaning …",
+    "metrics": "Print the figures of all tables for Prometheus, or serve them.",
+    "doctor": "Check Java, Spark, storage, clocks, log and tables, and say what to do.",
+    "completion": "Print the completion script for a shell.",
     "demo": "Stream a year of flights through one table and measure it.",
 }
 
@@ -73,11 +94,35 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lakelog")
-@click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own messages (before the command).")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), envvar="LAKELOG_CONFIG", show_envvar=True,
+              help="A TOML file that says how the warehouse is reached.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors, nothing else.")
+@click.option("--log-level", type=click.Choice(LEVELS), envvar=LOG_LEVEL, show_envvar=True,
+              help="Print lakelog's log from this level on to stderr.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(FORMATS), envvar=LOG_FORMAT, show_envvar=True,
+              help="The form of its lines.")  # fmt: skip
+@click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own messages.")
 @click.pass_context
-def lakelog(ctx: click.Context, debug: bool) -> None:
-    """One table, two speeds: a log for seconds and files for minutes."""
-    ctx.ensure_object(Process).debug = debug
+def lakelog(
+    ctx: click.Context,
+    config: Path | None,
+    quiet: bool,
+    log_level: str | None,
+    log_format: str | None,
+    debug: bool,
+) -> None:
+    """One table, two speeds: a log for seconds and files for minutes.
+
+    The options here stand before the command. Exit codes: 0 done, 1 failed, 2 the request has to change, 130 Ctrl-C.
+    """
+    process = ctx.ensure_object(Process)
+    process.config, process.quiet, process.debug = config, quiet, debug
+    if log_level is not None or log_format is not None:
+        process.logs = True
+        _LOGS.create("configure", log_level, log_format)
+        if process.owned:  # Spark's Python processes follow
+            given = {LOG_LEVEL: log_level, LOG_FORMAT: log_format}
+            os.environ.update({name: value for name, value in given.items() if value is not None})
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

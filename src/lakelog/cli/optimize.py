@@ -11,11 +11,13 @@ from typing import Any, Final
 import click
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
+from lakelog.cli.names import complete_tables
 from lakelog.cli.optimizer_events import shown_runs
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.process import Process
 from lakelog.errors import InvalidOption
-from lakelog.lake import Lake, connect
+from lakelog.lake import Lake
 from lakelog.options.option import parse_duration, parse_size
 from lakelog.options.registry import Registry
 from lakelog.service.optimizer.optimizer import Optimizer
@@ -52,7 +54,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
 
 
 @click.command()
-@click.argument("tables", nargs=-1, metavar="[TABLE]…")
+@click.argument("tables", nargs=-1, metavar="[TABLE]…", shell_complete=complete_tables)
 @click.option("--once", is_flag=True, help="Look once, run what is needed, and end; 1 when a run has failed.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be done, and why.")
 @click.option(

@@ -42,6 +42,11 @@ class RowPrinter(ABC):
         self._results += 1
         return printed
 
+    def print_more(self, chunk: pa.Table, first: bool) -> None:
+        """Prints rows of a result that has no end; ``first`` says that they are the first."""
+        self._print_chunk(chunk, first)
+        self._stream.flush()
+
     @abstractmethod
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
         """Prints rows; ``first`` says that they are the first of their result."""

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import TextIO
+
+import click
 
 
 @dataclass
 class Process:
-    """State of one run of ``lakelog``; ``owned`` says that this process does nothing else (false inside a test)."""
+    """State of one run of ``lakelog``; ``owned`` says that this process does nothing else (false inside a test).
+
+    ``quiet``: nothing but results and errors is printed. ``logs``: lakelog's own log goes to stderr. ``config`` is the
+    file that says how the warehouse is reached.
+    """
 
     owned: bool = False
     debug: bool = False
     silenced: bool = False
+    quiet: bool = False
+    logs: bool = False
+    config: Path | None = None
 
     def silence_children(self) -> None:
         """Gives Spark's JVM and workers nowhere to write, before they start; our own output goes on as before.
@@ -27,8 +41,13 @@ class Process:
             return
         self.silenced = True
         warnings.simplefilter("ignore")
-        logging.disable(logging.CRITICAL)
+        if not self.logs:
+            logging.disable(logging.CRITICAL)
+        before = sys.stderr
         sys.stdout, sys.stderr = _moved(sys.stdout), _moved(sys.stderr)
+        for handler in logging.getLogger("lakelog").handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is before:
+                handler.setStream(sys.stderr)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
             os.dup2(nowhere, descriptor)
@@ -39,6 +58,34 @@ class Process:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def current_process() -> Process:
+    """The process of the command that runs; one that says nothing special where a command is called by itself."""
+    context = click.get_current_context(silent=True)
+    found = None if context is None else context.find_object(Process)
+    return found or Process()
+
+
+def remark(text: str) -> None:
+    """Tells people something beside the result, on stderr, unless they want none (``--quiet``)."""
+    if not current_process().quiet:
+        click.echo(text, err=True)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Has SIGTERM, which ends services, end what runs as Ctrl-C does: by KeyboardInterrupt, also in the background."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {name: signal.signal(name, end) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _moved(stream: TextIO) -> TextIO:

@@ -10,11 +10,11 @@ from typing import Any, Final, TextIO
 import click
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
 from lakelog.cli.output import PRINTERS, RowPrinter, format_option, limit_option, warehouse_option
-from lakelog.cli.process import Process
+from lakelog.cli.process import Process, remark
 from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
-from lakelog.lake import connect
 from lakelog.options.registry import Registry
 
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry("stream", {"rows": "lakelog.spark.stream_rows:iterate_stream"})
@@ -90,7 +90,7 @@ def _print(printer: RowPrinter, result: Any, format_name: str, limit: int | None
         return
     printer.print_result([result], shown)
     if limit is None and shown is not None and result.num_rows > shown:
-        click.echo(f"the first {shown} rows; --limit shows more", err=True)
+        remark(f"the first {shown} rows; --limit shows more")
 
 
 def _print_stream(printer: RowPrinter, chunks: Iterable[pa.Table], limit: int | None) -> None:
@@ -104,7 +104,7 @@ def _print_stream(printer: RowPrinter, chunks: Iterable[pa.Table], limit: int | 
 def _wait(queries: list[Any], seconds: float | None) -> None:
     """Waits for running queries to end, for ``seconds`` or for Ctrl-C, then stops them; raises what failed one."""
     if queries:
-        click.echo(f"{len(queries)} streaming statement(s) running; Ctrl-C stops", err=True)
+        remark(f"{len(queries)} streaming statement(s) running; Ctrl-C stops")
     end = math.inf if seconds is None else monotonic_s() + seconds
     try:
         while queries and monotonic_s() < end:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
-from lakelog.lake import connect
 
 
 @click.command()

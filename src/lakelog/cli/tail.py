@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
+from lakelog.cli.connection import connect
+from lakelog.cli.names import table_argument
 from lakelog.cli.output import PRINTERS, format_option, limit_option, warehouse_option
 from lakelog.errors import InvalidRequest
-from lakelog.lake import connect
 from lakelog.table.tail import Tail
 
 
 @click.command()
-@click.argument("table")
+@table_argument
 @click.option(
     "--start",
     type=click.Choice(["latest", "earliest", "latest-full"]),

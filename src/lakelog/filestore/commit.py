@@ -17,8 +17,10 @@ from lakelog.filestore.renumber import Renumbering, highest_sequences
 from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
+from lakelog.io.metrics import METER
 from lakelog.io.names import random_fraction
 from lakelog.io.snapshot_owner import SnapshotOwner
+from lakelog.options.metrics import COMMIT_CONFLICTS
 from lakelog.options.option import Options
 from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT, check_writable
 from lakelog.spec.data_file import BucketFiles
@@ -45,6 +47,7 @@ class TableCommit:
     snapshots: Snapshots
     manifests: Manifests
     renumbering: Renumbering
+    table: str = ""
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Commits, and returns the snapshot that holds the files (an older one, if it was committed before).
@@ -91,6 +94,7 @@ class TableCommit:
                     # 6
                     self._write_hints(snapshot)
                     return snapshot
+                METER.add(COMMIT_CONFLICTS, table=self.table)
             self._delete(writer)
             if timeout is not None and clock.monotonic_s() - started > timeout.total_seconds():
                 break

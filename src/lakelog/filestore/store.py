@@ -19,6 +19,7 @@ from lakelog.filestore.compaction import pick_compaction
 from lakelog.filestore.compaction_result import CompactionResult
 from lakelog.filestore.compactor import Compactor
 from lakelog.filestore.consumers import Consumers
+from lakelog.filestore.counted_commit import counted_commit
 from lakelog.filestore.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.data_file_writer import FileNames
 from lakelog.filestore.deletion_vectors import vector_places
@@ -52,12 +53,16 @@ from lakelog.spec.snapshot import COMPACT, Snapshot
 
 @dataclass(frozen=True)
 class FileStore:
-    """One branch of the files below ``table_path``, seen with one schema. Picklable; caches nothing that can change."""
+    """One branch of the files below ``table_path``, seen with one schema. Picklable; caches nothing that can change.
+
+    ``name`` is what metrics and logs call the table.
+    """
 
     io: FileIO
     table_path: str
     schema: TableSchema
     branch: str = MAIN_BRANCH
+    name: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -206,7 +211,8 @@ class FileStore:
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
-        return TableCommit(self.snapshots, self.manifests, Renumbering(self.files)).commit(request)
+        commit = TableCommit(self.snapshots, self.manifests, Renumbering(self.files), self.name)
+        return counted_commit(commit, request, self.name)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
         """The largest sequence number of each of these (partition, bucket) that has files in a snapshot.
@@ -339,7 +345,7 @@ class FileStore:
 
     def open_branch(self, name: str) -> FileStore:
         """The file store of another branch, with its newest schema. Raises NotFound."""
-        return FileStore(self.io, self.table_path, self.branches.schema(name), name)
+        return FileStore(self.io, self.table_path, self.branches.schema(name), name, self.name)
 
     def expire_snapshots(
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None

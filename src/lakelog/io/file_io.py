@@ -104,6 +104,10 @@ class FileIO(ABC):
             f"make a new table and copy the rows"
         )
 
+    def free_bytes(self, path: str) -> int | None:
+        """The free space where a path is, or where it would be; None where the storage has no limit that it tells."""
+        return None
+
     def delete_empty_dir(self, path: str) -> None:
         """Removes a directory if it is empty at this moment; stores without real directories have nothing to do."""
         return

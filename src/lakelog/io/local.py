@@ -117,6 +117,13 @@ class LocalFileIO(FileIO):
                 if not os.path.exists(place):
                     return
 
+    def free_bytes(self, path: str) -> int | None:
+        place = os.path.abspath(_local(path))
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+        with _os_errors(path):
+            return shutil.disk_usage(place).free
+
     def delete_empty_dir(self, path: str) -> None:
         # refused by the system when somebody has put a file there meanwhile
         with contextlib.suppress(OSError):

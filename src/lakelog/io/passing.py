@@ -53,6 +53,9 @@ class PassingFileIO(FileIO):
     def delete_dir(self, path: str) -> None:
         self.inner.delete_dir(path)
 
+    def free_bytes(self, path: str) -> int | None:
+        return self.inner.free_bytes(path)
+
     def delete_empty_dir(self, path: str) -> None:
         self.inner.delete_empty_dir(path)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
+from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.lake.statements import LakeStatements
@@ -45,6 +46,7 @@ class Lake:
         catalogs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.warehouse = warehouse
+        share_counts()
         self._tables = CatalogTables(warehouse, storage_options, catalog_options)
         self._engine = LazyEngine(self._tables, catalog, spark, dict(settings or {}))
         self._session = Session(self._tables, self._engine, catalog)

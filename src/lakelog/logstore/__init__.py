@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from lakelog.logstore.base import LogSystem
+from collections.abc import Callable
+from typing import Final
+
+from lakelog.logstore.base import LogLocation, LogSystem
+from lakelog.logstore.server_facts import LogServer
 from lakelog.options.registry import Registry
+
+_EXTRAS: Final = {"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"}
 
 LOG_SYSTEMS: Registry[LogSystem] = Registry(
     "log system",
@@ -12,5 +18,16 @@ LOG_SYSTEMS: Registry[LogSystem] = Registry(
         "kafka": "lakelog.logstore.systems.kafka:KafkaLogSystem",
         "pulsar": "lakelog.logstore.systems.pulsar:PulsarLogSystem",
     },
-    extras={"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"},
+    extras=_EXTRAS,
 )
+
+LOG_PROBES: Registry[Callable[[LogLocation], LogServer]] = Registry(
+    "probe of a log system",
+    {
+        "embedded": "lakelog.logstore.probes.embedded:probe",
+        "kafka": "lakelog.logstore.probes.kafka:probe",
+        "pulsar": "lakelog.logstore.probes.pulsar:probe",
+    },
+    extras=_EXTRAS,
+)
+"""Log system → what looks at a server of it; raises what using it would raise."""

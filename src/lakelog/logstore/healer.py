@@ -4,14 +4,22 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 import pyarrow as pa
 
 from lakelog.errors import Fenced
 from lakelog.io.clock import sleep
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
 from lakelog.logstore.header import CORRECTION, encode_header
 from lakelog.logstore.healing import Correction, Healing
+from lakelog.options.metrics import COMPENSATIONS
+
+_LOG: Final = logging.getLogger("lakelog.heal")
 
 _ROUNDS = 100
 """Rounds after which somebody else must be healing against us."""
@@ -38,8 +46,12 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         corrections = healing.plan(region, gone)
         if not corrections:
             return position
-        appender.append(bucket, _records(healing.writer, corrections))
-        appender.flush()
+        with log_errors(healing.table, "append"):
+            appender.append(bucket, _records(healing.writer, corrections))
+            appender.flush()
+        METER.add(COMPENSATIONS, len(corrections), table=healing.table)
+        told = fields(table=healing.table, bucket=bucket, writer=healing.writer, rows=len(corrections))
+        _LOG.info("bucket %d of the log of %s: %d corrections", bucket, healing.table, len(corrections), extra=told)
     raise Fenced(
         f"bucket {bucket} of the log does not come to rest after {_ROUNDS} rounds of healing for writer "
         f"{healing.writer}: "

@@ -46,7 +46,10 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Healing:
-    """Whose records are judged, and by what: the decided attempts per epoch, and what kind of log it is."""
+    """Whose records are judged, and by what: the decided attempts per epoch, and what kind of log it is.
+
+    ``table`` is the name of the table, for metrics.
+    """
 
     writer: str
     accepted: Mapping[int, frozenset[str]]
@@ -54,6 +57,7 @@ class Healing:
     keyed: bool
     format: LogFormat
     lookup: CommittedLookup
+    table: str = ""
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.

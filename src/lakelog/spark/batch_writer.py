@@ -20,6 +20,7 @@ from pyspark.util import PythonEvalType
 from lakelog.errors import InvalidOption
 from lakelog.io.clock import sleep
 from lakelog.io.names import new_uuid
+from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.task_end import task_end
@@ -84,7 +85,7 @@ class LakelogWriter(DataSourceArrowWriter):
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         check_columns(schema, table.schema, table.name)
         self._table, self._writer = table, new_uuid()
-        self._job = JobFiles(self._writer)
+        self._job, self._counts = JobFiles(self._writer), counts_directory()
         self._files = _replaced_files(table) if overwrite else None
         self._target = _target(table) if overwrite else None
         if overwrite:
@@ -103,6 +104,7 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
         """Commits the attempts that Spark has taken; ``no_other_tries``: there were none to leave files."""
+        share_counts(self._counts)
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
             commit_rewrite(self._table, self._writer, results, self._files)

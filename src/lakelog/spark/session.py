@@ -12,6 +12,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lakelog.errors import NotInstalled, Unavailable
+from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.source import LakelogDataSource
 from lakelog.table.catalog_place import CatalogPlace
@@ -106,7 +107,7 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: s
     classic sessions and on Spark Connect (lakelog must be installed on the server).
     """
     places = {name: place.of_tables() for name, place in catalogs.items()}
-    members = {"catalogs": places, "first": first, "__module__": "__main__"}
+    members = {"catalogs": places, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)

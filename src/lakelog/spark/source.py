@@ -49,19 +49,20 @@ class LakelogDataSource(DataSource):
     Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
     directory; ``catalog`` or ``warehouse`` says where ``db.table`` is looked up; every read and write option of the
     table (``read.mode``, ``emit.mode``, …) may be given, too. ``catalogs`` (places by the names that identifiers have,
-    with how to reach the storage) and ``first`` are set by ``lakelog.connect`` on a subclass; storage options may be
-    given as options, too.
+    with how to reach the storage), ``first`` and ``counts`` (where the driver collects counts) are set by
+    ``lakelog.connect`` on a subclass; storage options may be given as options, too.
     """
 
     catalogs: ClassVar[Mapping[str, CatalogPlace]] = {}
     first: ClassVar[str] = "lakelog"
+    counts: ClassVar[str | None] = None
 
     @classmethod
     def name(cls) -> str:
         return "lakelog"
 
     def _table(self, scope: str) -> DynamicTable:
-        settle()
+        settle(self.counts)
         given = {k.lower(): v for k, v in self.options.items()}
         path = given.get("path")
         if not path:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lakelog.errors import InvalidRequest
+from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.batch_writer import AttemptMessage, write_attempt
 from lakelog.spark.worker import settle, this_task
 from lakelog.table.attempt import AttemptResult
@@ -32,7 +33,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
             )
         check_columns(schema, table.schema, table.name)
         EventTime.of(table)  # raises for options that no task could follow
-        self._table = table
+        self._table, self._counts = table, counts_directory()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
         settle()
@@ -48,7 +49,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         return replace(written, run=run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        settle()
+        settle(self._counts)
         sent = [m for m in messages if isinstance(m, AttemptMessage)]
         if not sent:
             return

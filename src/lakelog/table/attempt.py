@@ -52,7 +52,8 @@ class BucketAppend:
 class AttemptResult:
     """The commit message of one task: what counts if the driver accepts this attempt (RFC 2).
 
-    ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``.
+    ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are those of the keys
+    and values that it appended to the log, for who counts them; no epoch record keeps them.
     """
 
     writer: str
@@ -63,3 +64,4 @@ class AttemptResult:
     row_count: int = 0
     replay: bool = False
     watermark: int | None = None
+    log_bytes: int = 0

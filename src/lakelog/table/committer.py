@@ -13,6 +13,7 @@ import orjson
 
 from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
+from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.control import abort_record, commit_record
@@ -20,6 +21,7 @@ from lakelog.logstore.formats import log_format
 from lakelog.logstore.healer import heal
 from lakelog.logstore.healing import Healing
 from lakelog.options.log import CONCURRENT_WRITERS, DATA_FORMAT
+from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
@@ -116,6 +118,8 @@ class Committer:
                     self._check_not_ended(sealed)
                     self._heal_behind(sealed)
                     return None
+                if record is made:
+                    self._count_epoch(record)
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
                 self._heal_decided(record, self.table.log, made is None)
@@ -198,6 +202,14 @@ class Committer:
             appended = {bucket: appender.append(bucket, abort_record(self.writer, epoch)).entries for bucket in buckets}
             appender.flush()
             self._count(appended)
+
+    def _count_epoch(self, record: EpochRecord) -> None:
+        """Counts what an epoch that was decided here brings; the log's rows count from now on."""
+        table = self.table.name
+        METER.add(EPOCHS_DECIDED, table=table)
+        logged = [a for a in record.attempts if a.appends]
+        METER.add(ROWS_WRITTEN, sum(a.row_count for a in logged), table=table, store="log")
+        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
         """Knows of control records behind what is verified."""
@@ -283,6 +295,7 @@ class Committer:
         return Healing(
             writer=self.writer,
             accepted=accepted,
+            table=self.table.name,
             mode=self.table.changelog_mode,
             keyed=bool(self.table.schema.primary_keys),
             format=form,

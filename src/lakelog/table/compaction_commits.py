@@ -12,7 +12,10 @@ from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.compaction_result import CompactionResult, joined_index
 from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
 from lakelog.io.names import new_uuid
+from lakelog.options.metrics import COMPACTED_BYTES, COMPACTED_FILES, COMPACTION_CONFLICTS
 from lakelog.spec.snapshot import COMPACT, Snapshot
 from lakelog.table.compaction_task import BucketOutcome, BucketTask, leases_of
 from lakelog.table.dynamic_table import DynamicTable
@@ -131,11 +134,17 @@ class GroupedCommits:
                 for outcome in outcomes:
                     self._commit([outcome], {})
                 return
-            _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict)
-            self.lost.append(outcomes[0].task)
+            task = outcomes[0].task
+            told = fields(table=self._table.name, bucket=task.bucket)
+            _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict, extra=told)
+            METER.add(COMPACTION_CONFLICTS, table=self._table.name)
+            self.lost.append(task)
             _delete_files(self._table, results[0])
             return
         self.committed += results
+        gone = [file for result in results for file in result.files.deleted_files]
+        METER.add(COMPACTED_FILES, len(gone), table=self._table.name)
+        METER.add(COMPACTED_BYTES, sum(file.file_size for file in gone), table=self._table.name)
 
 
 def _delete_files(table: DynamicTable, result: CompactionResult) -> None:

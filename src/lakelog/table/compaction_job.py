@@ -10,6 +10,8 @@ from typing import Final
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.filter import Predicate
 from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import COMPACTION_DURATION, COMPACTIONS
 from lakelog.table.compaction_commits import GROUP_S, CompactionSummary, GroupedCommits
 from lakelog.table.compaction_lease import LEASE_MS
 from lakelog.table.compaction_task import (
@@ -99,6 +101,22 @@ def run_tasks(
     ``is_stopped`` is asked whether to leave the rest.
     """
     commits.busy, commits.lost = [], []
+    if tasks:
+        with METER.step("compaction", table=table.name) as told:
+            _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
+        METER.add(COMPACTIONS, table=table.name)
+        METER.observe(COMPACTION_DURATION, told.seconds, table=table.name)
+
+
+def _run_all(
+    commits: GroupedCommits,
+    table: DynamicTable,
+    tasks: Sequence[BucketTask],
+    executor: Executor,
+    progress: Progress | None,
+    marks_full: bool,
+    is_stopped: Callable[[], bool],
+) -> None:
     done, finished = 0, False
     try:
         for outcomes in _outcomes(table, tasks, executor, is_stopped):

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from lakelog.errors import NotFound
 from lakelog.filestore.compaction_result import CompactionResult
+from lakelog.io.logs import fields
 from lakelog.table.compaction_lease import Lease, Leases
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.sequencing import Place
@@ -132,6 +133,7 @@ def _compacted(table: DynamicTable, task: BucketTask, lease: Lease) -> BucketOut
         if table.store.snapshots.latest_id() == before:
             raise
         # another compactor was faster, and expiry has removed what it replaced
-        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone)
+        told = fields(table=table.name, bucket=task.bucket)
+        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=told)
         return BucketOutcome(task, lost=True)
     return BucketOutcome(task) if result is None else BucketOutcome(task, result, lease)

@@ -12,6 +12,7 @@ import threading
 from typing import Final
 
 from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
 from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
 from lakelog.table.compaction_commits import CompactionSummary, GroupedCommits
@@ -108,7 +109,9 @@ class CompactionWorker:
             except Exception as failure:
                 # an interpreter that ends gives no new threads: the bucket is abandoned, nothing of it is visible
                 level = logging.INFO if self._is_stopped else logging.WARNING
-                _LOG.log(level, "compaction of table %s failed: %s", table.name, failure)
+                _LOG.log(
+                    level, "compaction of table %s failed: %s", table.name, failure, extra=fields(table=table.name)
+                )
                 self._failure = failure
             finally:
                 with self._changed:
@@ -142,9 +145,11 @@ class CompactionWorker:
 
 def _tell(table: DynamicTable, done: CompactionSummary) -> None:
     if done:
+        snapshot = None if done.snapshot is None else done.snapshot.id
+        told = fields(table=table.name, snapshot=snapshot, files=done.files_before, duration_s=round(done.seconds, 4))
         _LOG.info(
             "table %s: %s buckets compacted in %.1f s, %s files became %s",
-            table.name, done.buckets, done.seconds, done.files_before, done.files_after,
+            table.name, done.buckets, done.seconds, done.files_before, done.files_after, extra=told,
         )  # fmt: skip
 
 

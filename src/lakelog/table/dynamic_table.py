@@ -102,7 +102,7 @@ class DynamicTable:
     @cached_property
     def store(self) -> FileStore:
         """The file store."""
-        return FileStore(self.io, self.path, self.schema, self.branch)
+        return FileStore(self.io, self.path, self.schema, self.branch, self.name)
 
     @cached_property
     def staged(self) -> StagedEpochs:

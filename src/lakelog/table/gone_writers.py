@@ -9,6 +9,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.logs import fields
 from lakelog.io.machine import is_running, machine_identity
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.snapshot import Snapshot
@@ -54,7 +55,8 @@ def finish_gone_quietly(table: DynamicTable) -> None:
     try:
         finish_gone_writers(table)
     except LakelogError as failure:
-        _LOG.warning("table %s: epochs of writers that are gone wait on: %s", table.name, failure)
+        told = fields(table=table.name)
+        _LOG.warning("table %s: epochs of writers that are gone wait on: %s", table.name, failure, extra=told)
 
 
 def is_gone(table: DynamicTable, writer: str, active_ms: int) -> bool:

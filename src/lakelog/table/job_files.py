@@ -12,6 +12,7 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.filestore.bucket_dirs import bucket_directories
 from lakelog.filestore.data_file_writer import FileNames
+from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
@@ -50,7 +51,8 @@ class JobFiles:
         try:
             directories = list(bucket_directories(table.io, table.store.paths))
         except LakelogError as why:
-            _LOG.warning("table %s: files of a failed write stay for orphan cleaning: %s", table.name, why)
+            told = fields(table=table.name)
+            _LOG.warning("table %s: files of a failed write stay for orphan cleaning: %s", table.name, why, extra=told)
             return
         self._remove(table, directories, frozenset())
 
@@ -69,7 +71,10 @@ class JobFiles:
                     if found and found[0] not in accepted and not status.is_dir:
                         table.io.delete(f"{directory}/{status.name}")
             except LakelogError as why:
-                _LOG.warning("table %s: lost files in %s stay for orphan cleaning: %s", table.name, directory, why)
+                _LOG.warning(
+                    "table %s: lost files in %s stay for orphan cleaning: %s",
+                    table.name, directory, why, extra=fields(table=table.name),
+                )  # fmt: skip
 
         with ThreadPoolExecutor(_THREADS, "job-files") as threads:
             for _ in threads.map(clean, directories):

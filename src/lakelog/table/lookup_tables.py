@@ -10,6 +10,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.logs import fields
 from lakelog.io.names import new_attempt
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
@@ -124,7 +125,8 @@ class LookupTables:
                     try:
                         table.refresh()
                     except Exception as failure:  # the thread goes on; a task that waits too long meets the same
-                        _LOG.warning("index of table %s was not refreshed: %s", table.spec.table.name, failure)
+                        name = table.spec.table.name
+                        _LOG.warning("index of table %s was not refreshed: %s", name, failure, extra=fields(table=name))
             if monotonic_s() > told + _TELL_S:
                 told = monotonic_s()
                 for table in tables:

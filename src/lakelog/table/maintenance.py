@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from lakelog.io.clock import sleep
+from lakelog.io.logs import fields
 from lakelog.options.compaction import FULL_COMPACTION_COMMITS, LOOKUP_WAIT
 from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
 from lakelog.table.compaction_commits import GroupedCommits
@@ -39,6 +40,7 @@ def compact_quietly(table: DynamicTable) -> None:
             if not waits or not (commits.busy or commits.lost):
                 return
             sleep(_LOOK_S)
-        _LOG.warning("new rows of %s are seen when another compactor has finished", table.name)
+        told = fields(table=table.name)
+        _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=told)
     except Exception as failure:  # the rows are in: whoever saw an error here would write them again
-        _LOG.warning("compaction of %s failed: %r", table.name, failure)
+        _LOG.warning("compaction of %s failed: %r", table.name, failure, extra=fields(table=table.name))

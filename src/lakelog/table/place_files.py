@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from lakelog.errors import InvalidSchema
 from lakelog.filestore.bucket_writer import BucketWriter
+from lakelog.io.logs import fields
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
@@ -48,7 +49,10 @@ def _inline_files(
     except InvalidSchema as why:
         if len(part) == 1:
             raise
-        _LOG.warning("table %s, bucket %s: rows of epochs are not folded together: %s", table.name, bucket, why)
+        _LOG.warning(
+            "table %s, bucket %s: rows of epochs are not folded together: %s",
+            table.name, bucket, why, extra=fields(table=table.name, bucket=bucket),
+        )  # fmt: skip
     files: list[DataFileMeta] = []
     changes: list[DataFileMeta] = []
     for one in part:

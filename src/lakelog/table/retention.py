@@ -13,6 +13,9 @@ from lakelog.filestore.orphans import DAY_MS, Orphans
 from lakelog.filestore.partition_expiry import PartitionRule
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import ORPHANS_REMOVED, PARTITIONS_EXPIRED, SNAPSHOTS_EXPIRED
 from lakelog.options.retention import (
     CONSUMER_EXPIRATION_TIME,
     PARTITION_EXPIRATION_INTERVAL,
@@ -52,7 +55,12 @@ def expire_snapshots(
         by_options.time if older_than is None else older_than,
         by_options.limit if max_deletes is None else max_deletes,
     )
-    return table.store.expire_snapshots(keep, lambda: _newest_with_state(table))
+    gone = table.store.expire_snapshots(keep, lambda: _newest_with_state(table))
+    METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
+    if gone:
+        told = fields(table=table.name, snapshot=gone[-1])
+        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=told)
+    return gone
 
 
 def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
@@ -92,6 +100,7 @@ def expire_partitions(
             f"an expiration time"
         )
     dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
+    METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)
     keys = table.schema.partition_keys
     return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
 
@@ -106,7 +115,12 @@ def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None
         forget_streams(table)
         forget_figures(table)
     age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
-    return table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    if not dry_run:
+        METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
+        told = fields(table=table.name, files=len(found.files))
+        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=told)
+    return found
 
 
 def _staged_files(table: DynamicTable) -> Iterator[str]:
@@ -195,7 +209,7 @@ def expire_quietly(table: DynamicTable) -> None:
         if table.schema.partition_keys and table.options.get_typed(PARTITION_EXPIRATION_TIME) is not None:
             expire_partitions(table)
     except LakelogError as failure:
-        _LOG.warning("expiry of %s failed: %s", table.name, failure)
+        _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
 
 
 def _is_time_to_look(table: DynamicTable) -> bool:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from lakelog.errors import CommitConflict, Fenced
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
 from lakelog.logstore.header import LOG_ONLY
 from lakelog.options.log import COMMIT_INTERVAL
+from lakelog.options.metrics import SEAL_DURATION, SEALS
 from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.bucket_count import bucket_totals, in_buckets
@@ -74,23 +77,37 @@ def seal(committer: Committer) -> Snapshot | None:
             telling=telling,
             run=committer.run or _run_of(before, writer),
         )
-        # 2
-        ready = level0_files_of(table, records, latest)
-        table = ready.table
-        # 3
         try:
-            tells = Tells(appended, committer.tells(records))  # not what is owed: it may have been told
-            snapshot = _commit(committer, ready.made, base, sealed, records, tells)
+            with METER.step("seal", table=table.name, writer=writer, epoch=sealed.epoch) as told:
+                # 2
+                ready = level0_files_of(table, records, latest)
+                table = ready.table
+                # 3
+                tells = Tells(appended, committer.tells(records))  # not what is owed: it may have been told
+                snapshot = _commit(committer, ready.made, base, sealed, records, tells)
+                told.tell(snapshot=snapshot.id)
         except _SealedElsewhere:
             continue
         except IndexReplaced:
             ready.made.delete(table)
             continue
+        _count(table, records, snapshot, told.seconds)
         forget_unassigned(table, ready.runs)
         # 4, 5
         tell(committer, [*untold, *records], state_at(table.store, snapshot))
         return snapshot
     raise CommitConflict(f"table {table.name}: other processes keep sealing the epochs of writer {writer}; try again")
+
+
+def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot, seconds: float) -> None:
+    METER.add(SEALS, table=table.name)
+    METER.observe(SEAL_DURATION, seconds, table=table.name)
+    last, rows = records[-1], sum(record.row_count for record in records)
+    told = fields(table=table.name, snapshot=snapshot.id, writer=last.writer, epoch=last.epoch, rows=rows)
+    _LOG.info(
+        "table %s: snapshot %d has %d epochs, %d rows, in %.3f s",
+        table.name, snapshot.id, len(records), rows, seconds, extra={**told, "duration_s": round(seconds, 4)},
+    )  # fmt: skip
 
 
 def _run_of(state: LogState, writer: str) -> StreamingRun | None:
@@ -274,7 +291,7 @@ class Sealer:
                     self._worker.notify(table)
                 self._beside(table)
             except Exception as failure:
-                _LOG.warning("sealing table %s failed: %s", table.name, failure)
+                _LOG.warning("sealing table %s failed: %s", table.name, failure, extra=fields(table=table.name))
                 self._failure = failure
 
 

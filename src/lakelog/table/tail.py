@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelog.io.metrics import METER, log_errors
+from lakelog.options.metrics import ROWS_TAILED
 from lakelog.table.log_scan import LogScan
 from lakelog.table.tail_position import TailPosition
 
@@ -40,9 +42,11 @@ class Tail(Iterator[pa.RecordBatch]):
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        batch = None
-        while batch is None:
-            batch, self.reached = next(self._steps)
+        batch, table = None, self._scan.table.name
+        with log_errors(table, "read"):
+            while batch is None:
+                batch, self.reached = next(self._steps)
+        METER.add(ROWS_TAILED, batch.num_rows, table=table)
         return batch
 
     @property

@@ -7,13 +7,14 @@ import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
+from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
 from lakelog.logstore.clients import appender_for
@@ -108,7 +109,7 @@ class TaskWriter:
         self._firsts: dict[int, PendingAppend] = {}
         self._entries: dict[int, int] = {}
         self._runs: list[StagedRun] = []
-        self._row_count = 0
+        self._row_count = self._log_bytes = 0
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -135,7 +136,8 @@ class TaskWriter:
     def flush_log(self) -> None:
         """Waits until the log has acknowledged every row so far. Raises Unavailable."""
         if self._log is not None:
-            self._log.flush()
+            with log_errors(self._table.name, "append"):
+                self._log.flush()
 
     def finish(self) -> AttemptResult:
         """Makes everything durable and returns what the driver needs to accept this attempt."""
@@ -147,9 +149,8 @@ class TaskWriter:
         )
         runs, self._runs = tuple(self._runs), []
         watermark = None if self._event_time is None else self._event_time.watermark
-        return AttemptResult(
-            self._writer, self._epoch, self._attempt, appends, runs, self._row_count, watermark=watermark
-        )
+        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
+        return replace(done, watermark=watermark, log_bytes=self._log_bytes)
 
     def close(self) -> None:
         """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it.
@@ -188,7 +189,9 @@ class TaskWriter:
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
-        pending = log.append_all(parts)
+        with log_errors(self._table.name, "append"):
+            pending = log.append_all(parts)
+        self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
         self._firsts.update(zip(begins, pending, strict=False))
         for (bucket, _), appended in zip(parts, pending, strict=True):
             self._entries[bucket] = self._entries.get(bucket, 0) + appended.entries

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelog.errors import LakelogError
+from lakelog.io.logs import fields
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
@@ -49,7 +50,9 @@ def tell(committer: Committer, records: Sequence[EpochRecord], state: LogState) 
             if writer != committer.writer:
                 committer.table.staged.forget(writer, [r.epoch for r in told])
     except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
-        _LOG.warning("table %s: control records of sealed epochs are missing: %s", committer.table.name, failure)
+        name = committer.table.name
+        about = fields(table=name, writer=committer.writer)
+        _LOG.warning("table %s: control records of sealed epochs are missing: %s", name, failure, extra=about)
         return
     committer.owes = False
     committer.table.staged.forget(committer.writer, [r.epoch for r in records])

@@ -46,7 +46,6 @@ class Optimizing:
 
     needs: Sequence[TableNeed]
     waits: Sequence[TableWait]
-    compacting: Sequence[str]
     runs: Sequence[Run]
 
 
@@ -73,7 +72,6 @@ def _optimizing(dashboard: Dashboard) -> Optimizing:
     return Optimizing(
         sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
         [TableWait(name, wait) for name, health in healths for wait in health.waits],
-        [name for name, health in healths if health.figures.compacting],
         nlargest(_RUNS, runs, key=lambda run: run.started_ms),
     )
 

@@ -1,0 +1,48 @@
+"""``lakelog metrics``: the figures of all tables for Prometheus, once or as an endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lakelog.cli.connection import connect
+from lakelog.cli.output import warehouse_option
+from lakelog.cli.process import ended_by_signals, remark
+from lakelog.errors import InvalidRequest
+from lakelog.service.metrics.face import METRICS
+
+
+@click.command()
+@click.option("--serve", is_flag=True, help="Go on answering Prometheus at http://HOST:PORT/metrics, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="With --serve; 0: any.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --serve; others than this need a token.")
+@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the token to ask for.")
+@warehouse_option
+def metrics(serve: bool, port: int, host: str, token_file: Path | None, warehouse: str) -> None:
+    """Print the figures of all tables in Prometheus' text form, or serve them.
+
+    What a writing job counts is at the job's own endpoint (lakelog.metrics.serve in Python), or here too when both run
+    on this machine with LAKELOG_METRICS_DIR naming one directory.
+    """
+    token = None if token_file is None else _token(token_file)
+    lake = connect(warehouse=warehouse)
+    try:
+        if not serve:
+            click.echo(METRICS.text(lake), nl=False)
+            return
+        with ended_by_signals(), METRICS.serve(lake, port=port, host=host, token=token) as endpoint:
+            remark(f"figures at {endpoint.url}; Ctrl-C stops")
+            endpoint.wait()
+    except KeyboardInterrupt:
+        # Ctrl-C is the usual end of a server, not a failure.
+        return
+    finally:
+        lake.close()
+
+
+def _token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as failed:
+        raise InvalidRequest(f"cannot read the token in '{file}': {failed.strerror}") from failed

@@ -1,0 +1,169 @@
+"""The counts of this process: what happens adds to them, exporters read them. Costs a lock and an addition."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.options.metric import Metric
+from lakelog.options.metrics import LOG_ERRORS
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a metric with its labels (values, in the order of ``metric.labels``).
+
+    Of a histogram ``value`` is the sum of what was observed and ``counts`` how many fell into each bucket, the last one
+    for all above the largest limit.
+    """
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: float
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that took time: a commit, a seal, a compaction. ``failure`` is the class of what it failed with."""
+
+    name: str
+    fields: Mapping[str, object]
+    begun_ms: int
+    seconds: float
+    failure: str | None = None
+
+
+@dataclass
+class Told:
+    """A step that runs: ``tell`` adds what is known only when it is done; ``seconds`` is set when it has ended."""
+
+    fields: dict[str, object] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def tell(self, **fields: object) -> None:
+        """Adds fields, such as the snapshot that was made."""
+        self.fields.update(fields)
+
+
+Listener = Callable[[Step], None]
+_Key = tuple[Metric, tuple[str, ...]]
+
+
+class Meter:
+    """Counts of what happens in this process, since it began."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sums: dict[_Key, float] = {}
+        self._counts: dict[_Key, list[int]] = {}
+        self._listeners: tuple[Listener, ...] = ()
+        self._changed: Callable[[], None] | None = None
+
+    def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
+        """Adds to a counter; ``labels`` are those that it declares (KeyError for one that is missing)."""
+        if not amount:
+            return
+        key = (metric, tuple(labels[name] for name in metric.labels))
+        with self._lock:
+            self._sums[key] = self._sums.get(key, 0) + amount
+        if self._changed is not None:
+            self._changed()
+
+    def observe(self, metric: Metric, value: float, **labels: str) -> None:
+        """Counts a value in its bucket of a histogram."""
+        key = (metric, tuple(labels[name] for name in metric.labels))
+        at = bisect.bisect_left(metric.limits, value)
+        with self._lock:
+            counts = self._counts.setdefault(key, [0] * (len(metric.limits) + 1))
+            counts[at] += 1
+            self._sums[key] = self._sums.get(key, 0) + value
+        if self._changed is not None:
+            self._changed()
+
+    def samples(self) -> list[Sample]:
+        """All counts of now, in the order in which they came up."""
+        with self._lock:
+            return [Sample(*key, value, tuple(self._counts.get(key, ()))) for key, value in self._sums.items()]
+
+    @contextlib.contextmanager
+    def step(self, name: str, **fields: object) -> Iterator[Told]:
+        """Around something that takes time: those who listen are told of it when it has ended."""
+        told, begun_ms, begun, failure = Told(dict(fields)), now_ms(), monotonic_s(), None
+        try:
+            yield told
+        except BaseException as why:
+            failure = type(why).__name__
+            raise
+        finally:
+            told.seconds = monotonic_s() - begun
+            step = Step(name, told.fields, begun_ms, told.seconds, failure)
+            for listener in self._listeners:
+                # whoever listens must not break what is listened to
+                with contextlib.suppress(Exception):
+                    listener(step)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tells a function of every step from now on, in the thread of the step; returns what ends that."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+        return end
+
+    def when_changed(self, call: Callable[[], None] | None) -> None:
+        """Has a function called after each change, in its thread (None: not any more). For what passes counts on."""
+        self._changed = call
+
+    def reset(self) -> None:
+        """Forgets all counts. For tests."""
+        with self._lock:
+            self._sums.clear()
+            self._counts.clear()
+
+    def begin_anew(self) -> None:
+        """What a process that was forked begins with: what its parent has counted is its parent's."""
+        self._lock = threading.Lock()
+        self._sums, self._counts = {}, {}
+        self._listeners, self._changed = (), None
+
+
+METER: Final = Meter()
+"""The counts of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=METER.begin_anew)
+
+
+def merged(samples: Iterable[Sample]) -> list[Sample]:
+    """Samples of several processes as one: those of the same metric and labels are added up."""
+    out: dict[_Key, Sample] = {}
+    for sample in samples:
+        key = (sample.metric, sample.labels)
+        known = out.get(key)
+        if known is None:
+            out[key] = sample
+        else:
+            counts = tuple(map(sum, zip(known.counts, sample.counts, strict=True)))
+            out[key] = Sample(*key, known.value + sample.value, counts)
+    return list(out.values())
+
+
+@contextlib.contextmanager
+def log_errors(table: str, operation: str) -> Iterator[None]:
+    """Counts what appending to a log, or reading it, fails with (``operation``: append or read)."""
+    try:
+        yield
+    except LakelogError as why:
+        METER.add(LOG_ERRORS, table=table, operation=operation, error=type(why).__name__)
+        raise

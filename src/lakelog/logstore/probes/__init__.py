@@ -1,0 +1,1 @@
+"""Looks at the server of a log, one file each log system."""

@@ -1,0 +1,24 @@
+"""Looks at all that lakelog needs around it, and says what to do: ``lakelog doctor``. One file and one line a check."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lakelog.options.registry import Registry
+from lakelog.service.doctor.base import Check
+
+CHECKS: Final[Registry[Check]] = Registry(
+    "check",
+    {
+        "java": "lakelog.service.doctor.checks.java:JavaCheck",
+        "spark": "lakelog.service.doctor.checks.spark:SparkCheck",
+        "session": "lakelog.service.doctor.checks.session:SessionCheck",
+        "extras": "lakelog.service.doctor.checks.extras:ExtrasCheck",
+        "storage": "lakelog.service.doctor.checks.storage:StorageCheck",
+        "clock": "lakelog.service.doctor.checks.clock:ClockCheck",
+        "catalog": "lakelog.service.doctor.checks.catalog:CatalogCheck",
+        "log": "lakelog.service.doctor.checks.log:LogCheck",
+        "tables": "lakelog.service.doctor.checks.tables:TablesCheck",
+    },
+)
+"""Every check, in the order in which they run: what later ones need comes first."""

@@ -1,0 +1,50 @@
+"""Does the clock of this machine agree with that of the storage, and with those of the other writers?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io import clock
+from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.service.doctor.tables_there import tables_there
+
+_WARN_MS: Final = 5_000
+_FAIL_MS: Final = 60_000
+"""A lease holds for a minute: with clocks that are further apart two compactors do the same work."""
+_TO_DO: Final = "let all machines set their clocks by NTP (timedatectl set-ntp true)"
+
+
+class ClockCheck(Check):
+    """The time of a file that is written now, and of the newest snapshots."""
+
+    NAME = "clock"
+    TITLE = "the clocks"
+
+    def look(self, around: Surroundings) -> Iterator[Finding]:
+        with around.trial() as (io, place):
+            before = clock.now_ms()
+            io.write(f"{place}/now", b"now")
+            after = clock.now_ms()
+            stored = io.list(place)[0].mtime_ms
+        # what lies between is the time that the call took; object stores tell whole seconds
+        skew = stored - after if stored > after else min(0, stored + 1000 - before)
+        yield self._judged(skew, "the storage's clock")
+        newest = 0
+        for table in tables_there(around):
+            try:
+                snapshot = table.latest_snapshot()
+            except LakelogError:
+                continue  # the check of the tables tells of it
+            newest = max(newest, 0 if snapshot is None else snapshot.time_millis)
+        if newest > clock.now_ms() + _WARN_MS:
+            yield self._judged(newest - clock.now_ms(), "the clock of who has made the newest snapshot")
+
+    def _judged(self, skew_ms: int, whose: str) -> Finding:
+        if abs(skew_ms) <= _WARN_MS:
+            return self.passed(f"this machine and {whose} agree")
+        told = f"{whose} is {abs(skew_ms) / 1000:.0f} s {'ahead of' if skew_ms > 0 else 'behind'} this machine's"
+        if abs(skew_ms) <= _FAIL_MS:
+            return self.warned(told, _TO_DO)
+        return self.failed(f"{told}: leases and retention go by these clocks", _TO_DO)

@@ -1,0 +1,61 @@
+"""Which optional parts are installed, and is one missing that is needed here?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Final
+
+from lakelog.io import scheme_of
+from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
+from lakelog.options.option import Options
+from lakelog.service.doctor.base import Check, Finding, Surroundings
+
+EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka": ("confluent-kafka",),
+    "pulsar": ("pulsar-client", "urllib3"),
+    "s3": ("obstore",),
+    "hdfs": ("hdfs-native",),
+    "sql-catalog": ("sqlalchemy",),
+    "postgres": ("sqlalchemy", "psycopg"),
+    "rest": ("urllib3",),
+    "metrics": ("prometheus-client",),
+    "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
+    "connect": ("grpcio", "pandas"),
+}
+"""Extra → the packages that it brings."""
+_OF_SCHEME: Final = {
+    "s3": "s3", "s3a": "s3", "gs": "s3", "az": "s3", "abfs": "s3", "abfss": "s3", "hdfs": "hdfs", "viewfs": "hdfs",
+}  # fmt: skip
+_OF_CATALOG: Final = {"sql": "sql-catalog", "jdbc": "sql-catalog", "rest": "rest"}
+
+
+class ExtrasCheck(Check):
+    """The extras of lakelog."""
+
+    NAME = "extras"
+    TITLE = "optional parts"
+
+    def look(self, around: Surroundings) -> Iterator[Finding]:
+        installed = {extra for extra, packages in EXTRAS.items() if all(map(_version, packages))}
+        for extra in sorted(_needed(around) - installed):
+            yield self.failed(f"this needs the extra '{extra}', which is missing", f"pip install 'lakelog[{extra}]'")
+        have = [f"{extra} ({_version(EXTRAS[extra][0])})" for extra in EXTRAS if extra in installed]
+        others = [extra for extra in EXTRAS if extra not in installed]
+        told = f"installed: {', '.join(have) or 'none'}"
+        yield self.passed(f"{told}; not installed: {', '.join(others)}" if others else told)
+
+
+def _needed(around: Surroundings) -> set[str]:
+    """The extras that a warehouse, a log and a catalog of these kinds need."""
+    given = CATALOG_OPTIONS.canonical(around.catalog_options)
+    kind = Options(given).need(CATALOG_TYPE)
+    asked = (around.log, _OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind))
+    return {name for name in asked if name is not None and name in EXTRAS}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,44 @@
+"""What does a Spark session that somebody else has made lack?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.spark.session import session_at
+from lakelog.spark.session_gaps import session_gaps
+
+_START: Final = "check the address, and that the server runs: $SPARK_HOME/sbin/start-connect-server.sh"
+
+
+class SessionCheck(Check):
+    """The settings that lakelog gives its own sessions, in one that it was given."""
+
+    NAME = "session"
+    TITLE = "the Spark session"
+
+    def look(self, around: Surroundings) -> Iterator[Finding]:
+        session = around.session
+        if around.remote is not None:
+            try:
+                session = session_at(remote=around.remote)
+                _ = session.version
+            except LakelogError:
+                raise
+            except Exception as why:  # Spark has many
+                told = str(why).strip().splitlines() or [type(why).__name__]
+                yield self.failed(f"Spark Connect at {around.remote} does not answer: {told[0]}", _START)
+                return
+        if session is None:
+            return
+        gaps = session_gaps(session)
+        for gap in gaps:
+            found = "is not set" if gap.found is None else f"is {gap.found}"
+            yield self.warned(
+                f"Spark {session.version}: {gap.key} {found}: {gap.why}",
+                f"start the session with --conf {gap.key}={gap.wanted}",
+            )
+        if not gaps:
+            yield self.passed(f"Spark {session.version} with all settings of a session made for streams")

@@ -1,0 +1,81 @@
+"""Can the warehouse be read and written, and does create-if-absent work there?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.io.file_io import FileIO
+from lakelog.io.local import LocalFileIO
+from lakelog.service.doctor.base import Check, Finding, Surroundings
+
+_LITTLE: Final = 1 << 30
+_NONE: Final = 64 << 20
+_FIRST: Final = b"first"
+_SLOW_S: Final = 2.0
+
+
+class StorageCheck(Check):
+    """The steps that a commit is made of, in a directory of a new name that is removed again; free space."""
+
+    NAME = "storage"
+    TITLE = "the storage of the warehouse"
+
+    def look(self, around: Surroundings) -> Iterator[Finding]:
+        begun = monotonic_s()
+        try:
+            with around.trial() as (io, place):
+                wrong = _tried(io, f"{place}/snapshot-1")
+        except LakelogError as why:
+            yield self.failed(
+                f"'{around.warehouse}' cannot be used: {why}",
+                "check that the path is a directory, its owner and mode, or the credentials of the object store",
+            )
+            return
+        seconds = monotonic_s() - begun
+        if wrong:
+            yield self.failed(f"'{around.warehouse}': {wrong}", _LOCK)
+        elif seconds > _SLOW_S:
+            yield self.warned(
+                f"'{around.warehouse}': commits work, but five small calls took {seconds:.1f} s",
+                "set a longer 'commit.interval', or a warehouse that is nearer",
+            )
+        else:
+            yield self.passed(f"'{around.warehouse}': read, write, create-if-absent, list, delete ({seconds:.2f} s)")
+        yield from self._room(around.io, around.warehouse)
+        yield from self._room(LocalFileIO(), tempfile.gettempdir())
+
+    def _room(self, io: FileIO, path: str) -> Iterator[Finding]:
+        free = io.free_bytes(path)
+        if free is None:
+            return
+        told = f"'{path}' has {free / (1 << 30):.1f} GiB of free space"
+        if free < _NONE:
+            yield self.failed(told, "make room: what is written there will fail")
+        elif free < _LITTLE:
+            yield self.warned(told, "make room: compactions write new files before they delete old ones")
+        else:
+            yield self.passed(told)
+
+
+_LOCK: Final = (
+    "two commits could overwrite each other: give all writers a lock ('lock.type'), or take a store with a "
+    "conditional put"
+)
+
+
+def _tried(io: FileIO, path: str) -> str:
+    """What is wrong with create-if-absent; empty when nothing is."""
+    if not io.create(path, _FIRST):
+        return "a file that is not there cannot be created"
+    if io.create(path, b"second"):
+        return "a file was created twice: the storage has no create-if-absent"
+    if io.read(path) != _FIRST:
+        return "the second creation of a file has replaced its bytes"
+    if [status.name for status in io.list(path.rpartition("/")[0])] != ["snapshot-1"]:
+        return "a file that was created is not listed"
+    io.delete(path)
+    return "a file that was deleted is still there" if io.exists(path) else ""

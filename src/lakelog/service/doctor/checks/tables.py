@@ -1,0 +1,46 @@
+"""What do the tables need?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.logstore.clients import close_clients
+from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.service.doctor.tables_there import tables_there
+
+_LONG_S: Final = 30.0
+_URGENT: Final = 50
+"""Needs from this urgency on are told of; ``lakelog health`` tells all."""
+
+
+class TablesCheck(Check):
+    """The health of every table."""
+
+    NAME = "tables"
+    TITLE = "the tables"
+
+    def look(self, around: Surroundings) -> Iterator[Finding]:
+        begun, seen, well = monotonic_s(), 0, 0
+        for table in tables_there(around):
+            if monotonic_s() - begun > _LONG_S:
+                yield self.warned(
+                    f"the first {seen} tables were looked at: the others would take too long", "lakelog health"
+                )
+                break
+            seen += 1
+            try:
+                health = table.health()
+            except LakelogError as why:
+                yield self.failed(f"table {table.name} cannot be looked at", str(why))
+                continue
+            finally:
+                close_clients()
+            told = [(f"table {table.name}: {need.reason}", need.what_to_do)
+                    for need in health.needs if need.urgency >= _URGENT]  # fmt: skip
+            told += [(f"table {table.name}: {wait.what} waits: {wait.why}", wait.what_to_do) for wait in health.waits]
+            yield from (self.warned(found, to_do) for found, to_do in told)
+            well += not told
+        yield self.passed(f"{well} of {seen} tables are well" if seen else "no tables yet")

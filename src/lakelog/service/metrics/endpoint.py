@@ -1,0 +1,148 @@
+"""An endpoint for Prometheus beside a job: one thread, one path, on loopback unless there is a token."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import threading
+from collections.abc import Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from lakelog.errors import InvalidRequest, Unavailable
+from lakelog.service.metrics.figures import collect_from_children
+from lakelog.service.metrics.prometheus import LakelogCollector
+
+if TYPE_CHECKING:
+    from lakelog.lake import Lake
+
+PATH: Final = "/metrics"
+_SHORTEST_TOKEN: Final = 16
+_PATIENCE_S: Final = 10.0
+"""How long a client may take to ask."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Endpoint:
+    """An endpoint that answers; made by ``lakelog.metrics.serve``. ``with`` closes it."""
+
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        self._server = server
+        self._thread = threading.Thread(target=server.serve_forever, name="lakelog-metrics", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """What Prometheus asks."""
+        host = str(self._server.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
+
+    def wait(self) -> None:
+        """Returns when it is closed."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Stops answering."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def serve(lakes: Sequence[Lake], port: int = 0, host: str = "127.0.0.1", token: str | None = None) -> Endpoint:
+    """Starts an endpoint; see ``Metrics.serve``."""
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise InvalidRequest(f"the token is too short to be one: give {_SHORTEST_TOKEN} characters or more")
+    if token is None and not is_loopback(host):
+        raise InvalidRequest(
+            f"host '{host}' is reached by others: give a token that Prometheus sends as 'Authorization: Bearer …' "
+            f"(--token-file, token=), or leave it on 127.0.0.1"
+        )
+    collect_from_children()
+    registry = CollectorRegistry()
+    registry.register(LakelogCollector(lakes))
+    made = type("Handler", (_Handler,), {"registry": registry, "token": token, "only_here": is_loopback(host)})
+    try:
+        server = _Server((host, port), made)
+    except OSError as why:
+        raise Unavailable(f"metrics cannot listen on {host}:{port}: {why.strerror or why}; take another port") from why
+    return Endpoint(server)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Binds without asking a name server what the host is called, which may take seconds."""
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    registry: ClassVar[CollectorRegistry]
+    token: ClassVar[str | None]
+    only_here: ClassVar[bool]
+    timeout = _PATIENCE_S
+    server_version = "lakelog"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answers with the figures: to who has the token, and on loopback to who asks for this machine by name."""
+        if self.only_here and not is_loopback(_host_of(self.headers.get("Host", ""))):
+            # a page of another site that has given its own name our address
+            return self._answer(HTTPStatus.FORBIDDEN, "this endpoint is for this machine: ask 127.0.0.1 or localhost\n")
+        if self.token is not None and not self._has_token(self.token):
+            return self._answer(HTTPStatus.UNAUTHORIZED, "send the token as 'Authorization: Bearer …'\n")
+        if self.path.partition("?")[0] != PATH:
+            return self._answer(HTTPStatus.NOT_FOUND, f"the figures are at {PATH}\n")
+        encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        return self._answer(HTTPStatus.OK, encode(self.registry), kind)
+
+    def _has_token(self, token: str) -> bool:
+        given = self.headers.get("Authorization", "")
+        return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+    def _answer(self, status: HTTPStatus, body: str | bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing of each scrape."""
+
+
+def _host_of(header: str) -> str:
+    """The host of a Host header, without the port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]

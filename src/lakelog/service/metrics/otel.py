@@ -1,0 +1,193 @@
+"""The figures and the steps by OpenTelemetry: observable instruments, histograms as they stand, spans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Histogram,
+    HistogramDataPoint,
+    MetricExporter,
+    MetricExportResult,
+    MetricReader,
+    MetricsData,
+    PeriodicExportingMetricReader,
+    ResourceMetrics,
+    ScopeMetrics,
+)
+from opentelemetry.sdk.metrics.export import Metric as OtelMetric
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Status, StatusCode
+
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.metrics import METER, Sample, Step
+from lakelog.options.metric import COUNTER, HISTOGRAM, Metric
+from lakelog.options.metrics import METRICS
+from lakelog.service.metrics.figures import Figures, collect_from_children
+
+if TYPE_CHECKING:
+    from lakelog.lake import Lake
+
+_SCOPE: Final = "lakelog"
+_SAME_S: Final = 1.0
+"""The instruments of one collection ask one after the other: for so long they get the figures of one moment."""
+
+
+class _Moment:
+    """The figures, read once for all instruments of a collection."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures, self._read, self._held = figures, float("-inf"), list[Sample]()
+
+    def samples(self, metric: Metric) -> list[Sample]:
+        if monotonic_s() - self._read > _SAME_S:
+            self._held, self._read = self._figures.samples(), monotonic_s()
+        return [sample for sample in self._held if sample.metric == metric]
+
+
+class WithHistograms(MetricExporter):
+    """Adds the histograms to what another exporter sends: OpenTelemetry has no observable ones."""
+
+    def __init__(self, exporter: MetricExporter, moment: _Moment) -> None:
+        super().__init__(preferred_temporality=exporter._preferred_temporality)
+        self._exporter, self._moment, self._begun_ns = exporter, moment, now_ms() * 1_000_000
+
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any) -> MetricExportResult:
+        """Sends the data and the histograms of now."""
+        found = [
+            OtelMetric(metric.otel, metric.help, metric.otel_unit, self._histogram(samples))
+            for metric in METRICS.values()
+            if metric.kind == HISTOGRAM and (samples := self._moment.samples(metric))
+        ]
+        held = list(metrics_data.resource_metrics) or [ResourceMetrics(_resource(), [], "")]
+        held[0] = ResourceMetrics(held[0].resource, _with(held[0].scope_metrics, found), held[0].schema_url)
+        return self._exporter.export(MetricsData(held), timeout_millis=timeout_millis, **kwargs)
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        """Waits until the other exporter has sent all."""
+        return self._exporter.force_flush(timeout_millis)
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+        """Ends the other exporter."""
+        self._exporter.shutdown(timeout_millis=timeout_millis, **kwargs)
+
+    def _histogram(self, samples: Iterable[Sample]) -> Histogram:
+        points = [
+            HistogramDataPoint(
+                attributes=dict(zip(sample.metric.labels, sample.labels, strict=True)),
+                start_time_unix_nano=self._begun_ns,
+                time_unix_nano=now_ms() * 1_000_000,
+                count=sum(sample.counts),
+                sum=sample.value,
+                bucket_counts=sample.counts,
+                explicit_bounds=sample.metric.limits,
+                min=None,  # type: ignore[arg-type] # the protocol lets them away, its types do not
+                max=None,  # type: ignore[arg-type]
+            )
+            for sample in samples
+        ]
+        return Histogram(points, AggregationTemporality.CUMULATIVE)
+
+
+class OtelExport:
+    """Figures and spans that are being sent; made by ``lakelog.metrics.export``. ``with`` closes it."""
+
+    def __init__(self, moment: _Moment, readers: Sequence[MetricReader], spans: SpanProcessor | None) -> None:
+        self._provider = MeterProvider(readers, _resource(), shutdown_on_exit=True)
+        meter = self._provider.get_meter(_SCOPE)
+        for metric in METRICS.values():
+            if metric.kind == HISTOGRAM:
+                continue
+            make = meter.create_observable_counter if metric.kind == COUNTER else meter.create_observable_gauge
+            make(metric.otel, [_asking(moment, metric)], metric.otel_unit, metric.help)
+        self._tracers: TracerProvider | None = None
+        self._end: Callable[[], None] = _nothing
+        if spans is not None:
+            self._tracers = TracerProvider(resource=_resource())
+            self._tracers.add_span_processor(spans)
+            self._end = METER.listen(self._told)
+
+    def flush(self) -> None:
+        """Sends what there is now."""
+        self._provider.force_flush()
+        if self._tracers is not None:
+            self._tracers.force_flush()
+
+    def close(self) -> None:
+        """Sends what there is and ends."""
+        self._end()
+        self._provider.shutdown()
+        if self._tracers is not None:
+            self._tracers.shutdown()
+
+    def _told(self, step: Step) -> None:
+        if self._tracers is None:
+            return
+        begun = step.begun_ms * 1_000_000
+        attributes = {f"lakelog.{name}": _plain(value) for name, value in step.fields.items()}
+        span = self._tracers.get_tracer(_SCOPE).start_span(
+            f"lakelog.{step.name}", attributes=attributes, start_time=begun
+        )
+        if step.failure is not None:
+            span.set_status(Status(StatusCode.ERROR, step.failure))
+        span.end(begun + int(step.seconds * 1e9))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def export(lakes: Sequence[Lake], every_s: float = 60.0, spans: bool = True) -> OtelExport:
+    """Starts to send by OTLP over HTTP; see ``Metrics.export``."""
+    collect_from_children()
+    moment = _Moment(Figures(lakes))
+    exporter = WithHistograms(OTLPMetricExporter(), moment)
+    reader = PeriodicExportingMetricReader(exporter, export_interval_millis=every_s * 1000)
+    return OtelExport(moment, [reader], BatchSpanProcessor(OTLPSpanExporter()) if spans else None)
+
+
+def export_by(lakes: Sequence[Lake], readers: Sequence[MetricReader], spans: SpanProcessor | None) -> OtelExport:
+    """Gives the figures to readers of OpenTelemetry's own, without histograms, and the spans to a processor."""
+    return OtelExport(_Moment(Figures(lakes)), readers, spans)
+
+
+def _with(scopes: Sequence[ScopeMetrics], more: Sequence[OtelMetric]) -> list[ScopeMetrics]:
+    """The scopes with more metrics in lakelog's own: of two scopes of one name only the last would be sent."""
+    own = next((scope for scope in scopes if scope.scope.name == _SCOPE), None)
+    if own is None:
+        return [*scopes, ScopeMetrics(InstrumentationScope(_SCOPE), more, "")]
+    others = [scope for scope in scopes if scope is not own]
+    return [*others, ScopeMetrics(own.scope, [*own.metrics, *more], own.schema_url)]
+
+
+def _asking(moment: _Moment, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def answer(_: CallbackOptions) -> Iterable[Observation]:
+        for sample in moment.samples(metric):
+            yield Observation(sample.value, dict(zip(metric.labels, sample.labels, strict=True)))
+
+    return answer
+
+
+def _resource() -> Resource:
+    """What the figures are about: ``OTEL_SERVICE_NAME``, else lakelog."""
+    return Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "lakelog"})
+
+
+def _plain(value: object) -> str | int | float | bool:
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _nothing() -> None:
+    """Nobody listens."""

@@ -1,0 +1,144 @@
+"""Rows in files of a person's own: written out of a table, read into one; the ending says the format."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.json as pjson
+import pyarrow.parquet as pq
+
+from lakelog.errors import InvalidRequest, InvalidSchema
+
+_BLOCK: Final = 8 << 20
+
+
+class RowFile(ABC):
+    """A file that is being written; ``with`` closes it."""
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds rows."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _ArrowWriter(RowFile):
+    """What Arrow has a writer of its own for."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+Printer = Callable[[io.TextIOBase], Callable[[pa.Table, bool], None]]
+"""A stream → what prints a chunk of rows there (and whether it is the first); the command line has them."""
+
+
+class _Printed(RowFile):
+    """Rows as the command line prints them."""
+
+    def __init__(self, path: Path, printer: Printer) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="")
+        self._print, self._is_first = printer(self._file), True
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._print(pa.Table.from_batches([batch]), self._is_first)
+        self._is_first = False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def export_rows(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path, printers: Mapping[str, Printer]
+) -> int:
+    """Writes rows to a file whose ending says how (.parquet, .arrow, or one that has a printer); returns how many.
+
+    The file appears when it is complete, in place of one that is there. Raises InvalidRequest for another ending and
+    for a file that cannot be written.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
+        rows = 0
+        with _opened(part, path.suffix, schema, printers) as file:
+            for batch in batches:
+                file.write(batch)
+                rows += batch.num_rows
+        os.replace(part, path)
+    except OSError as why:
+        raise InvalidRequest(f"cannot write '{path}': {why.strerror or why}") from why
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return rows
+
+
+def _opened(part: Path, suffix: str, schema: pa.Schema, printers: Mapping[str, Printer]) -> RowFile:
+    if suffix == ".parquet":
+        return _ArrowWriter(pq.ParquetWriter(part, schema, compression="zstd"))
+    if suffix == ".arrow":
+        return _ArrowWriter(pa.ipc.new_file(str(part), schema))
+    if suffix in printers:
+        return _Printed(part, printers[suffix])
+    raise InvalidRequest(
+        f"the ending '{suffix}' says no format: use one of {', '.join(('.parquet', '.arrow', *printers))}"
+    )
+
+
+def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file (.parquet, .arrow, .csv with a header, .jsonl), in the types of a table's columns.
+
+    Raises InvalidRequest for another ending and for a file that cannot be read, InvalidSchema for rows that do not fit.
+    """
+    try:
+        yield from _read(path, schema)
+    except FileNotFoundError:
+        raise InvalidRequest(f"'{path}' does not exist") from None
+    except pa.ArrowInvalid as why:
+        raise InvalidSchema(f"'{path}' does not fit the table: {why}") from why
+    except OSError as why:
+        raise InvalidRequest(f"cannot read '{path}': {why}") from why
+
+
+def _read(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    suffix = path.suffix
+    if suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
+    elif suffix == ".arrow":
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+    elif suffix == ".csv":
+        types = {field.name: field.type for field in schema}
+        convert = pcsv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+        with pcsv.open_csv(path, pcsv.ReadOptions(block_size=_BLOCK), convert_options=convert) as reader:
+            yield from reader
+    elif suffix == ".jsonl":
+        parse = pjson.ParseOptions(explicit_schema=schema)
+        yield from pjson.read_json(path, parse_options=parse).to_batches(max_chunksize=65_536)
+    else:
+        raise InvalidRequest(f"the ending '{suffix}' says no format: use one of .parquet, .arrow, .csv, .jsonl")

@@ -1,0 +1,267 @@
+"""What stands around the commands: the configuration, quiet, log lines, completion, metrics, the doctor."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+import lakelog
+from lakelog.cli import main
+from lakelog.cli.connection import Place, place_of
+from lakelog.cli.main import COMMANDS
+from lakelog.cli.main import lakelog as command
+from lakelog.cli.output import PRINTERS
+from lakelog.errors import InvalidOption, NotFound
+from lakelog.io.metrics import METER
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LAKELOG_METRICS_DIR", "")
+    logger = logging.getLogger("lakelog")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    yield
+    logger.handlers[:], logger.level, logger.propagate = before
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    place = tmp_path / "warehouse"
+    lake = lakelog.connect(warehouse=str(place))
+    lake.sql("create database db; create table db.orders (id int, primary key (id)); create table db.other (id int)")
+    with lake.table("db.orders").writer() as writer:
+        writer.write(pa.table({"id": pa.array([1], pa.int32())}))
+    return place
+
+
+def invoke(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(command, arguments, env=environment)
+
+
+# the configuration
+
+
+def configured(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "lakelog.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_configuration_says_where_the_warehouse_is(warehouse: Path, tmp_path: Path) -> None:
+    file = configured(tmp_path, f'warehouse = "{warehouse}"\n')
+    assert "orders" in invoke("--config", file, "tables").output
+    assert "orders" in invoke("tables", LAKELOG_CONFIG=file).output
+    given = invoke("--config", file, "tables", "--warehouse", str(tmp_path / "none"), "--format", "jsonl")
+    assert given.output == "", "what is given on the command line wins"
+
+
+def test_the_configuration_has_options_of_the_catalog_and_further_catalogs(warehouse: Path, tmp_path: Path) -> None:
+    names = f"sqlite:///{tmp_path}/names.db"
+    file = configured(
+        tmp_path,
+        f'warehouse = "{tmp_path}/other"\n[options]\ncatalog.type = "sql"\ncatalog.uri = "{names}"\n'
+        f'[catalogs.prod]\nwarehouse = "{warehouse}"\n',
+    )
+    made = invoke("--config", file, "sql", "create database here")
+    assert made.exit_code == 0, (made.output, made.exception)
+    assert (tmp_path / "names.db").exists()
+    found = invoke("--config", file, "head", "prod.db.orders", "--format", "jsonl")
+    assert found.output == '{"id":1}\n', found.exception
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("warehose = 'x'", "has 'warehose'; it may have: warehouse, options, catalogs, settings"),
+        ("warehouse = ", "cannot be read"),
+        ("options = 'x'", r"'options' in the configuration .* must be a table: \[options\]"),
+    ],
+)
+def test_a_wrong_configuration_is_told_of(tmp_path: Path, text: str, told: str) -> None:
+    wrong = invoke("--config", configured(tmp_path, text), "tables").exception
+    assert isinstance(wrong, InvalidOption)
+    assert re.search(told, str(wrong))
+
+
+def test_a_configuration_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    wrong = invoke("--config", str(tmp_path / "none.toml"), "tables").exception
+    assert isinstance(wrong, NotFound) and "none.toml' does not exist" in str(wrong)
+
+
+def test_the_secrets_of_a_configuration_are_not_printed(tmp_path: Path) -> None:
+    place = Place("w", {"s3.secret-key": "hunter2"}, {"prod": {"s3.secret-key": "hunter2"}})
+    assert "hunter2" not in repr(place) + repr(place.reached)
+    assert place_of("w") == Place("w"), "outside of a command"
+
+
+# quiet, log lines
+
+
+def test_quiet_leaves_remarks_out(tmp_path: Path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql("create database db")
+    for number in range(101):
+        lake.sql(f"create table db.t{number} (id int)")
+    told = invoke("sql", "show tables in db", "--warehouse", str(tmp_path))
+    assert told.stderr == "the first 100 rows; --limit shows more\n"
+    quiet = invoke("--quiet", "sql", "show tables in db", "--warehouse", str(tmp_path))
+    assert (quiet.stderr, quiet.stdout) == ("", told.stdout)
+
+
+def test_log_lines_go_to_stderr_as_json(warehouse: Path) -> None:
+    arguments = ("compact", "db.orders", "--warehouse", str(warehouse), "--format", "jsonl")
+    done = invoke("--log-level", "info", "--log-format", "json", *arguments)
+    assert len(done.stdout.splitlines()) == 1
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {"lakelog.commit"} <= {line["logger"] for line in lines}
+    assert all(line["table"] == "db.orders" for line in lines)
+
+
+def test_an_unknown_level_is_refused() -> None:
+    assert invoke("--log-level", "loud", "tables").exit_code == 2
+
+
+# completion
+
+
+def completed(words: str, incomplete: str = "") -> list[str]:
+    made = ShellComplete(command, {}, "lakelog", "_LAKELOG_COMPLETE")
+    return [item.value for item in made.get_completions(words.split(), incomplete)]
+
+
+def test_a_shell_completes_commands_tables_and_what_to_show(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELOG_WAREHOUSE", str(warehouse))
+    assert "describe" in completed("", "de")
+    assert completed("head", "db.or") == ["db.orders"]
+    assert completed("health", "db.") == ["db.orders", "db.other"]
+    assert completed("show db.orders", "snap") == ["snapshots"]
+    assert completed("call", "create_t") == ["create_tag"]
+    assert completed("call create_tag db.orders", "t") == ["tag=", "time_retained="]
+    assert "jsonl" in completed("head db.orders --format", "")
+
+
+def test_the_warehouse_on_the_command_line_is_the_one_that_is_asked(warehouse: Path) -> None:
+    assert completed(f"head --warehouse {warehouse}", "db.o") == ["db.orders", "db.other"]
+
+
+def test_completion_is_silent_where_the_warehouse_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELOG_WAREHOUSE", "ftp://nowhere")
+    assert completed("head", "db") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_asks_this_program(shell: str) -> None:
+    done = invoke("completion", shell)
+    assert done.exit_code == 0
+    assert f"_LAKELOG_COMPLETE={shell}_complete" in done.stdout
+
+
+def test_a_real_bash_completes(warehouse: Path) -> None:
+    environment = {
+        **os.environ,
+        "LAKELOG_WAREHOUSE": str(warehouse),
+        "COMP_WORDS": "lakelog head db.or",
+        "COMP_CWORD": "2",
+        "_LAKELOG_COMPLETE": "bash_complete",
+    }
+    asked = [sys.executable, "-m", "lakelog"]
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "plain,db.orders\n", done.stderr
+
+
+def parameters(name: str) -> dict[str, click.Parameter]:
+    found: click.Command = COMMANDS.load(name)
+    return {parameter.name or "": parameter for parameter in found.params}
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_about_a_table_completes_its_name_and_has_a_form_for_programs(name: str) -> None:
+    known = parameters(name)
+    for argument in ("table", "tables"):
+        if isinstance(known.get(argument), click.Argument):
+            assert known[argument]._custom_shell_complete is not None
+    if "warehouse" in known and name not in ("demo", "metrics"):
+        form = known["format_name"].type
+        assert isinstance(form, click.Choice) and set(form.choices) == set(PRINTERS)
+
+
+def test_every_command_has_a_summary_and_the_other_way_round() -> None:
+    assert set(main._SUMMARIES) == set(COMMANDS)
+
+
+# metrics
+
+
+def test_metrics_prints_what_prometheus_reads(warehouse: Path) -> None:
+    METER.reset()
+    done = invoke("metrics", "--warehouse", str(warehouse))
+    assert 'lakelog_files{table="db.orders"} 1.0' in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_metrics_serves_until_it_is_interrupted(warehouse: Path, how: signal.Signals) -> None:
+    arguments = [sys.executable, "-m", "lakelog", "metrics", "--serve", "--port", "0", "--warehouse", str(warehouse)]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as served:
+        try:
+            assert served.stderr is not None
+            url = re.search(r"http://\S+/metrics", served.stderr.readline())
+            assert url is not None
+            with urllib.request.urlopen(url[0], timeout=30) as answer:
+                assert 'lakelog_files{table="db.orders"} 1.0' in answer.read().decode()
+            served.send_signal(how)
+            assert served.wait(60) == 0
+        finally:
+            served.kill()
+
+
+def test_metrics_on_another_address_needs_a_token(warehouse: Path) -> None:
+    wrong = invoke("metrics", "--serve", "--host", "0.0.0.0", "--warehouse", str(warehouse))
+    assert "--token-file" in str(wrong.exception)
+    missing = invoke("metrics", "--serve", "--token-file", "/none", "--warehouse", str(warehouse))
+    assert "cannot read the token in '/none'" in str(missing.exception)
+
+
+# the doctor
+
+
+def test_the_doctor_exits_with_1_when_something_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    bad = str(tmp_path / "file" / "warehouse")
+    done = invoke("doctor", "--only", "storage", "--warehouse", bad)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("FAIL  storage: ")
+    assert "→ check that the path" in done.stdout
+    assert done.stdout.endswith("0 passed, 0 warned, 1 failed\n")
+
+
+def test_the_doctor_tells_programs_the_same(warehouse: Path) -> None:
+    done = invoke("doctor", "--only", "storage", "--only", "catalog", "--warehouse", str(warehouse), "--json")
+    assert done.exit_code == 0
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["check"] for line in found} == {"storage", "catalog"}
+    assert set(found[0]) == {"check", "outcome", "found", "what_to_do"}
+    assert "2 tables in 2 databases" in found[-1]["found"] or "2 tables in 1 databases" in found[-1]["found"]
+
+
+def test_the_doctor_takes_the_properties_of_a_client(tmp_path: Path) -> None:
+    given = ["--log", "kafka", "--address", "127.0.0.1:1", "--property", "sasl.password=hunter2"]
+    done = invoke("doctor", "--only", "log", "--warehouse", str(tmp_path), *given)
+    assert done.exit_code == 1
+    assert "hunter2" not in done.output
+    wrong = invoke("doctor", "--only", "log", "--warehouse", str(tmp_path), "--property", "hunter2")
+    assert wrong.exit_code == 2
+    assert "hunter2" not in wrong.output

@@ -1,0 +1,224 @@
+"""The commands that read, write and tell of a real table, each by its machine-readable form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import lakelog
+from lakelog.cli import call as call_module
+from lakelog.cli.main import lakelog as command
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
+from lakelog.logstore.header import NOBODYS_HEADER
+from lakelog.sql.procedures import PROCEDURES
+from lakelog.table.system import SYSTEM_TABLES
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """db.t with three rows in three snapshots, and db.empty."""
+    place = tmp_path / "warehouse"
+    lake = lakelog.connect(warehouse=str(place))
+    lake.sql(
+        "create database db; create table db.t (id int, name string, primary key (id));"
+        "create table db.empty (id int, primary key (id))"
+    )
+    for number in range(3):
+        with lake.table("db.t").writer() as writer:
+            writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": [f"n{number}"]}))
+    return place
+
+
+def run(warehouse: Path, *arguments: str) -> Result:
+    done = CliRunner().invoke(command, [*arguments, "--warehouse", str(warehouse)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done
+
+
+def rows(warehouse: Path, *arguments: str) -> list[dict[str, Any]]:
+    done = run(warehouse, *arguments, "--format", "jsonl")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def failure(warehouse: Path, *arguments: str) -> BaseException:
+    done = CliRunner().invoke(command, [*arguments, "--warehouse", str(warehouse)])
+    assert done.exit_code and done.exception is not None
+    return done.exception
+
+
+# head
+
+
+def test_head_prints_rows_without_spark(warehouse: Path) -> None:
+    assert len(rows(warehouse, "head", "db.t", "-n", "2")) == 2
+    chosen = rows(warehouse, "head", "db.t", "--columns", "name", "--where", "id >= 1")
+    assert sorted(row["name"] for row in chosen) == ["n1", "n2"]
+    assert rows(warehouse, "head", "db.t", "--snapshot", "1") == [{"id": 0, "name": "n0"}]
+
+
+def test_head_of_an_empty_table_has_its_columns(warehouse: Path) -> None:
+    assert run(warehouse, "head", "db.empty", "--format", "csv").stdout == "id\n"
+
+
+def test_head_with_fresh_also_has_what_only_the_log_has(tmp_path: Path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
+    appender = appender_for(lake.table("db.t")._table.log)
+    value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.flush()
+    lake.sql("alter table db.t set tblproperties ('emit.mode' = 'log')")
+    assert rows(tmp_path, "head", "db.t") == []
+    assert rows(tmp_path, "head", "db.t", "--fresh") == [{"id": 7}]
+
+
+# show
+
+
+def test_show_lists_what_there_is_to_show(warehouse: Path) -> None:
+    listed = rows(warehouse, "show", "db.t")
+    assert {row["what"] for row in listed} == {"history", "lookups", *SYSTEM_TABLES}
+    assert all(row["shows"] for row in listed)
+
+
+@pytest.mark.parametrize("what", ["history", "lookups", *SYSTEM_TABLES])
+def test_everything_that_is_listed_can_be_shown(warehouse: Path, what: str) -> None:
+    run(warehouse, "show", "db.t", what, "--format", "jsonl")
+
+
+def test_show_takes_columns_a_condition_and_a_limit(warehouse: Path) -> None:
+    found = rows(warehouse, "show", "db.t", "snapshots", "--columns", "snapshot_id", "--where", "snapshot_id > 1")
+    assert found == [{"snapshot_id": 2}, {"snapshot_id": 3}]
+    assert rows(warehouse, "show", "db.t", "history", "--columns", "version", "--limit", "1") == [{"version": 3}]
+    wrong = failure(warehouse, "show", "db.t", "history", "--columns", "nothing")
+    assert isinstance(wrong, InvalidRequest) and "there is no column 'nothing'; there are: version" in str(wrong)
+
+
+def test_show_of_an_unknown_thing_names_the_nearest(warehouse: Path) -> None:
+    wrong = failure(warehouse, "show", "db.t", "snapshot")
+    assert isinstance(wrong, NotFound) and "did you mean 'snapshots'" in str(wrong)
+
+
+# call
+
+
+def test_call_runs_a_procedure_as_sql_does(warehouse: Path) -> None:
+    run(warehouse, "call", "create_tag", "db.t", "tag=it's one", "snapshot=2", "time_retained=1 d")
+    (tag,) = rows(warehouse, "show", "db.t", "tags")
+    assert (tag["tag_name"], tag["snapshot_id"]) == ("it's one", 2)
+    run(warehouse, "call", "sys.delete_tag", "db.t", "tag=it's one")
+    assert rows(warehouse, "show", "db.t", "tags") == []
+    assert run(warehouse, "call", "remove_orphan_files", "db.t", "dry_run=true").exit_code == 0
+
+
+def test_call_lists_every_procedure_with_its_arguments(warehouse: Path) -> None:
+    listed = {row["procedure"]: row["usage"] for row in rows(warehouse, "call")}
+    assert set(listed) == set(PROCEDURES)
+    assert listed["create_tag"] == "lakelog call create_tag TABLE tag=… [snapshot=…] [time_retained=…]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["create_tg", "db.t"], "unknown procedure 'create_tg', did you mean 'create_tag'"),
+        (["create_tag"], "on which table? lakelog call create_tag TABLE tag=…"),
+        (["create_tag", "db.t", "v1"], "'v1' is not KEY=VALUE: lakelog call create_tag"),
+        (["create_tag", "db.t", "x) --=v1"], "is not KEY=VALUE"),
+        (["create_tag", "db.t", "tga=v1"], "unknown argument 'tga', did you mean 'tag'"),
+    ],
+)
+def test_a_wrong_call_says_how_it_is_written(warehouse: Path, arguments: list[str], told: str) -> None:
+    assert told in str(failure(warehouse, "call", *arguments))
+
+
+def test_a_value_cannot_become_another_statement() -> None:
+    made = call_module.statement_of("create_tag", "db.t'); drop table db.t; --", ("tag=\\'); drop table db.t; --",))
+    assert made == (
+        "CALL sys.create_tag(table => 'db.t\\'); drop table db.t; --', tag => '\\\\\\'); drop table db.t; --')"
+    )
+
+
+# load and export
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "jsonl"])
+def test_what_is_exported_can_be_loaded_again(warehouse: Path, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"rows.{ending}"
+    assert rows(warehouse, "export", "db.t", str(file)) == [{"table": "db.t", "file": str(file), "rows": 3}]
+    lakelog.connect(warehouse=str(warehouse)).sql("create table db.copy (id int, name string, primary key (id))")
+    assert rows(warehouse, "load", "db.copy", str(file)) == [{"table": "db.copy", "rows": 3, "snapshot": 1}]
+    assert rows(warehouse, "head", "db.copy") == rows(warehouse, "head", "db.t")
+    assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_export_of_an_empty_table_and_of_the_past(warehouse: Path, tmp_path: Path) -> None:
+    run(warehouse, "export", "db.empty", str(tmp_path / "empty.parquet"))
+    assert pq.read_table(tmp_path / "empty.parquet").column_names == ["id"]
+    run(warehouse, "export", "db.t", str(tmp_path / "past.csv"), "--snapshot", "1")
+    assert (tmp_path / "past.csv").read_text() == "id,name\n0,n0\n"
+
+
+def test_load_takes_changes_and_replaces(warehouse: Path, tmp_path: Path) -> None:
+    (tmp_path / "changes.jsonl").write_text('{"id":1,"name":"n1","_row_kind":"-D"}\n')
+    run(warehouse, "load", "db.t", str(tmp_path / "changes.jsonl"))
+    assert [row["id"] for row in rows(warehouse, "head", "db.t")] == [0, 2]
+    (tmp_path / "all.csv").write_text("id,name\n9,nine\n")
+    run(warehouse, "load", "db.t", str(tmp_path / "all.csv"), "--overwrite")
+    assert rows(warehouse, "head", "db.t") == [{"id": 9, "name": "nine"}]
+
+
+def test_a_file_that_does_not_fit_commits_nothing(warehouse: Path, tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text("id,name\n7,seven\n")
+    (tmp_path / "bad.csv").write_text("id,name\nseven,7\n")
+    wrong = failure(warehouse, "load", "db.t", str(tmp_path / "good.csv"), str(tmp_path / "bad.csv"))
+    assert isinstance(wrong, InvalidSchema) and "bad.csv' does not fit the table" in str(wrong)
+    assert len(rows(warehouse, "head", "db.t")) == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("rows.xlsx", "the ending '.xlsx' says no format: use one of .parquet"), ("none.csv", "does not exist")],
+)
+def test_a_file_that_cannot_be_read_is_told_of(warehouse: Path, tmp_path: Path, file: str, told: str) -> None:
+    assert told in str(failure(warehouse, "load", "db.t", str(tmp_path / file)))
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(warehouse: Path, tmp_path: Path) -> None:
+    assert "says no format" in str(failure(warehouse, "export", "db.t", str(tmp_path / "rows.xlsx")))
+    wrong = failure(warehouse, "export", "db.t", str(tmp_path / "none" / "rows.csv"))
+    assert isinstance(wrong, InvalidRequest) and "cannot write" in str(wrong)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["warehouse"]
+
+
+# facts
+
+
+def test_what_was_done_is_one_object_for_programs(warehouse: Path) -> None:
+    (done,) = rows(warehouse, "compact", "db.t")
+    assert (done["table"], done["snapshot"], done["files_before"], done["files_after"]) == ("db.t", 4, 3, 1)
+    (nothing,) = rows(warehouse, "compact", "db.t")
+    assert (nothing["snapshot"], nothing["buckets"]) == (None, 0)
+    assert rows(warehouse, "expire", "db.t", "--retain-max", "1") == [
+        {"table": "db.t", "removed": 3, "first": 1, "last": 3}
+    ]
+    csv = run(warehouse, "expire", "db.t", "--format", "csv").stdout
+    assert csv == "table,removed,first,last\ndb.t,0,,\n"
+
+
+def test_follow_tells_each_snapshot_as_an_object(tmp_path: Path) -> None:
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
+    appender = appender_for(lake.table("db.t")._table.log)
+    value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
+    appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
+    appender.flush()
+    (told,) = rows(tmp_path, "follow", "db.t", "--stop", "latest")
+    assert (told["table"], told["snapshot"], told["rows"]) == ("db.t", 1, 1)
