@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from rich.filesize import decimal
-
 from lakelog.io.clock import now_ms
 
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_BYTES: Final = ("kB", "MB", "GB", "TB", "PB")
 NOTHING: Final = "–"
 
 
@@ -20,7 +19,12 @@ def count(value: float | None) -> str:
 
 def size(value: int | None) -> str:
     """Bytes as ``1.2 MB``."""
-    return NOTHING if value is None else decimal(int(value))
+    if value is None:
+        return NOTHING
+    if value < 1_000:
+        return f"{value:.0f} bytes"
+    power = min(len(_BYTES), (len(str(int(value))) - 1) // 3)
+    return f"{value / 1_000**power:.1f} {_BYTES[power - 1]}"
 
 
 def duration(ms: float | None) -> str:
