@@ -149,6 +149,14 @@ def test_a_table_that_the_optimizer_leaves_alone_says_so() -> None:
     assert waits(KEYED, **{"self-optimizing.enabled": "false"}) == [found]
 
 
+def test_a_table_that_lakelog_must_not_write_is_left_to_its_engine() -> None:
+    ill = replace(KEYED, buckets=(bucket(9, 9),), snapshots=replace(NEW, expirable=50))
+    assert len(needs(ill)) == 2
+    assert needs(ill, **{"row-tracking.enabled": "true"}) == {}
+    (found,) = waits(ill, **{"row-tracking.enabled": "true"})
+    assert "row-tracking.enabled" in found and "the engine that writes" in found
+
+
 def test_the_score_falls_with_each_of_its_parts_and_says_why() -> None:
     log = LogFigures((LogBucketFigures(0, 0, 9, 9, 5, 4, waiting_ms=NOW - 10 * HOUR),))
     gone = WriterFigures("w", BATCH, -1, -1, 0, NOW, is_gone=True)
