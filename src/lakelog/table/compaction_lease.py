@@ -63,7 +63,7 @@ class Leases:
 
         A lease is free when its time is over, or when its owner is a process of this machine that has ended.
         """
-        return self.take_place(f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}")
+        return self.take_place(place_of(partition, bucket))
 
     def take_place(self, place: str) -> Lease | None:
         """The same for anything that one at a time should do, by its name (without a dot)."""
@@ -115,7 +115,7 @@ class Leases:
             if turn.isdigit():
                 newest[place] = max(int(turn), newest.get(place, 0))
         found = ((place, self._holder(f"{place}.{turn}")) for place, turn in sorted(newest.items()))
-        return [Holder(place, held.machine, held.process) for place, held in found if held is not None]
+        return [replace(holder, place=place) for place, holder in found if holder is not None]
 
     def _turns(self, place: str) -> list[int]:
         """The turns of a bucket that have a file, in order; files that are long forgotten are deleted."""
@@ -139,6 +139,11 @@ class Leases:
             return None
         is_alive = found.machine != machine_identity() or is_running(found.process)
         return found if until > clock.now_ms() and is_alive else None
+
+
+def place_of(partition: bytes, bucket: int) -> str:
+    """What leases call a bucket."""
+    return f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
 
 
 def _content(lease: Lease) -> bytes:

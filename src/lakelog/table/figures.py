@@ -10,7 +10,7 @@ BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 @dataclass(frozen=True)
 class BucketFigures:
     """One bucket; ``partition`` as text like ``{2024-01-01}``. ``due_files`` and ``due_bytes``: what a compaction would
-    take now.
+    take now. ``compactor``: host and process of the one that is at work on it, empty when nobody is.
     """
 
     partition: str
@@ -23,6 +23,7 @@ class BucketFigures:
     small_files: int
     due_files: int = 0
     due_bytes: int = 0
+    compactor: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,7 @@ class LogFigures:
 
 @dataclass(frozen=True)
 class TableFigures:
-    """All that one look found at ``looked_ms``. ``compacting``: buckets at which a compactor is now, by its host and
-    process.
-    """
+    """All that one look found at ``looked_ms``."""
 
     name: str
     looked_ms: int
@@ -155,7 +154,6 @@ class TableFigures:
     buckets: tuple[BucketFigures, ...] = ()
     snapshots: SnapshotFigures = field(default_factory=SnapshotFigures)
     log: LogFigures | None = None
-    compacting: tuple[str, ...] = ()
 
     @property
     def files(self) -> int:
@@ -189,5 +187,6 @@ class TableFigures:
 
     @property
     def due(self) -> tuple[BucketFigures, ...]:
-        """The buckets that a compaction would change, the most sorted runs first."""
-        return tuple(sorted((b for b in self.buckets if b.due_files), key=lambda b: -b.sorted_runs))
+        """The buckets that a compaction would change and nobody compacts now, the most sorted runs first."""
+        due = (b for b in self.buckets if b.due_files and not b.compactor)
+        return tuple(sorted(due, key=lambda b: -b.sorted_runs))

@@ -17,6 +17,7 @@ from lakelog.io import clock
 from lakelog.spec.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.spec.snapshot import COMPACT, Snapshot
+from lakelog.table.compaction_lease import place_of
 from lakelog.table.compaction_task import leases_of, runs_of
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.figures import BucketFigures, LogFigures, SnapshotFigures, TableFigures
@@ -45,7 +46,6 @@ def look_at(table: DynamicTable, with_log: bool = True) -> TableFigures:
         files.figures(),
         _snapshots(table, snapshot, files),
         _log(table) if with_log else None,
-        tuple(f"{held.machine.partition('/')[0]}, process {held.process}" for held in leases_of(table).held()),
     )
 
 
@@ -56,6 +56,7 @@ class _Files:
     schema: TableSchema
     by_place: Mapping[Place, Sequence[ManifestEntry]]
     vectors: Mapping[Place, Sequence[IndexManifestEntry]]
+    compactors: Mapping[str, str]
 
     @staticmethod
     def of(table: DynamicTable, snapshot: Snapshot | None) -> _Files:
@@ -63,7 +64,9 @@ class _Files:
         for entry in table.store.live_entries(snapshot):
             by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = {} if snapshot is None else table.store.vector_files(snapshot)
-        return _Files(table.schema, dict(sorted(by_place.items())), vectors)
+        held = leases_of(table).held()
+        compactors = {one.place: f"{one.machine.partition('/')[0]}, process {one.process}" for one in held}
+        return _Files(table.schema, dict(sorted(by_place.items())), vectors, compactors)
 
     @property
     def live(self) -> Iterator[ManifestEntry]:
@@ -93,6 +96,7 @@ class _Files:
             sum(is_small(f, target) for f in files),
             len(due),
             sum(f.file_size for f in due),
+            self.compactors.get(place_of(*place), ""),
         )
 
 

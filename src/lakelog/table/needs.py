@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.errors import InvalidRequest
 from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.log import COMMIT_INTERVAL, WRITER_TIMEOUT
 from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, needs_lookup
+from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, check_writable, needs_lookup
 from lakelog.table.figures import STREAM, LogFigures, TableFigures
 
 HEALING: Final = "healing"
@@ -68,7 +69,12 @@ class Wait:
 
 
 def pick_needs(figures: TableFigures, options: Options, now_ms: int) -> tuple[Need, ...]:
-    """What a table needs by its figures and options, the most urgent first. Pure."""
+    """What a table needs by its figures and options, the most urgent first; nothing of one that lakelog must not write.
+
+    Pure.
+    """
+    if _refusal(options):
+        return ()
     found = (_healing, _compaction, _full_compaction, _expiry, _partitions, _tags, _orphans)
     needs = [need for pick in found if (need := pick(figures, options, now_ms)) is not None]
     return tuple(sorted(needs, key=lambda need: -need.urgency))
@@ -174,10 +180,13 @@ def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wai
             f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
         )
         yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
-    for who in figures.compacting:
-        yield Wait(
-            "compaction of a bucket", f"{who} is at work on it", "nothing: its lease ends a minute after it does"
+    if refusal := _refusal(options):
+        yield Wait("all maintenance", refusal, "leave it to the engine that writes the table")
+    for bucket in (bucket for bucket in figures.buckets if bucket.compactor):
+        where = f"compaction of bucket {bucket.bucket}" + (
+            f" of {bucket.partition}" if bucket.partition != "{}" else ""
         )
+        yield Wait(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
     if history.held:
         yield Wait(
             f"expiry of {_count(history.held, 'snapshot')}",
@@ -222,6 +231,15 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
     if log.log_first:
         to_do = f"lakelog follow {name}"
         yield Wait("rows that were written to the log first", "a follower makes files of them", to_do)
+
+
+def _refusal(options: Options) -> str:
+    """Why lakelog must not change the table; nothing when it may."""
+    try:
+        check_writable(options)
+    except InvalidRequest as why:
+        return str(why)
+    return ""
 
 
 def stop_trigger(options: Options) -> int:

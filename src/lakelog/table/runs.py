@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import NotFound
+from lakelog.io.clock import now_ms
 from lakelog.io.file_io import FileIO
 from lakelog.io.machine import is_running, machine_identity
 from lakelog.io.names import new_attempt
@@ -29,6 +30,7 @@ DIED: Final = "died"
 
 KEPT: Final = 200
 """Records of a table that stay; the newest of each kind always does."""
+_SILENT_MS: Final = 24 * 3_600_000
 _NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
 
 
@@ -69,9 +71,14 @@ class Run:
         return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
 
     def seen(self) -> Run:
-        """The run as it is now: one whose process has ended on this machine has died."""
-        is_gone = self.outcome == RUNNING and self.machine == machine_identity() and not is_running(self.process)
-        return replace(self, outcome=DIED, detail=f"process {self.process} has ended") if is_gone else self
+        """The run as it is now: one whose process has ended on this machine has died, and one that is a day old."""
+        if self.outcome != RUNNING:
+            return self
+        if self.machine == machine_identity() and not is_running(self.process):
+            return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
+        if now_ms() - self.started_ms > _SILENT_MS:
+            return replace(self, outcome=DIED, detail="nobody has heard of its end for a day")
+        return self
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,12 @@ def started(*command: str) -> subprocess.Popen[str]:
 
 
 def daemon(warehouse: Path, *more: str) -> subprocess.Popen[str]:
-    return started("-m", "lakelog", "optimize", "--interval", "200 ms", "--format", "jsonl", *more, "--warehouse",
-                   str(warehouse))  # fmt: skip
+    """One that has looked at the tables, and so listens to signals."""
+    job = started("-m", "lakelog", "optimize", "--interval", "200 ms", "--format", "jsonl", *more, "--warehouse",
+                  str(warehouse))  # fmt: skip
+    assert job.stderr is not None
+    assert job.stderr.readline().startswith("looking after")
+    return job
 
 
 def test_what_one_that_was_killed_in_the_middle_had_begun_another_one_does(tmp_path: Path) -> None:

@@ -47,6 +47,16 @@ def test_of_equal_needs_the_table_served_least_recently_comes_first() -> None:
     assert order[3:] == order[:3]
 
 
+def test_processes_begin_with_different_tables() -> None:
+    firsts = set()
+    for salt in range(20):
+        one = Schedule(OptimizerSettings(), str(salt))
+        for table in ("a", "b", "c"):
+            one.offer(table, [need()], 0)
+        firsts.add(one.next(0).table)
+    assert firsts == {"a", "b", "c"}
+
+
 def test_a_need_that_has_waited_becomes_more_urgent_than_new_ones() -> None:
     one = schedule(parallel=1)
     one.offer("small", [need(EXPIRY, 30)], 0)

@@ -181,7 +181,8 @@ def test_a_log_that_is_away_is_told_of_and_hides_nothing_else(tmp_path, monkeypa
 def test_a_bucket_that_somebody_compacts_is_told_of(tmp_path) -> None:
     table = plain(tmp_path)
     write(table, 1)
-    lease = leases_of(table.logical).take(b"", 0)
+    (entry,) = table.logical.store.live_entries(table.latest_snapshot())
+    lease = leases_of(table.logical).take(entry.partition, entry.bucket)
     assert any("is at work on it" in wait.why for wait in table.health().waits)
     leases_of(table.logical).release(lease)
     assert table.health().waits == ()

@@ -59,6 +59,13 @@ def test_the_more_sorted_runs_the_more_urgent_and_most_when_writers_wait_or_rows
     assert "db.t --minor" in found.what_to_do
 
 
+def test_a_bucket_that_somebody_compacts_is_no_need() -> None:
+    held = replace(bucket(9, 9), compactor="host, process 7")
+    assert needs(replace(KEYED, buckets=(held,))) == {}
+    (need,) = needs(replace(KEYED, buckets=(held, bucket(5, 5, number=1)))).values()
+    assert need.urgency == 50 and need.bytes == 5000
+
+
 def test_expiry_partitions_tags_and_a_full_compaction_come_from_the_history() -> None:
     history = replace(NEW, kept=70, expirable=50, old_partitions=2, tags_over=1, full_compaction_due=True)
     found = needs(replace(KEYED, snapshots=history))
@@ -114,7 +121,10 @@ def test_decided_epochs_of_a_writer_that_is_silent_are_healed_after_its_timeout_
 @pytest.mark.parametrize(
     ("figures", "words"),
     [
-        (replace(KEYED, compacting=("host, process 7",)), ["compaction of a bucket", "process 7"]),
+        (
+            replace(KEYED, buckets=(replace(bucket(9, 9), compactor="host, process 7"),)),
+            ["compaction of bucket 0:", "process 7"],
+        ),
         (replace(KEYED, snapshots=replace(NEW, held=4, holder="slow")), ["4 snapshots", "'slow'", "reset_consumer"]),
         (
             replace(KEYED, buckets=(bucket(8, 8),), log=LogFigures()),
@@ -137,6 +147,14 @@ def test_a_table_that_the_optimizer_leaves_alone_says_so() -> None:
     (found,) = waits(KEYED, **{"optimizer.enabled": "false"})
     assert "'optimizer.enabled' = 'false'" in found
     assert waits(KEYED, **{"self-optimizing.enabled": "false"}) == [found]
+
+
+def test_a_table_that_lakelog_must_not_write_is_left_to_its_engine() -> None:
+    ill = replace(KEYED, buckets=(bucket(9, 9),), snapshots=replace(NEW, expirable=50))
+    assert len(needs(ill)) == 2
+    assert needs(ill, **{"row-tracking.enabled": "true"}) == {}
+    (found,) = waits(ill, **{"row-tracking.enabled": "true"})
+    assert "row-tracking.enabled" in found and "the engine that writes" in found
 
 
 def test_the_score_falls_with_each_of_its_parts_and_says_why() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 import lakelog
+from lakelog.io.clock import now_ms
 from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
 from lakelog.table import runs as module
@@ -21,7 +22,7 @@ def begun(at: int, kind: str = "compaction") -> Run:
 
 def test_a_run_is_there_from_its_begin_and_its_end_replaces_that() -> None:
     runs = Runs(MemoryFileIO(new_uuid()), "memory:/t")
-    run = begun(1)
+    run = begun(now_ms())
     runs.record(run)
     assert runs.list() == [run]
     done = replace(run, outcome=DONE, files_before=3, snapshot=7)
@@ -57,9 +58,12 @@ def test_a_run_whose_process_has_ended_has_died() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     runs = Runs(MemoryFileIO(new_uuid()), "memory:/t")
-    runs.record(replace(begun(1), process=ended.pid))
-    runs.record(replace(begun(2), machine="another/boot", process=ended.pid))
-    assert [(run.started_ms, run.outcome) for run in runs.list()] == [(2, "running"), (1, "died")]
+    now = now_ms()
+    runs.record(replace(begun(now), process=ended.pid))
+    runs.record(replace(begun(now + 1), machine="another/boot", process=ended.pid))
+    runs.record(replace(begun(now - 25 * 3_600_000), machine="another/boot"))
+    assert [run.outcome for run in runs.list()] == ["running", "died", "died"]
+    assert "for a day" in runs.list()[-1].detail
 
 
 def test_files_of_others_in_the_directory_are_no_runs() -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
+from lakelog.io.names import new_attempt
 from lakelog.lake import Lake
 from lakelog.logstore.clients import close_clients
 from lakelog.service.optimizer.schedule import Job, Schedule, Waiting
@@ -70,15 +71,16 @@ class Optimizer:
         self.settings = settings or OptimizerSettings()
         self._lake, self._listen, self._executor = lake, listen, executor
         self._watch = Watch(lake, self.settings)
-        self._schedule = Schedule(self.settings)
+        self._schedule = Schedule(self.settings, new_attempt())
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._running: dict[str, Run] = {}
         self._ended: list[Run] = []
+        self._has_looked = False
 
     def plan(self) -> tuple[Sighting, ...]:
         """Looks at all tables and says what each needs; runs nothing."""
-        return self._watch.look(self._stopped.is_set)
+        return tuple(self._watch.look(self._stopped.is_set))
 
     def once(self) -> tuple[Run, ...]:
         """Looks at all tables once and runs what they need, each need once; the runs, in the order of their ends."""
@@ -95,7 +97,7 @@ class Optimizer:
             next_look = clock.monotonic_s()
             while not self._stopped.is_set():
                 if clock.monotonic_s() >= next_look:
-                    self._look()
+                    self._look(threads)
                     next_look = clock.monotonic_s() + self.settings.interval_s
                 self._begin(threads, again=True)
                 self._wait(min(_LOOK_S, next_look - clock.monotonic_s()))
@@ -117,9 +119,16 @@ class Optimizer:
                 self._stopped.is_set(),
             )
 
-    def _look(self) -> None:
+    def _look(self, threads: ThreadPoolExecutor | None = None) -> None:
+        """Looks at all tables; with ``threads``, runs go on meanwhile, unless it is the first look.
+
+        The first one has to see all needs before the most urgent is known.
+        """
         for found in self._watch.look(self._stopped.is_set):
             self._take(found)
+            if threads is not None and self._has_looked:
+                self._begin(threads, again=True)
+        self._has_looked = True
         with self._changed:
             if not self._stopped.is_set():
                 self._schedule.keep(self._watch.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -82,10 +83,13 @@ class _Delay:
 
 
 class Schedule:
-    """The needs of all tables, what runs, and what has to wait. All times are seconds of one monotonic clock."""
+    """The needs of all tables, what runs, and what has to wait. All times are seconds of one monotonic clock.
 
-    def __init__(self, settings: OptimizerSettings) -> None:
-        self._settings = settings
+    ``salt`` orders tables of the same rank: several processes begin with different ones.
+    """
+
+    def __init__(self, settings: OptimizerSettings, salt: str = "") -> None:
+        self._settings, self._salt = settings, salt
         self.budget = ByteBudget(settings.bytes_per_hour)
         self.running: dict[str, Job] = {}
         self._needs: dict[str, dict[str, Need]] = {}
@@ -164,10 +168,11 @@ class Schedule:
     def _jobs(self) -> list[Job]:
         return [Job(table, need) for table, needs in self._needs.items() for need in needs.values()]
 
-    def _rank(self, job: Job, now_s: float) -> tuple[float, float]:
+    def _rank(self, job: Job, now_s: float) -> tuple[float, float, int]:
         """The more urgent first; of equals the table that was served least recently."""
-        aged = (now_s - self._since.get(job.key, now_s)) / _AGING_S
-        return min(100.0, job.need.urgency + aged), -self._served.get(job.table, float("-inf"))
+        aged = (now_s - self._since.get(job.key, now_s)) // _AGING_S
+        served = self._served.get(job.table, float("-inf"))
+        return min(100.0, job.need.urgency + aged), -served, zlib.crc32(f"{self._salt}{job.table}".encode())
 
     def _hindrance(self, job: Job, now_s: float) -> tuple[str, float | None] | None:
         """Why a job may not begin, however many runs are at work, and for how many seconds."""

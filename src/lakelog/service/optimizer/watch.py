@@ -41,7 +41,8 @@ class Watch:
     @property
     def names(self) -> frozenset[str]:
         """The tables that there are, as far as the last listing of each catalog knows."""
-        return frozenset(name for names in self._names.values() for name in names)
+        with self._lock:
+            return frozenset(name for names in self._names.values() for name in names)
 
     @property
     def count(self) -> int:
@@ -54,17 +55,16 @@ class Watch:
         with self._lock:
             return tuple(sorted((name, why) for name, (_, _, why) in self._troubles.items()))
 
-    def look(self, is_stopped: Callable[[], bool]) -> tuple[Sighting, ...]:
+    def look(self, is_stopped: Callable[[], bool]) -> Iterator[Sighting]:
         """Looks at all tables, but for those whose trouble is too fresh; ends early when it is stopped."""
-        out = list(self._list())
-        for name in sorted(self.names):
+        yield from self._list()
+        names = self.names
+        for name in sorted(names):
             if is_stopped():
-                break
-            out += self.look_at([name])
+                return
+            yield from self.look_at([name])
         with self._lock:
-            known = self.names | set(self._names)
-            self._troubles = {name: found for name, found in self._troubles.items() if name in known}
-        return tuple(out)
+            self._troubles = {name: found for name, found in self._troubles.items() if name in {*names, *self._names}}
 
     def look_at(self, names: Iterable[str]) -> list[Sighting]:
         """Looks at some tables; nothing of one that is gone, or whose trouble is too fresh."""
@@ -93,10 +93,12 @@ class Watch:
     def _list(self) -> Iterator[Sighting]:
         """Lists the tables anew; a catalog that does not answer keeps those that it had."""
         if self._settings.tables:
-            self._names = {"": self._settings.tables}
+            with self._lock:
+                self._names = {"": self._settings.tables}
             return
         catalogs = self._lake.list_catalogs()
-        self._names = {name: found for name, found in self._names.items() if name in catalogs}
+        with self._lock:
+            self._names = {name: found for name, found in self._names.items() if name in catalogs}
         for catalog in catalogs:
             if self._is_left_alone(catalog):
                 continue
@@ -105,8 +107,8 @@ class Watch:
             except Exception as why:
                 yield self._trouble(catalog, why)
                 continue
-            self._names[catalog] = tuple(found)
             with self._lock:
+                self._names[catalog] = tuple(found)
                 self._troubles.pop(catalog, None)
 
     def _is_there(self, name: str) -> bool:

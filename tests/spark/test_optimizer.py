@@ -1,0 +1,65 @@
+"""The optimizer with a session: compactions run on its executors, all else here."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelog.service.optimizer.optimizer import Optimizer
+from lakelog.spark.compaction import SparkExecutor
+from lakelog.table.compaction_task import leases_of
+from lakelog.table.runs import DONE, STOPPED
+
+
+def make(lake):
+    lake.sql("create database db")
+    lake.sql(
+        "create table db.t (id int, name string, primary key (id)) tblproperties ('bucket' = '8', "
+        "'write-only' = 'true', 'snapshot.num-retained.min' = '1', 'snapshot.num-retained.max' = '2', "
+        "'snapshot.expire.limit' = '2')"
+    )
+    table = lake.table("db.t")
+    for number in range(5):
+        with table.writer() as writer:
+            writer.write(pa.table({"id": pa.array(range(100), pa.int32()), "name": [f"n{number}"] * 100}))
+    return table
+
+
+def rows(table) -> list[tuple[int, str]]:
+    found = table.scan().to_arrow()
+    return sorted(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+
+
+def test_buckets_are_compacted_by_executors_and_the_rest_is_done_here(lake, monkeypatch) -> None:
+    table, ran, run = make(lake), [], SparkExecutor.run
+
+    def counted(executor, given, tasks):
+        outcomes = run(executor, given, tasks)
+        ran.append(len(outcomes))
+        return outcomes
+
+    monkeypatch.setattr(SparkExecutor, "run", counted)
+    runs = {one.kind: one for one in Optimizer(lake, executor=lake.executor(start=True)).once()}
+    assert {kind: one.outcome for kind, one in runs.items()} == {"compaction": DONE, "expiry": DONE}
+    assert sum(ran) == 8
+    assert (runs["compaction"].files_before, runs["compaction"].files_after) == (40, 8)
+    assert rows(table) == [(number, "n4") for number in range(100)]
+    assert table.health().needs == ()
+
+
+def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
+    table, run = make(lake), SparkExecutor.run
+
+    def stopping(executor, given, tasks):
+        outcomes = run(executor, given, tasks)
+        optimizer.stop()
+        return outcomes
+
+    monkeypatch.setattr(SparkExecutor, "run", stopping)
+    executor = lake.executor(start=True)
+    optimizer = Optimizer(lake, executor=SparkExecutor(executor.spark, 2))
+    (one,) = optimizer.once()
+    assert one.outcome == STOPPED
+    assert "left for the next run" in one.detail
+    assert one.snapshot is not None
+    assert leases_of(table.logical).held() == []
+    assert rows(table) == [(number, "n4") for number in range(100)]
