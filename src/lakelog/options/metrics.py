@@ -12,7 +12,7 @@ ROWS_WRITTEN: Final = Metric(
     "rows_written",
     COUNTER,
     "Rows that commits have added to a store (`log` or `files`). Those of the log count when their epoch is decided; "
-    "of the files, when their snapshot is made.",
+    "of the files, when their snapshot is made, also those that a change of rows writes again.",
     ("table", "store"),
 )
 BYTES_WRITTEN: Final = Metric(

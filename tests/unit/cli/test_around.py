@@ -183,6 +183,10 @@ def test_a_real_bash_completes(warehouse: Path) -> None:
     assert done.stdout == "plain,db.orders\n", done.stderr
 
 
+NO_ROWS = ("demo", "metrics", "dashboard")
+"""Commands that print no rows of their own."""
+
+
 def parameters(name: str) -> dict[str, click.Parameter]:
     found: click.Command = COMMANDS.load(name)
     return {parameter.name or "": parameter for parameter in found.params}
@@ -194,7 +198,7 @@ def test_every_command_about_a_table_completes_its_name_and_has_a_form_for_progr
     for argument in ("table", "tables"):
         if isinstance(known.get(argument), click.Argument):
             assert known[argument]._custom_shell_complete is not None
-    if "warehouse" in known and name not in ("demo", "metrics"):
+    if "warehouse" in known and name not in NO_ROWS:
         form = known["format_name"].type
         assert isinstance(form, click.Choice) and set(form.choices) == set(PRINTERS)
 

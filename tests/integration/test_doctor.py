@@ -1,0 +1,59 @@
+"""The doctor before a real broker, and metrics of a table whose log is on it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lakelog
+from lakelog.io.metrics import METER
+from lakelog.service.doctor.base import Surroundings
+from lakelog.service.doctor.examine import examine
+from lakelog.service.metrics.states import TableStates
+
+
+def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:
+    (finding, *problems) = examine(Surroundings(str(tmp_path), log="kafka", address=kafka.bootstrap), ["log"])
+    assert finding.outcome == "pass"
+    assert finding.found.startswith(f"Kafka at {kafka.bootstrap}: answers in ")
+    assert "brokers 1" in finding.found
+    assert "keeps records 168 h" in finding.found
+    assert "largest message 1.0 MiB" in finding.found
+    assert problems == []
+
+
+def test_a_broker_that_wants_other_credentials_is_told_of_without_them(kafka, tmp_path) -> None:
+    wrong = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    properties = {**wrong, "sasl.password": "hunter2"}
+    around = Surroundings(str(tmp_path), log="kafka", address=kafka.bootstrap, log_properties=properties)
+    (finding,) = examine(around, ["log"])
+    assert finding.outcome == "fail"
+    assert "hunter2" not in finding.found + finding.what_to_do
+
+
+def test_the_lag_of_a_log_on_kafka_is_a_figure(kafka, tmp_path) -> None:
+    METER.reset()
+    lake = lakelog.connect(warehouse=str(tmp_path))
+    lake.sql(
+        "create database db; create table db.t (id int, primary key (id)) tblproperties ("
+        f"'log-store.enabled' = 'true', 'log-store.address' = '{kafka.bootstrap}', 'log-store.topic' = 'figures')"
+    )
+    with lake.table("db.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array(range(7), pa.int32())}))
+    found = {(s.metric.name, *s.labels): s.value for s in TableStates([lake]).samples()}
+    assert found["log_up", "db.t"] == 1
+    assert found["log_end_offset", "db.t", "0"] >= 7
+    assert found["log_lag", "db.t", "0"] == 0
+
+
+@pytest.mark.pulsar
+def test_a_pulsar_that_answers_tells_its_limits(pulsar_server, tmp_path) -> None:
+    around = Surroundings(
+        str(tmp_path),
+        log="pulsar",
+        address=pulsar_server.service_url,
+        log_properties={"pulsar.admin.adminUrl": pulsar_server.admin_url},
+    )
+    findings = list(examine(around, ["log"]))
+    assert findings[0].outcome == "pass", findings
+    assert findings[0].found.startswith(f"Pulsar at {pulsar_server.service_url}: answers in ")
