@@ -8,7 +8,7 @@ from typing import Any
 
 from lakelog.service.terminal import Execution, StatementState, Terminal
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 
 
 def run(terminal: Terminal, text: str, **where: str) -> Execution:
