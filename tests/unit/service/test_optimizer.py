@@ -16,9 +16,10 @@ from lakelog.filestore.store import FileStore
 from lakelog.io import clock
 from lakelog.lake import Lake
 from lakelog.options.log import WRITER_TIMEOUT
+from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.service.optimizer.work import Work, run_need
+from lakelog.service.optimizer.work import Done, Work, run_need
 from lakelog.table import gone_writers
 from lakelog.table.compaction_lease import Leases
 from lakelog.table.compaction_task import LocalExecutor, leases_of
@@ -187,6 +188,18 @@ def test_new_tables_are_noticed_and_dropped_ones_forgotten(lake: Lake, tmp_path:
     assert not thread.is_alive()
     assert seen == [()]
     assert not (tmp_path / "warehouse" / "db.db" / "first").exists(), "nothing was written for a table that is gone"
+
+
+def test_a_table_that_is_dropped_in_the_middle_of_a_run_gets_no_new_directory(lake: Lake, monkeypatch) -> None:
+    table = make(lake, "db.t")
+
+    def dropped(*_: object) -> Done:
+        lake.sql("drop table db.t")
+        return Done(FAILED, "NotFound: its files are gone")
+
+    monkeypatch.setattr(optimizer_module, "run_need", dropped)
+    assert once(lake) == [("db.t", "compaction", FAILED)]
+    assert not Path(table.path).exists()
 
 
 def wait_for(condition, seconds: float = 20.0) -> None:
