@@ -8,7 +8,7 @@ PYTEST := .venv/bin/python -m pytest
 SPREAD := -n 2 --dist loadfile
 # Tests that start no server of their own and need no other environment.
 NO_SERVER := not kafka and not pulsar and not s3 and not hdfs and not postgres and not rest
-PLAIN := tests --ignore=tests/docs --ignore=tests/interop
+PLAIN := tests --ignore=tests/docs --ignore=tests/interop --ignore=tests/browser
 # A short selection of the Spark tests for Spark Connect; test-connect and test-cluster run them all.
 ON_CONNECT := $(addprefix tests/spark/test_,attach.py batch.py)
 # Takes all cores for itself: jobs of several processes that are killed, and have to come to their end between two kills.
@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all test-connect test-cluster py-files check fmt golden crash simulate bench docs \
+.PHONY: help setup demo test test-more test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
@@ -53,6 +53,9 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
+
+test-browser: .venv need-java ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
+	$(PYTEST) tests/browser $(ARGS)
 
 test-connect: export LAKELOG_SPARK := connect
 test-connect: .venv need-java ## all Spark tests on a Spark Connect server (ARGS go to pytest)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from lakelog.cli.connection import place_of
 from lakelog.cli.output import warehouse_option
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
@@ -91,10 +92,14 @@ def _run(
     opens: bool,
     more: Mapping[str, Any],
 ) -> None:
+    place = place_of(warehouse)
+    reached = place.reached
     settings = _SERVERS.create(
         "settings",
-        warehouse=warehouse,
-        catalogs=dict(_catalog(text) for text in catalogs),
+        warehouse=place.warehouse,
+        storage_options=reached.storage,
+        catalog_options=reached.catalog,
+        catalogs={**place.catalogs, **dict(_catalog(text) for text in catalogs)},
         users_file=users_file,
         token=_token(token_file),
         **more,

@@ -79,7 +79,7 @@ def test_figures_are_those_of_the_table(shop: RunningDashboard) -> None:
     orders = found["shop.orders"]
     assert (orders["rows"], orders["has_log"], orders["is_keyed"], orders["lag"]) == (20, True, True, 0)
     assert found["shop.nothing"]["rows"] == 0
-    assert answer(shop, "/api/v1/tables?search=NOTH")["matching"] == 1
+    assert answer(shop, "/api/v1/tables?search=NOTHING")["matching"] == 1
     table = answer(shop, "/api/v1/tables/shop.orders")
     assert [column["name"] for column in table["columns"]] == ["id", "item"]
     assert table["options"]["properties.sasl.password"] == "******"

@@ -1,0 +1,196 @@
+"""What people do in the dashboard, in a real browser, on a real table with a real Spark behind the terminal."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from browser.conftest import Open
+from dashboards import TOKEN, RunningDashboard, running_dashboard
+from lakelog import connect
+from lakelog.service.dashboard.security.users import Users
+from lakelog.sql.right import Right
+
+PASSWORD = "correct horse battery"
+SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
+tblproperties ('log-store.enabled' = 'true')"""
+PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/db.log_table"]
+PAGES += [f"/tables/db.log_table/{tab}" for tab in ("columns", "snapshots", "files", "log", "rows", "runs")]
+_SPARK_MS = 180_000
+"""Spark starts in the worker of a terminal with its first query."""
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("walks")
+
+
+@pytest.fixture(scope="module")
+def users(warehouse: Path) -> Users:
+    found = Users(warehouse / "_users")
+    for name, right in (("rita", Right.READ), ("ada", Right.ADMIN)):
+        found.put(name, right, PASSWORD)
+    return found
+
+
+@pytest.fixture(scope="module")
+def dashboard(warehouse: Path, users: Users) -> Iterator[RunningDashboard]:
+    with connect(warehouse=str(warehouse)) as lake:
+        lake.sql("create database db")
+        lake.sql("create table db.log_table (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+        with lake.table("db.log_table").writer() as writer:
+            writer.write(pa.table({"id": range(10)}))
+    with running_dashboard(warehouse, users_file=users.path, token=TOKEN) as found:
+        yield found
+
+
+def log_in(page: Page, dashboard: RunningDashboard, user: str, password: str, there: str = "/") -> None:
+    page.goto(dashboard.address + there)
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def run(page: Page, text: str) -> Locator:
+    """Types a text into the terminal and runs it; the place of its results."""
+    page.get_by_label("Statements").fill(text)
+    page.keyboard.press("Control+Enter")
+    return page.locator("[data-results] > div").first
+
+
+def done(result: Locator, statements: int = 1) -> Locator:
+    expect(result.locator("header b", has_text=re.compile("done|failed"))).to_have_count(statements, timeout=_SPARK_MS)
+    return result
+
+
+def test_the_walk_of_a_table(dashboard: RunningDashboard, warehouse: Path, open_page: Open) -> None:
+    page = open_page(viewport={"width": 1280, "height": 900})
+    log_in(page, dashboard, "ada", PASSWORD, "/terminal")
+
+    # create the seeds' table, fill it, look at it
+    made = done(run(page, f"create database walk;\n{SEEDS_TABLE};\nshow tables in walk"), 3)
+    expect(made).to_contain_text("log_table")
+    rows = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-02')"
+    seen = done(run(page, f"insert into walk.log_table values {rows};\nselect * from walk.log_table order by id"), 2)
+    expect(seen.locator("tbody tr")).to_have_count(2)
+
+    # an error is told at its place, and the place is found in the text
+    wrong = done(run(page, "select id,\n  nope\nfrom walk.log_table"))
+    wrong.get_by_role("button", name="line 2, column 3").click()
+    assert page.evaluate("document.querySelector('textarea').selectionStart") == 13
+
+    # a stream from the log shows rows while somebody writes
+    live = run(page, "select * from walk.log_table /*+ OPTIONS('read.mode' = 'log') */")
+    expect(live.locator("header b")).to_have_text("streaming", timeout=_SPARK_MS)
+    writing, stop = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with connect(warehouse=str(warehouse)) as lake:
+            number = 10
+            while not stop.wait(0.2):
+                with lake.table("walk.log_table").writer() as writer:
+                    writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["new"]}))
+                number += 1
+                writing.set()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        assert writing.wait(60)
+        expect(live.locator("tbody tr").nth(2)).to_be_visible(timeout=_SPARK_MS)
+        live.get_by_role("button", name="Stop").click()
+        expect(live.locator("header b")).not_to_have_text("streaming", timeout=_SPARK_MS)
+
+        # the table's own page follows the log, too
+        page.goto(f"{dashboard.address}/tables/walk.log_table/rows")
+        page.get_by_role("button", name="Follow").click()
+        expect(page.locator("[data-tail] tbody tr").first).to_be_visible()
+    finally:
+        stop.set()
+        writer.join(60)
+
+    # time travel, and a query that is cancelled
+    page.goto(f"{dashboard.address}/terminal")
+    old = done(run(page, "select count(*) as n from walk.log_table version as of 1"))
+    expect(old.locator("tbody td")).to_have_text("2")
+    long = run(page, "select sum(a.id * b.id) from range(100000000) a join range(10000000) b on a.id % 3 = b.id % 5")
+    expect(long.locator("header b")).to_have_text("running", timeout=_SPARK_MS)
+    page.get_by_role("button", name="Cancel").click()
+    expect(long.locator("header b")).to_have_text("cancelled", timeout=_SPARK_MS)
+    again = done(run(page, "call sys.compact(table => 'walk.log_table')"))
+    expect(again.locator("header b")).to_have_text("done")
+
+    # history appends and overwrites nothing
+    page.get_by_label("Statements").fill("show tables")
+    page.get_by_label("History").select_option(index=1)
+    expect(page.get_by_label("Statements")).to_have_value("show tables;\ncall sys.compact(table => 'walk.log_table')")
+
+
+def test_lag_goes_up_and_down(dashboard: RunningDashboard, warehouse: Path, open_page: Open) -> None:
+    page = open_page()
+    log_in(page, dashboard, "ada", PASSWORD)
+    with connect(warehouse=str(warehouse)) as lake:
+        lake.sql("create table db.lagging (id bigint, primary key (id)) tblproperties ('log-store.enabled' = 'true')")
+        page.goto(f"{dashboard.address}/tables/db.lagging/log")
+        lag = page.locator(".card", has_text="Lag").locator("dd")
+        expect(lag).to_contain_text("0")
+        with lake.table("db.lagging").writer() as writer:
+            writer.write(pa.table({"id": range(100)}))
+            expect(lag).to_contain_text(re.compile(r"10\d"))  # a record that begins the epoch may count
+        expect(lag).to_contain_text(re.compile(r"^0"))
+
+
+def test_a_wrong_token_and_a_right_one(dashboard: RunningDashboard, open_page: Open) -> None:
+    page = open_page()
+    log_in(page, dashboard, "", "not the token of this dashboard")
+    expect(page.get_by_role("alert").first).to_contain_text("not right")
+    log_in(page, dashboard, "", TOKEN)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_a_session_that_has_expired_asks_again(dashboard: RunningDashboard, open_page: Open) -> None:
+    page = open_page()
+    log_in(page, dashboard, "ada", PASSWORD, "/settings")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    page.context.clear_cookies()
+    page.goto(f"{dashboard.address}/settings")
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+def test_two_users_with_their_own_rights(dashboard: RunningDashboard, open_page: Open) -> None:
+    rita, ada = open_page(), open_page()
+    log_in(rita, dashboard, "rita", PASSWORD, "/terminal")
+    log_in(ada, dashboard, "ada", PASSWORD, "/settings")
+    refused = done(run(rita, "drop table db.log_table"))
+    expect(refused).to_contain_text(re.compile("right|role|allowed"))
+    expect(ada.locator("tr", has_text="rita").first).to_be_visible()
+    ada.on("dialog", lambda asked: asked.accept())
+    for _ in range(ada.locator("tr", has_text="rita").count()):
+        ada.locator("tr", has_text="rita").first.get_by_role("button", name="End").click()
+        ada.reload()
+    rita.goto(f"{dashboard.address}/")
+    expect(rita.get_by_role("button", name="Log in")).to_be_visible()
+
+
+@pytest.mark.parametrize(("theme", "width", "height"), [("light", 1280, 860), ("dark", 390, 800)])
+def test_every_page_is_for_everybody(
+    dashboard: RunningDashboard, open_page: Open, theme: str, width: int, height: int
+) -> None:
+    page = open_page(color_scheme=theme, viewport={"width": width, "height": height}, bypass_csp=True)
+    log_in(page, dashboard, "ada", PASSWORD)
+    for path in PAGES:
+        page.goto(dashboard.address + path)
+        page.locator("h1").wait_for()
+        found = Axe().run(page).response["violations"]
+        serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], path
+        assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), (
+            f"{path} is wider than the screen"
+        )
