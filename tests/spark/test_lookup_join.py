@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import functions as sf
 
 from lakelog.errors import InvalidRequest, InvalidSchema
+from plans import optimized_plan
+from seen_batches import SeenBatches
 
 CREATE = """create table db.dim (id int, lang string, name string, n bigint, primary key (id, lang)) using lakelog
 tblproperties ('bucket' = '3', 'bucket-key' = 'id', {more})"""
@@ -119,19 +121,17 @@ def test_a_stream_finds_what_the_table_has_then(lake, tmp_path, more, is_async) 
     probes = Probes(lake, tmp_path)
     options = {"lookup.async": is_async, "lookup.name": "mine", "lookup.refresh-interval": "100 ms"}
     joined = lake.lookup_join(probes.read(), "db.dim", {"k": "id", "l": "lang"}, "left", ["name"], options=options)
-    taken: list[tuple] = []
-    query = joined.select("k", "name").writeStream.foreachBatch(
-        lambda batch, _: taken.extend(tuple(row) for row in batch.collect())
-    )
+    seen = SeenBatches(tmp_path / "seen")
+    query = joined.select("k", "name").writeStream.foreachBatch(seen.take)
     query = query.option("checkpointLocation", str(tmp_path / "cp")).start()
     probes.send((1, "de"), (50, "de"))
     query.processAllAvailable()
-    assert sorted(taken) == [(1, "de1"), (50, None)]
+    assert sorted(seen.tuples()) == [(1, "de1"), (50, None)]
     put(lake, [(1, "de", "new", 1), (50, "de", "late", 1), (2, "de", "", 0)], ["+U", "+I", "-D"])
     time.sleep(1.0 if is_async == "true" else 0)
     probes.send((1, "de"), (2, "de"), (50, "de"))
     query.processAllAvailable()
-    assert sorted(taken[2:], key=repr) == [(1, "new"), (2, None), (50, "late")]
+    assert sorted(seen.tuples()[2:], key=repr) == [(1, "new"), (2, None), (50, "late")]
     end = time.monotonic() + 10
     while sum(lake.lookup_stats("db.dim", "mine")["probes"].to_pylist()) < 5 and time.monotonic() < end:
         time.sleep(0.1)
@@ -233,8 +233,7 @@ def test_sql_of_a_batch(lake, spark, text, want) -> None:
         assert rows(found.drop("proc_time")) == [(1, "de", 1), (3, "en", 3)]
     else:
         assert rows(found) == sorted(want, key=repr)
-        plan = found._jdf.queryExecution().optimizedPlan().toString()
-        assert "Join" not in plan or "values" in text, "the rows come out of arrays, without a join"
+        assert "Join" not in optimized_plan(found) or "values" in text, "the rows come out of arrays, without a join"
     spark.catalog.dropTempView("probes")
 
 
