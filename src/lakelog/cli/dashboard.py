@@ -15,6 +15,7 @@ from lakelog.cli.connection import place_of
 from lakelog.cli.output import warehouse_option
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
+from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
 
 _EXTRA: Final = "dashboard"
 _SERVERS: Final[Registry[Any]] = Registry(
@@ -22,11 +23,9 @@ _SERVERS: Final[Registry[Any]] = Registry(
     {
         "dashboard": "lakelog.service.dashboard.server:DashboardServer",
         "demo": "lakelog.service.demo_process:demo_warehouse",
-        "settings": "lakelog.service.dashboard.settings:DashboardSettings",
     },
     extras=dict.fromkeys(("fastapi", "starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "psutil"), _EXTRA),
 )
-_PORT: Final = 1630
 
 
 @click.command()
@@ -34,11 +33,11 @@ _PORT: Final = 1630
 @click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="A further catalog; may be repeated.")
 @click.option(
     "--host",
-    default="127.0.0.1",
+    default=LOOPBACK,
     show_default=True,
     help="Address to listen at; others than this machine's own need a login and TLS.",
 )
-@click.option("--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option(
     "--users-file", type=click.Path(dir_okay=False, path_type=Path), help="Who may log in (lakelog users add NAME)."
 )
@@ -94,8 +93,7 @@ def _run(
 ) -> None:
     place = place_of(warehouse)
     reached = place.reached
-    settings = _SERVERS.create(
-        "settings",
+    settings = DashboardSettings(
         warehouse=place.warehouse,
         storage_options=reached.storage,
         catalog_options=reached.catalog,

@@ -16,13 +16,11 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.figures import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
 from lakelog.table.gone_writers import is_gone
-from lakelog.table.log_moment import LogMoment, WriterView, look
+from lakelog.table.log_moment import MOST_LAG, LogMoment, WriterView, look
 from lakelog.table.log_readers import NamedReader, NamedReaders
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import FOLLOWER
 
-_MOST_LAG: Final = 1_000_000
-"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
 _LOOKED_AT: Final = 64
 """Records behind what the files have, and the control records there, that are looked at for the first row."""
 _ROWS: Final = pa.array([DATA, CORRECTION])
@@ -43,7 +41,7 @@ def look_at_log(table: DynamicTable) -> LogFigures:
 def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
     first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
     applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
-    lag = max(0, reader.count(bucket, max(first, applied), end, _MOST_LAG) - told)
+    lag = max(0, reader.count(bucket, max(first, applied), end, MOST_LAG) - told)
     files_ms = _time_of(reader, bucket, applied - 1, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
     return LogBucketFigures(
@@ -110,4 +108,4 @@ def _reader(reader: LogReader, moment: LogMoment, found: NamedReader) -> ReaderF
 def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogMoment) -> int:
     """Records from some offsets on, of those that the log holds."""
     starts = {bucket: max(offset, moment.firsts.get(bucket, 0)) for bucket, offset in offsets.items()}
-    return sum(reader.count(bucket, start, moment.ends.get(bucket, 0), _MOST_LAG) for bucket, start in starts.items())
+    return sum(reader.count(bucket, start, moment.ends.get(bucket, 0), MOST_LAG) for bucket, start in starts.items())

@@ -18,6 +18,8 @@ from lakelog.table.lost_records import lost_control_only
 from lakelog.table.staged import Registration
 
 _ATTEMPTS = 3
+MOST_LAG = 1_000_000
+"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lakelog.service.dashboard import words
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.sql.right import Right
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -34,12 +33,12 @@ class Same:
 
 
 _MENU: Final = (
-    ("overview", "/", "Overview", Right.READ),
-    ("catalogs", "/catalogs", "Catalogs", Right.READ),
-    ("log", "/log", "Log", Right.READ),
-    ("terminal", "/terminal", "Terminal", Right.READ),
-    ("optimizing", "/optimizing", "Optimizing", Right.READ),
-    ("settings", "/settings", "Settings", Right.READ),
+    ("/", "Overview"),
+    ("/catalogs", "Catalogs"),
+    ("/log", "Log"),
+    ("/terminal", "Terminal"),
+    ("/optimizing", "Optimizing"),
+    ("/settings", "Settings"),
 )
 
 
@@ -69,7 +68,7 @@ def draw(
         "same": same,
         "identity": identity,
         "csrf": session.csrf if session else "",
-        "menu": [entry[:3] for entry in _MENU if identity and identity.role >= entry[3]],
+        "menu": _MENU,
         "here": here,
         "is_part": "hx-request" in request.headers,
     }

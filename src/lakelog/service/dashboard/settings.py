@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from lakelog.errors import InvalidRequest
+from lakelog.service.loopback import is_loopback
 
 PORT: Final = 1630
 LOOPBACK: Final = "127.0.0.1"
@@ -74,11 +74,3 @@ class DashboardSettings:
         usual = {"https": 443, "http": 80}[self.scheme]
         own = {f"{name}:{port}" for name in names} | (names if port == usual else set())
         return tuple(sorted(own | set(self.hosts)))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

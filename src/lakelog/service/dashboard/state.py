@@ -31,6 +31,11 @@ class Dashboard:
     sessions: Sessions = field(default_factory=Sessions)
     throttle: Throttle = field(default_factory=Throttle)
 
+    def end_session(self, key: str) -> bool:
+        """Ends a session and its terminal; whether there was one."""
+        self.terminals.close_session(key)
+        return self.sessions.end(key)
+
     def note(self, what: str, user: str, address: str = "") -> None:
         """Writes into the log who did what; no secret is ever part of it."""
         _LOG.info("%s by %s%s", what, user, f" from {address}" if address else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import threading
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -14,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from lakelog.errors import InvalidRequest, Unavailable
+from lakelog.service.loopback import is_loopback
 from lakelog.service.metrics.figures import collect_from_children
 from lakelog.service.metrics.prometheus import LakelogCollector
 
@@ -24,16 +24,6 @@ PATH: Final = "/metrics"
 _SHORTEST_TOKEN: Final = 16
 _PATIENCE_S: Final = 10.0
 """How long a client may take to ask."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Endpoint:

@@ -12,14 +12,12 @@ import pyarrow as pa
 from lakelog.io.clock import now_ms
 from lakelog.logstore.header import BEGIN, DATA
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_moment import LogMoment, look
+from lakelog.table.log_moment import MOST_LAG, LogMoment, look
 from lakelog.table.log_position import headers_of
 from lakelog.table.log_readers import NamedReaders
 from lakelog.table.log_scan import LogScan
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
-_MOST_LAG = 1_000_000
-"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
 BUCKET, WRITER, READER = "bucket", "writer", "reader"
 
 
@@ -52,7 +50,7 @@ class Log(MetadataTable):
         moment, now, reader = look(self.plain), now_ms(), LogScan(self.plain).reader
 
         def lag(bucket: int, position: int, end: int) -> int:
-            return reader.count(bucket, position, end, _MOST_LAG)
+            return reader.count(bucket, position, end, MOST_LAG)
 
         rest = (None,) * 4
         for bucket, end in sorted(moment.ends.items()):

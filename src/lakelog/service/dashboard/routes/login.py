@@ -60,8 +60,7 @@ def logout(request: Request) -> Response:
     """Ends the session here, not only in the browser."""
     dashboard, identity = dashboard_of(request), identity_of(request)
     if identity.session is not None:
-        dashboard.sessions.end(identity.session.key)
-        dashboard.terminals.close_session(identity.session.key)
+        dashboard.end_session(identity.session.key)
     answer = Response(status_code=204, headers={"hx-redirect": "/login"})
     answer.headers["set-cookie"] = no_cookie()
     return answer
@@ -71,9 +70,8 @@ def logout(request: Request) -> Response:
 def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Right.ADMIN))]) -> None:
     """Ends somebody's session at once."""
     dashboard = dashboard_of(request)
-    if not dashboard.sessions.end(key):
+    if not dashboard.end_session(key):
         raise NotFound(f"no session '{key}'")
-    dashboard.terminals.close_session(key)
     dashboard.note(f"session {key} ended", identity.user)
 
 
