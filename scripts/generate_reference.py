@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -188,9 +189,13 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Writes every page."""
+    """Writes every page; with `--check` it writes none and ends with the names of those that differ."""
+    found = pages()
+    if "--check" in sys.argv[1:]:
+        stale = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+        sys.exit(f"run `make docs`: {', '.join(map(str, stale))}" if stale else 0)
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    for path, text in pages().items():
+    for path, text in found.items():
         path.write_text(text, encoding="utf-8")
 
 

@@ -122,7 +122,6 @@ def history(seed: int, start: str, form: str, path: Path, patch: pytest.MonkeyPa
         assert sorted((r["id"], r["name"]) for r in state.values()) == files(table)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 @pytest.mark.parametrize("start", ["latest-full", "earliest", "latest"])
 @pytest.mark.parametrize("seed", range(8))
