@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -32,6 +33,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 _PART = 100
 """Schedules that one process runs before it tells what it found."""
+
+_LINE = 5_000
+"""Schedules after which a line is printed where no bar can be drawn."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ def search(first: int, schedules: int, plant: str | None, console: Console) -> i
             events = total.events + part.events
             total = Found(total.schedules + part.schedules, total.steps + part.steps, events, total.wrong + part.wrong)
             progress.update(bar, completed=total.schedules)
+            if not console.is_terminal and total.schedules % _LINE == 0:
+                console.print(f"{total.schedules:,} of {schedules:,} in {time.monotonic() - started:.0f} s")
             for seed, text in part.wrong[:3]:
                 progress.console.print(f"seed {seed}: {text}", markup=False, highlight=False)
             if plant is not None and total.wrong:
@@ -113,6 +119,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="replay this schedule only")
     parser.add_argument("--plant", choices=sorted(BUGS), help="a bug that must be found")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an ending that takes the other processes along
     console = Console(soft_wrap=True)
     if chosen.seed is not None:
         return replay(chosen.seed, chosen.plant, console)
