@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate bench docs \
+.PHONY: help setup demo test test-more test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
@@ -56,6 +56,9 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 
 test-browser: .venv need-java ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
 	$(PYTEST) tests/browser $(ARGS)
+
+screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
+	.venv/bin/python scripts/screenshots.py $(ARGS)
 
 test-connect: export LAKELOG_SPARK := connect
 test-connect: .venv need-java ## all Spark tests on a Spark Connect server (ARGS go to pytest)

@@ -1,0 +1,150 @@
+"""Takes the pictures of the dashboard's pages for the docs: ``make screenshots``; needs a Chromium.
+
+Starts the demo and a dashboard beside it, lets the table grow until the plots have something to show, and takes each
+page light and dark, on a desktop and on a phone, into docs/images/dashboard; then writes docs/guide/dashboard-pages.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+from PIL import Image
+from playwright.sync_api import Page, expect, sync_playwright
+from rich.console import Console
+from rich.progress import track
+
+from lakelog.service.demo_process import demo_warehouse
+
+DOCS = Path(__file__).parent.parent / "docs"
+PICTURES = DOCS / "images" / "dashboard"
+SCREENS = {"desktop": (1280, 860), "phone": (390, 800)}
+SCHEMES = ("light", "dark")
+TABLE = "demo.flights"
+SETTLE_MS = 2_500
+"""Plots are drawn, live parts have come."""
+PAGES = {
+    "overview": ("/", "Every table: how fresh, how large, what it needs."),
+    "catalogs": ("/catalogs", "Databases and tables of all catalogs."),
+    "health": (f"/tables/{TABLE}", "A table: its score and what it is made of, and plots over time."),
+    "columns": (f"/tables/{TABLE}/columns", "Columns, keys and options."),
+    "snapshots": (f"/tables/{TABLE}/snapshots", "Its history, a page at a time."),
+    "files": (f"/tables/{TABLE}/files", "Files, partitions, buckets and other views of a table."),
+    "table-log": (f"/tables/{TABLE}/log", "Its log: offsets and lag per bucket, writers and readers."),
+    "rows": (f"/tables/{TABLE}/rows", "Rows of the files, and a live tail of the log."),
+    "runs": (f"/tables/{TABLE}/runs", "What maintenance has done with it."),
+    "log": ("/log", "The logs of all tables; freshness of both stores."),
+    "terminal": ("/terminal", "Any statement, in a process of its own."),
+    "optimizing": ("/optimizing", "What tables need and why, what waits, the newest runs."),
+    "settings": ("/settings", "How it runs, and who is logged in."),
+}
+STATEMENTS = f"show tables in demo;\nselect * from {TABLE} limit 5;\nselect nothing\nfrom {TABLE}"
+
+
+@contextmanager
+def served(warehouse: str, state: Path) -> Iterator[str]:
+    """The dashboard of the warehouse; its address."""
+    command = [sys.executable, "-m", "lakelog", "dashboard", "--port", "0", "--state", str(state)]
+    running = subprocess.Popen([*command, "--warehouse", warehouse], stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout is not None
+        found = re.search(r"http://\S+:\d+", running.stdout.readline())
+        if found is None:
+            raise SystemExit("the dashboard does not start")
+        yield found[0]
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(60)
+
+
+def grow(address: str, warehouse: str, seconds: int) -> None:
+    """Waits until the table is there, and then so long that there is something to see; maintains it once meanwhile."""
+    with httpx.Client(base_url=address, trust_env=False, timeout=30) as client:
+        end = time.monotonic() + 300
+        while not any(one["name"].endswith(TABLE) for one in client.get("/api/v1/tables").json()["tables"]):
+            if time.monotonic() > end:
+                raise SystemExit("the demo's table does not come")
+            time.sleep(1)
+    optimize = [sys.executable, "-m", "lakelog", "optimize", "--once", "--warehouse", warehouse]
+    for second in track(range(seconds), "the table grows", console=Console(stderr=True)):
+        if second == seconds // 2:
+            subprocess.run(optimize, check=True, stdout=sys.stderr)
+        time.sleep(1)
+
+
+def take(page: Page, address: str) -> None:
+    """Every page in every form."""
+    for name, (path, _) in track(PAGES.items(), "pages", console=Console(stderr=True)):
+        page.goto(address + path)
+        page.locator("h1").wait_for()
+        if name == "terminal":
+            page.get_by_label("Statements").fill(STATEMENTS)
+            page.keyboard.press("Control+Enter")
+            ended = page.locator("[data-results] > div").first.locator("header b", has_text=re.compile("done|failed"))
+            expect(ended).to_have_count(3, timeout=180_000)
+        if name == "rows":
+            page.get_by_role("button", name="Follow").click()
+        for screen, (width, height) in SCREENS.items():
+            page.set_viewport_size({"width": width, "height": height})
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                page.wait_for_timeout(SETTLE_MS)
+                with Image.open(io.BytesIO(page.screenshot())) as picture:
+                    small = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+                    small.save(PICTURES / f"{name}-{scheme}-{screen}.png", optimize=True)
+
+
+def guide() -> str:
+    """The page with all pictures; each follows the reader's light or dark."""
+    lines = [
+        "# The dashboard's pages",
+        "",
+        "Every page on a desktop and on a phone, light or dark as your browser is. What they tell is in",
+        "[the dashboard](dashboard.md). Taken by `make screenshots` from `lakelog dashboard --demo`.",
+    ]
+    for name, (_, told) in PAGES.items():
+        shown = " ".join(_picture(name, screen, told) for screen in SCREENS)
+        lines += ["", f"## {name.replace('-', ' ').capitalize()}", "", told, "", shown]
+    return "\n".join(lines) + "\n"
+
+
+def _picture(name: str, screen: str, told: str) -> str:
+    place, width = f"../images/dashboard/{name}", {"desktop": 640, "phone": 220}[screen]
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{place}-dark-{screen}.png">'
+    return f'<picture>{dark}<img src="{place}-light-{screen}.png" width="{width}" alt="{told} ({screen})"></picture>'
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--grow", type=int, default=150, help="seconds that the demo's table has (150)")
+    given = parser.parse_args()
+    browser = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
+    if browser is None:
+        raise SystemExit("no Chromium here; on Debian and Ubuntu: apt-get install chromium")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as cleanup:
+        state = Path(cleanup.enter_context(tempfile.TemporaryDirectory()))
+        warehouse = cleanup.enter_context(demo_warehouse())
+        address = cleanup.enter_context(served(warehouse, state))
+        grow(address, warehouse, given.grow)
+        playwright = cleanup.enter_context(sync_playwright())
+        running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        take(running.new_page(), address)
+        running.close()
+    (DOCS / "guide" / "dashboard-pages.md").write_text(guide(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
