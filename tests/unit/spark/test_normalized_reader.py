@@ -124,7 +124,7 @@ def history(seed: int, start: str, form: str, path: Path, patch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 @pytest.mark.parametrize("start", ["latest-full", "earliest", "latest"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_any_cut_and_any_restart_give_a_whole_changelog(tmp_path, monkeypatch, seed, start, form) -> None:
     history(seed, start, form, tmp_path, monkeypatch)
 

@@ -16,6 +16,7 @@ from lakelog.lake import connect
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.figures import FigureHistory
 from lakelog.service.dashboard.security.identity import Access
+from lakelog.service.dashboard.security.patience import PatientProtocol
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
@@ -88,6 +89,7 @@ class DashboardServer:
     def _config(self, app: ASGIApp) -> uvicorn.Config:
         return uvicorn.Config(
             app,
+            http=PatientProtocol,
             log_config=None,
             access_log=False,
             server_header=False,

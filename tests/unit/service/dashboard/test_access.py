@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from dashboards import TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security import local_user
+from lakelog.service.dashboard.security import local_user, patience
+from lakelog.service.dashboard.security.limits import Limits
 from lakelog.service.dashboard.security.throttle import Throttle
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import DashboardSettings
@@ -221,6 +224,46 @@ def test_a_huge_body_is_refused(local: RunningDashboard) -> None:
 
         with suppress(httpx.TransportError):  # the server may hang up before all of it was sent
             assert client.post("/logout", content=endless()).status_code == 413
+    assert still_serves(local)
+
+
+def test_slow_bodies_keep_nobody_waiting(local: RunningDashboard) -> None:
+    host, port = local.address.removeprefix("http://").split(":")
+    head = f"POST /logout HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\nx"
+    with ExitStack() as cleanup:
+        for _ in range(300):  # more than are answered at a time
+            slow = cleanup.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            slow.sendall(head.encode())
+        with local.client() as client:
+            assert client.get("/api/v1/tables", timeout=9).status_code == 200  # before the first of them is given up
+    assert still_serves(local)
+
+
+def test_a_body_that_does_not_end_is_given_up() -> None:
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/logout", "headers": [(b"content-length", b"9")]}
+    asyncio.run(Limits(never, body_s=0.01)(scope, never, send))
+    assert sent[0]["status"] == 408
+
+
+def test_a_head_that_does_not_end_is_hung_up_on(local: RunningDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    host, port = local.address.removeprefix("http://").split(":")
+    whole = f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+    for before in (b"", whole):
+        with socket.create_connection((host, int(port)), timeout=60) as slow:
+            slow.sendall(before)
+            assert slow.recv(65_536).startswith(b"HTTP/1.1 200 ") if before else True
+            slow.sendall(b"GET / HTTP/1.1\r\nHo")
+            while slow.recv(65_536):
+                pass
     assert still_serves(local)
 
 
