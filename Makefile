@@ -39,7 +39,7 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, Connect, oldest PySpark, other engines
+test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
 test-more: .venv .venv-oldest .venv-pypaimon need-java
@@ -50,6 +50,7 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
 	$(PYTEST) -m "postgres or rest" $(PLAIN)
 	$(PYTEST) -n 2 --dist worksteal tests/docs
+	$(PYTEST) tests/browser
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, StorageState, expect
 
 from browser.conftest import Open
 from dashboards import TOKEN, RunningDashboard, running_dashboard
@@ -58,6 +60,27 @@ def log_in(page: Page, dashboard: RunningDashboard, user: str, password: str, th
     page.get_by_role("button", name="Log in").click()
 
 
+@pytest.fixture(scope="module")
+def ada(browser: Browser, dashboard: RunningDashboard) -> StorageState:
+    """The cookies of one session, whose terminal's Spark the walks share."""
+    context = browser.new_context()
+    log_in(context.new_page(), dashboard, "ada", PASSWORD)
+    context.pages[0].get_by_role("heading", name="Overview").wait_for()
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+@pytest.fixture(scope="module")
+def walked(dashboard: RunningDashboard, warehouse: Path) -> None:
+    """A table of the walks with two rows."""
+    with connect(warehouse=str(warehouse)) as lake:
+        lake.sql("create database if not exists walk")
+        lake.sql(SEEDS_TABLE.replace("log_table", "seeds"))
+        with lake.table("walk.seeds").writer() as writer:
+            writer.write(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}))
+
+
 def run(page: Page, text: str) -> Locator:
     """Types a text into the terminal and runs it; the place of its results."""
     page.get_by_label("Statements").fill(text)
@@ -70,12 +93,10 @@ def done(result: Locator, statements: int = 1) -> Locator:
     return result
 
 
-def test_the_walk_of_a_table(dashboard: RunningDashboard, warehouse: Path, open_page: Open) -> None:
-    page = open_page(viewport={"width": 1280, "height": 900})
-    log_in(page, dashboard, "ada", PASSWORD, "/terminal")
-
-    # create the seeds' table, fill it, look at it
-    made = done(run(page, f"create database walk;\n{SEEDS_TABLE};\nshow tables in walk"), 3)
+def test_a_table_is_created_filled_and_queried(dashboard: RunningDashboard, open_page: Open, ada: StorageState) -> None:
+    page = open_page(viewport={"width": 1280, "height": 900}, storage_state=ada)
+    page.goto(f"{dashboard.address}/terminal")
+    made = done(run(page, f"create database if not exists walk;\n{SEEDS_TABLE};\nshow tables in walk"), 3)
     expect(made).to_contain_text("log_table")
     rows = "(1, 'a', timestamp'2024-01-01'), (2, 'b', timestamp'2024-01-02')"
     seen = done(run(page, f"insert into walk.log_table values {rows};\nselect * from walk.log_table order by id"), 2)
@@ -86,51 +107,69 @@ def test_the_walk_of_a_table(dashboard: RunningDashboard, warehouse: Path, open_
     wrong.get_by_role("button", name="line 2, column 3").click()
     assert page.evaluate("document.querySelector('textarea').selectionStart") == 13
 
-    # a stream from the log shows rows while somebody writes
-    live = run(page, "select * from walk.log_table /*+ OPTIONS('read.mode' = 'log') */")
+
+def test_a_stream_from_the_log_shows_what_a_job_writes(
+    dashboard: RunningDashboard, warehouse: Path, open_page: Open, ada: StorageState, walked: None
+) -> None:
+    page = open_page(storage_state=ada)
+    page.goto(f"{dashboard.address}/terminal")
+    live = run(page, "select * from walk.seeds /*+ OPTIONS('read.mode' = 'log') */")
     expect(live.locator("header b")).to_have_text("streaming", timeout=_SPARK_MS)
-    writing, stop = threading.Event(), threading.Event()
-
-    def write() -> None:
-        with connect(warehouse=str(warehouse)) as lake:
-            number = 10
-            while not stop.wait(0.2):
-                with lake.table("walk.log_table").writer() as writer:
-                    writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["new"]}))
-                number += 1
-                writing.set()
-
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    try:
-        assert writing.wait(60)
+    with writing(warehouse, "walk.seeds"):
         expect(live.locator("tbody tr").nth(2)).to_be_visible(timeout=_SPARK_MS)
         live.get_by_role("button", name="Stop").click()
         expect(live.locator("header b")).not_to_have_text("streaming", timeout=_SPARK_MS)
 
         # the table's own page follows the log, too
-        page.goto(f"{dashboard.address}/tables/walk.log_table/rows")
+        page.goto(f"{dashboard.address}/tables/walk.seeds/rows")
         page.get_by_role("button", name="Follow").click()
         expect(page.locator("[data-tail] tbody tr").first).to_be_visible()
+
+
+@contextmanager
+def writing(warehouse: Path, table: str) -> Iterator[None]:
+    """Somebody writes a row five times a second."""
+    stop, failures = threading.Event(), list[BaseException]()
+
+    def write() -> None:
+        try:
+            with connect(warehouse=str(warehouse)) as lake:
+                for number in count(10):
+                    with lake.table(table).writer() as writer:
+                        writer.write(pa.table({"id": pa.array([number], pa.int32()), "name": ["new"]}))
+                    if stop.wait(0.2):
+                        return
+        except BaseException as failure:
+            failures.append(failure)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
     finally:
         stop.set()
         writer.join(60)
+    assert failures == []
 
-    # time travel, and a query that is cancelled
+
+def test_time_travel_a_cancelled_query_and_a_compaction(
+    dashboard: RunningDashboard, open_page: Open, ada: StorageState, walked: None
+) -> None:
+    page = open_page(storage_state=ada)
     page.goto(f"{dashboard.address}/terminal")
-    old = done(run(page, "select count(*) as n from walk.log_table version as of 1"))
+    old = done(run(page, "select count(*) as n from walk.seeds version as of 1"))
     expect(old.locator("tbody td")).to_have_text("2")
     long = run(page, "select sum(a.id * b.id) from range(100000000) a join range(10000000) b on a.id % 3 = b.id % 5")
     expect(long.locator("header b")).to_have_text("running", timeout=_SPARK_MS)
     page.get_by_role("button", name="Cancel").click()
     expect(long.locator("header b")).to_have_text("cancelled", timeout=_SPARK_MS)
-    again = done(run(page, "call sys.compact(table => 'walk.log_table')"))
+    again = done(run(page, "call sys.compact(table => 'walk.seeds')"))
     expect(again.locator("header b")).to_have_text("done")
 
     # history appends and overwrites nothing
     page.get_by_label("Statements").fill("show tables")
     page.get_by_label("History").select_option(index=1)
-    expect(page.get_by_label("Statements")).to_have_value("show tables;\ncall sys.compact(table => 'walk.log_table')")
+    expect(page.get_by_label("Statements")).to_have_value("show tables;\ncall sys.compact(table => 'walk.seeds')")
 
 
 def test_lag_goes_up_and_down(dashboard: RunningDashboard, warehouse: Path, open_page: Open) -> None:
