@@ -28,7 +28,7 @@ setup: .venv need-java ## make .venv with lakelog and its tools in it
 demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
 	.venv/bin/lakelog demo $(ARGS)
 
-test: .venv need-java ## all tests that need no server (ARGS go to pytest)
+test: .venv/spark-classes.jsa ## all tests that need no server (ARGS go to pytest)
 	$(PYTEST) -n 2 --dist worksteal -m "not spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
 	$(PYTEST) $(SPREAD) -m "spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
 
@@ -42,7 +42,7 @@ check: .venv ## format, lint, types, imports, spelling
 test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, oldest PySpark, other engines
 
 test-more: export LAKELOG_NO_SKIPS := 1
-test-more: .venv .venv-oldest .venv-pypaimon need-java
+test-more: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(CHAOS)
 	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
@@ -55,18 +55,18 @@ test-more: .venv .venv-oldest .venv-pypaimon need-java
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
 
-test-browser: .venv need-java ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
+test-browser: .venv/spark-classes.jsa ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
 	$(PYTEST) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
 	.venv/bin/python scripts/screenshots.py $(ARGS)
 
 test-connect: export LAKELOG_SPARK := connect
-test-connect: .venv need-java ## all Spark tests on a Spark Connect server (ARGS go to pytest)
+test-connect: .venv/spark-classes.jsa ## all Spark tests on a Spark Connect server (ARGS go to pytest)
 	$(PYTEST) tests/spark $(ARGS)
 
 test-cluster: export LAKELOG_SPARK := cluster
-test-cluster: .venv need-java ## all Spark tests on a standalone cluster: a master, two workers (ARGS go to pytest)
+test-cluster: .venv/spark-classes.jsa ## all Spark tests on a standalone cluster: a master, two workers (ARGS go to pytest)
 	$(PYTEST) tests/spark $(ARGS)
 
 py-files: .venv ## build/lakelog.zip for spark-submit --py-files
@@ -97,6 +97,10 @@ fmt: .venv ## format the code
 
 .venv:
 	@scripts/environment .venv -e '.[all,dev]' '$(NEWEST_PYSPARK)'
+
+# What Spark's JVMs load, so that those of the tests start in half the time.
+.venv/spark-classes.jsa: pyproject.toml scripts/class_archive.py | .venv need-java
+	.venv/bin/python scripts/class_archive.py $@
 
 .venv-oldest:
 	@scripts/environment .venv-oldest -e '.[all,dev]' '$(OLDEST_PYSPARK)'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,9 +30,19 @@ _MARKERS = {"spark": "spark", "docs": "spark", "integration": "kafka", "browser"
 _OTHER = "pulsar"
 """The files of tests/integration with this word in their name have this marker, and tests that say it themselves."""
 
-# A test's JVMs live for seconds: the optimising compiler takes more of the cores than it gives back. Set for all of
-# them at once, servers and jobs in processes of their own too.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_START)
+
+def _java_options() -> str:
+    """A test's JVMs live for seconds: the optimising compiler takes more of the cores than it gives back, and Spark's
+    find most of their classes in an archive (scripts/class_archive.py), whose complaints about other jars go nowhere.
+    """
+    archive = Path(sys.prefix) / "spark-classes.jsa"
+    if not archive.exists() or not archive.stat().st_size:
+        return QUICK_START
+    return f'{QUICK_START} -XX:SharedArchiveFile="{archive}" -Xlog:disable -Xlog:all=error:stderr'
+
+
+# Set for all of them at once, servers and jobs in processes of their own too.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", _java_options())
 
 settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
