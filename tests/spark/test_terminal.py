@@ -125,7 +125,9 @@ def test_long_work_tells_how_far_it_is_and_ends_when_cancelled(terminal: Termina
     pid = terminal.state().pid
     execution = terminal.submit("SELECT sum(id) FROM (SELECT id FROM range(0, 4000000000000, 1, 8)); SELECT 1")
     waiting = terminal.submit("SELECT 2")
-    progress = next(e for e in execution.events(wait_s=60) if e.kind == "progress" and e.data["running"])
+    events = execution.events(wait_s=60)
+    progress = next((e for e in events if e.kind == "progress" and e.data["running"]), None)
+    assert progress is not None, (execution.snapshot(), list(execution.events(wait_s=0)))
     assert progress.data["tasks"] >= 8 and progress.data["done"] == 0
     assert waiting.snapshot().waiting is not None
     execution.cancel()

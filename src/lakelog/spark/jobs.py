@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
+
+_ENDS_S: Final = 5.0
+"""How long after a broken connection the end of the JVM is seen."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,17 @@ class Jobs:
         process = getattr(self._context._gateway, "proc", None)
         if process is not None:
             process.wait()
+
+    def is_over(self, error: Exception) -> bool:
+        """Whether the JVM has ended, of which ``error`` may come: a broken connection is seen before that end is."""
+        process = getattr(self._context._gateway, "proc", None)
+        if process is None:
+            return False
+        try:
+            process.wait(_ENDS_S if isinstance(error, (Py4JNetworkError, OSError)) else 0)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def cancel(self, name: str) -> None:
         """Ends the jobs of a group that run now; called again, those that came since."""

@@ -134,6 +134,8 @@ class Runner:
                 return True
             end = {"state": "done", "message": self._change(statement, before), **end}
         except Exception as failed:
+            if self._engine.is_started and self._engine.started.jobs.is_over(failed):
+                self._lost()
             end = {"state": "failed", "error": failure_of(failed, statement.source).to_dict()}
         if execution in self._cancelled and end["state"] == "failed":
             end = {"state": "cancelled"}
