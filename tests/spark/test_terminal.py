@@ -123,7 +123,7 @@ def test_views_and_options_of_the_session_last_from_text_to_text(terminal: Termi
 
 def test_long_work_tells_how_far_it_is_and_ends_when_cancelled(terminal: Terminal) -> None:
     pid = terminal.state().pid
-    execution = terminal.submit("SELECT sum(id) FROM (SELECT id FROM range(0, 4000000000000, 1, 8)); SELECT 1")
+    execution = terminal.submit("SELECT max(id) FROM (SELECT id FROM range(0, 4000000000000, 1, 8)); SELECT 1")
     waiting = terminal.submit("SELECT 2")
     events = execution.events(wait_s=60)
     progress = next((e for e in events if e.kind == "progress" and e.data["running"]), None)
@@ -140,7 +140,7 @@ def test_long_work_tells_how_far_it_is_and_ends_when_cancelled(terminal: Termina
 def test_a_statement_that_takes_too_long_is_stopped_and_says_so(terminal: Terminal) -> None:
     pid = terminal.state().pid
     terminal.config = replace(terminal.config, limits=replace(terminal.config.limits, statement_s=1.5))
-    execution = run(terminal, "SELECT sum(id) FROM range(0, 4000000000000, 1, 8)")
+    execution = run(terminal, "SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     error = last(execution).error
     assert execution.state == "failed" and error is not None
     assert error.kind == "TimeLimit" and "longer than 1.5 s" in error.message
@@ -200,7 +200,7 @@ def test_only_so_many_streams_run_at_a_time(terminal: Terminal) -> None:
 
 def test_a_terminal_above_its_memory_starts_anew(terminal: Terminal) -> None:
     before = terminal.state()
-    execution = terminal.submit("SELECT sum(id) FROM range(0, 4000000000000, 1, 8)")
+    execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     next(e for e in execution.events(wait_s=60) if e.kind == "progress")
     terminal.config = replace(terminal.config, limits=replace(terminal.config.limits, memory_bytes=100 << 20))
     assert execution.wait(60) == "failed"
@@ -213,7 +213,7 @@ def test_the_end_of_sparks_process_is_told_and_the_next_statement_has_a_new_one(
     assert rows(terminal, "SELECT 1") == [[1]]
     pid = terminal.state().pid or 0
     (java,) = [child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java"]
-    execution = terminal.submit("SELECT sum(id) FROM range(0, 4000000000000, 1, 8)")
+    execution = terminal.submit("SELECT max(id) FROM range(0, 4000000000000, 1, 8)")
     next(e for e in execution.events(wait_s=60) if e.kind == "progress")
     os.kill(java.pid, signal.SIGKILL)
     assert execution.wait(60) == "failed"
