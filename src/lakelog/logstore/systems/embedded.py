@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lakelog.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms, sleep
+from lakelog.io.collector import collector_held
 from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import (
@@ -222,6 +223,7 @@ class EmbeddedReader(LogReader):
     def __init__(self, location: LogLocation) -> None:
         self._location, self._database = location, _open(location)
 
+    @collector_held()
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         limit = max_records if end is None else max(0, min(max_records, end - start))
         with _mapped(self._location):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -11,6 +12,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from lakelog.errors import OffsetExpired
 from lakelog.io.clock import monotonic_s
+from lakelog.io.collector import collector_held
 from lakelog.logstore.base import (
     LogAppender,
     LogLocation,
@@ -219,10 +221,11 @@ class KafkaReader(LogReader):
             if end is not None:
                 self._wait_for(bucket, min(end, start + max_records))
             held = self._held[bucket]
-            taken: list[Message] = []
-            while held and len(taken) < max_records and (end is None or record_offset(held[0]) < end):
-                taken.append(held.popleft())
-        return records_table(taken)
+        many = min(len(held), max_records)
+        if many and end is not None and record_offset(held[many - 1]) >= end:
+            many = sum(record_offset(message) < end for message in islice(held, many))
+        with collector_held():
+            return records_table([held.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         with mapped(self._location):
@@ -293,19 +296,22 @@ class KafkaReader(LogReader):
 
     def _take_in(self, timeout_s: float) -> bool:
         """Moves what has arrived to ``_held``; waits for the first record only. Whether there was one."""
-        found = self._consumer.consume(_MANY_HELD, 0)
+        with collector_held():
+            found = self._consumer.consume(_MANY_HELD, 0)
         if not found and timeout_s > 0:
             message = self._consumer.poll(timeout_s)
             if message is not None:
                 found = [message, *self._consumer.consume(_MANY_HELD, 0)]
         for message in found:
-            bucket = message.partition()
             error = message.error()
             if error is not None:
-                self._raise(error, bucket)
-            if bucket in self._held and bucket is not None:
-                self._held[bucket].append(message)
-                self._next[bucket] = record_offset(message) + 1
+                self._raise(error, message.partition())
+            held = self._held.get(message.partition() or 0)  # that of a record is a number
+            if held is not None:
+                held.append(message)
+        for bucket, held in self._held.items():
+            if held:
+                self._next[bucket] = record_offset(held[-1]) + 1
         return bool(found)
 
     def _wait_for(self, bucket: int, end: int) -> None:

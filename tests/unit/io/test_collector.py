@@ -1,0 +1,53 @@
+"""The cycle collector is held while any block runs, and on or off afterwards as it was."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lakelog.io.collector import collector_held
+
+
+@pytest.fixture(autouse=True)
+def on() -> Iterator[None]:
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_is_off_in_the_block_and_on_behind_it_also_after_an_error() -> None:
+    with pytest.raises(ValueError, match="x"), collector_held():
+        with collector_held():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        raise ValueError("x")
+    assert gc.isenabled()
+
+
+def test_it_stays_off_where_somebody_has_switched_it_off() -> None:
+    gc.disable()
+    with collector_held():
+        pass
+    assert not gc.isenabled()
+
+
+def test_the_last_of_several_threads_lets_it_go() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with collector_held():
+            entered.set()
+            assert leave.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(60)
+    with collector_held():
+        pass
+    assert not gc.isenabled()
+    leave.set()
+    thread.join(60)
+    assert gc.isenabled()
