@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
+.PHONY: help setup demo test test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
@@ -39,12 +39,12 @@ check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 
-test-all: test test-more ## test, then everything else: real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, oldest PySpark, other engines
+test-all: test test-more test-long ## test, test-more and test-long
 
 test-more: export LAKELOG_NO_SKIPS := 1
-test-more: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon
+test-more: .venv/spark-classes.jsa .venv-pypaimon ## real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, other engines
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
-	$(PYTEST) $(CHAOS)
+	$(PYTEST) $(CHAOS) -m "not pulsar"
 	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
 	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN) --ignore=$(CHAOS)
 	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
@@ -52,8 +52,12 @@ test-more: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	$(PYTEST) tests/browser
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
-	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 	$(PYTEST) -n 2 --dist worksteal tests/interop
+
+test-long: export LAKELOG_NO_SKIPS := 1
+test-long: .venv/spark-classes.jsa .venv-oldest ## what .ci/run has no time for: chaos on Pulsar, the oldest PySpark
+	$(PYTEST) $(CHAOS) -m pulsar
+	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
 test-browser: .venv/spark-classes.jsa ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
 	$(PYTEST) tests/browser $(ARGS)
