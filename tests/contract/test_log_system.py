@@ -63,6 +63,20 @@ def test_records_are_counted_and_skipped_exactly(appender: LogAppender, reader: 
     assert reader.skip(0, start, offsets[5], 100) == offsets[5]
 
 
+def test_the_last_record_before_an_end_is_found_without_reading_the_others(
+    appender: LogAppender, reader: LogReader
+) -> None:
+    ends = []
+    for values in ([b"a"], [b"b"] * 30, [b"c", b"d"]):
+        offsets = append(appender, values)
+        ends.append((reader.end_offsets([0])[0], offsets, values[-1]))
+    for end, offsets, value in ends:
+        start = reader.last_start(0, end)
+        assert start is not None and offsets[0] <= start <= offsets[-1]
+        assert reader.read(0, start, end).column("value").to_pylist()[-1] == value
+    assert reader.last_start(0, ends[1][1][-1] + 1) in ends[1][1]  # an end within what was appended in one
+
+
 def test_the_changes_of_a_record_have_numbers_of_their_own(appender: LogAppender) -> None:
     packed = records([b"a", b"b", b"c"])
     first = appender.append(0, replace(packed, changes=8192))

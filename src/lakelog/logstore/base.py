@@ -190,6 +190,13 @@ class LogReader(ABC):
         """
         return max(0, min(most, end - start))
 
+    def last_start(self, bucket: int, end: int) -> int | None:
+        """An offset from which on, before ``end``, lies only the last record, or those appended in one with it.
+
+        Reads no record. None where the system does not tell; there may be no record at all.
+        """
+        return end - 1
+
     def skip(self, bucket: int, start: int, end: int, count: int) -> int:
         """The offset behind the first ``count`` records of start ≤ offset < end; ``end`` when there are fewer."""
         return min(end, start + count)

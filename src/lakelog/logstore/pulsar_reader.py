@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LogLocation, LogReader
-from lakelog.logstore.packs import Entry, Pack, entries_between, unpacked
+from lakelog.logstore.packs import Entry, Pack, entries_between, entry_of, unpacked
 from lakelog.logstore.pulsar_access import TIMEOUT_S, away, client_for, mapped
 from lakelog.logstore.pulsar_partition import PartitionFollower
 from lakelog.logstore.topics.pulsar import PulsarTopic
@@ -91,6 +91,15 @@ class PulsarReader(LogReader):
             if found >= most:
                 return most
         return found
+
+    def last_start(self, bucket: int, end: int) -> int | None:
+        entry = entry_of(end)
+        if end > entry.offset():
+            return entry.offset()
+        if entry.number:
+            return entry.before.offset()
+        last = self._topic.states([bucket])[bucket].last  # of an earlier ledger, whose number nobody else knows
+        return last.offset() if last is not None and last < entry else None
 
     def skip(self, bucket: int, start: int, end: int, count: int) -> int:
         left = count

@@ -42,7 +42,7 @@ def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader]
     first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
     applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
     lag = max(0, reader.count(bucket, max(first, applied), end, MOST_LAG) - told)
-    files_ms = _time_of(reader, bucket, applied - 1, applied) if first < applied <= end else None
+    files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
     return LogBucketFigures(
         bucket,
@@ -51,7 +51,7 @@ def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader]
         min(end, _decided(moment.epochs, bucket, applied)),
         applied,
         lag,
-        _time_of(reader, bucket, end - 1, end) if lag else files_ms,
+        _last_ms(reader, bucket, end) if lag else files_ms,
         files_ms,
         _first_row_ms(reader, bucket, max(first, applied), end, told) if lag else None,
         min(applied, *read_to) if read_to else None,
@@ -64,12 +64,14 @@ def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
     return max([applied, *(p.first_offset + p.entry_count for p in parts if p.bucket == bucket)])
 
 
-def _time_of(reader: LogReader, bucket: int, start: int, end: int) -> int | None:
-    """When the first record from ``start`` on was appended; None when there is none before ``end``, or it has gone."""
-    with contextlib.suppress(OffsetExpired):
-        found = reader.read(bucket, start, end, 1)
-        if found.num_rows:
-            return int(found.column("timestamp_ms")[0].as_py())
+def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
+    """When the last record before ``end`` was appended; None when there is none, or it has gone."""
+    start = reader.last_start(bucket, end)
+    if start is not None:
+        with contextlib.suppress(OffsetExpired):
+            found = reader.read(bucket, start, end, 1)
+            if found.num_rows:
+                return int(found.column("timestamp_ms")[0].as_py())
     return None
 
 
