@@ -83,22 +83,25 @@ def grow(address: str, warehouse: str, seconds: int) -> None:
         time.sleep(1)
 
 
-def take(page: Page, address: str) -> None:
-    """Every page in every form."""
-    for name, (path, _) in track(PAGES.items(), "pages", console=Console(stderr=True)):
-        page.goto(address + path)
-        page.locator("h1").wait_for()
-        if name == "terminal":
-            page.get_by_label("Statements").fill(STATEMENTS)
-            page.keyboard.press("Control+Enter")
-            ended = page.locator("[data-results] > div").first.locator("header b", has_text=re.compile("done|failed"))
-            expect(ended).to_have_count(3, timeout=180_000)
-        if name == "rows":
-            page.get_by_role("button", name="Follow").click()
-        for screen, (width, height) in SCREENS.items():
-            page.set_viewport_size({"width": width, "height": height})
-            for scheme in SCHEMES:
-                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def take(page: Page, address: str, names: list[str]) -> None:
+    """Pages in every form."""
+    for name in track(names, "pages", console=Console(stderr=True)):
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.set_viewport_size({"width": 1280, "height": 860})
+            page.goto(address + PAGES[name][0])
+            page.locator("h1").wait_for()
+            if name == "terminal":
+                page.get_by_label("Statements").fill(STATEMENTS)
+                page.keyboard.press("Control+Enter")
+                ended = page.locator("[data-results] > div").first.locator(
+                    "header b", has_text=re.compile("done|failed")
+                )
+                expect(ended).to_have_count(3, timeout=600_000)
+            if name == "rows":
+                page.get_by_role("button", name="Follow").click()
+            for screen, (width, height) in SCREENS.items():
+                page.set_viewport_size({"width": width, "height": height})
                 page.wait_for_timeout(SETTLE_MS)
                 with Image.open(io.BytesIO(page.screenshot())) as picture:
                     small = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
@@ -129,6 +132,7 @@ def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--grow", type=int, default=150, help="seconds that the demo's table has (150)")
+    parser.add_argument("--only", nargs="+", choices=sorted(PAGES), default=list(PAGES), help="these pages (all)")
     given = parser.parse_args()
     browser = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
     if browser is None:
@@ -141,7 +145,7 @@ def main() -> None:
         grow(address, warehouse, given.grow)
         playwright = cleanup.enter_context(sync_playwright())
         running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        take(running.new_page(), address)
+        take(running.new_page(), address, given.only)
         running.close()
     (DOCS / "guide" / "dashboard-pages.md").write_text(guide(), encoding="utf-8")
 

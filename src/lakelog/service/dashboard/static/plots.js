@@ -4,6 +4,7 @@ import { AS } from "./words.js";
 
 const EVERY_MS = 5000;
 const HEIGHT = 170;
+const system = matchMedia("(prefers-color-scheme: dark)");
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -32,7 +33,7 @@ async function draw(figure) {
   const last = figure.querySelector(".last");
   const say = AS[figure.dataset.unit] ?? String;
   last.textContent = times_ms.length ? names.map((name, at) => `${name} ${say(values[at].at(-1))}`).join(" · ") : "no figures yet: they come while the dashboard runs";
-  const theme = document.documentElement.dataset.theme ?? "";
+  const theme = (document.documentElement.dataset.theme ?? "") + system.matches;
   if (figure.plot && figure.theme === theme) {
     figure.plot.setData(data);
     return;
@@ -49,6 +50,7 @@ export function drawPlots() {
   all();
   setInterval(all, EVERY_MS);
   document.addEventListener("theme", all);
+  system.addEventListener("change", all);
   const resized = new ResizeObserver((entries) => {
     for (const { target, contentRect } of entries) target.parentElement.plot?.setSize({ width: contentRect.width, height: HEIGHT });
   });
