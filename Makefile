@@ -42,7 +42,7 @@ check: .venv ## format, lint, types, imports, spelling
 test-all: test test-more test-long ## test, test-more and test-long
 
 test-more: export LAKELOG_NO_SKIPS := 1
-test-more: .venv/spark-classes.jsa .venv-pypaimon ## real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect, other engines
+test-more: .venv/spark-classes.jsa ## real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(CHAOS) -m "not pulsar"
 	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
@@ -52,10 +52,10 @@ test-more: .venv/spark-classes.jsa .venv-pypaimon ## real Kafka, Pulsar, S3, HDF
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	$(PYTEST) tests/browser
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
-	$(PYTEST) -n 2 --dist worksteal tests/interop
 
 test-long: export LAKELOG_NO_SKIPS := 1
-test-long: .venv/spark-classes.jsa .venv-oldest ## what .ci/run has no time for: chaos on Pulsar, the oldest PySpark
+test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon ## what .ci/run has no time for: other engines, chaos on Pulsar, the oldest PySpark
+	$(PYTEST) -n 2 --dist worksteal tests/interop
 	$(PYTEST) $(CHAOS) -m pulsar
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
