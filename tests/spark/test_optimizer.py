@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+import json
+import subprocess
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.spark.compaction import SparkExecutor
 from lakelog.table.compaction_task import leases_of
 from lakelog.table.runs import DONE, STOPPED
+from servers.spark_cluster import SparkCluster
+from servers.spark_connect import SparkConnectServer
+from servers.spark_home import job_environment
 
 
 def make(lake):
@@ -62,4 +74,21 @@ def test_a_stop_leaves_the_packs_that_have_not_begun(lake, monkeypatch) -> None:
     assert "left for the next run" in one.detail
     assert one.snapshot is not None
     assert leases_of(table.logical).held() == []
+    assert rows(table) == [(number, "n4") for number in range(100)]
+
+
+@pytest.mark.local_only("it starts servers of its own")
+@pytest.mark.parametrize("kind", ["master", "remote"])
+def test_the_command_compacts_on_a_cluster_and_on_a_connect_server(tmp_path: Path, kind: str) -> None:
+    with connect(warehouse=str(tmp_path / "warehouse")) as lake:
+        table = make(lake)
+    place = tmp_path / "spark"
+    server: AbstractContextManager[Any] = SparkCluster(place) if kind == "master" else SparkConnectServer(place, {})
+    with server as running:
+        command = [sys.executable, "-m", "lakelog", "optimize", "--once", "--format", "jsonl", f"--{kind}", running.url]
+        command += ["--warehouse", str(tmp_path / "warehouse"), "--only", "compaction"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=job_environment())
+    assert done.returncode == 0, done.stderr[-4000:]
+    (run,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert (run["kind"], run["outcome"], run["files_before"], run["files_after"]) == ("compaction", DONE, 40, 8)
     assert rows(table) == [(number, "n4") for number in range(100)]
