@@ -22,7 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import httpx  # noqa: E402
 import numpy as np
 import pyarrow as pa
 from process_tree import end_tree, rss_mb
@@ -32,6 +34,7 @@ from rich.table import Table as Drawn
 
 from lakelog import Lake, connect
 from lakelog.errors import NotFound
+from servers.chromium import chromium, chromium_path
 
 TARGET_MS = 1_000.0
 WIDE, LONG = "many", "many.long"
@@ -115,17 +118,11 @@ def timed(client: httpx.Client, path: str, repeat: int) -> dict[str, float]:
 
 def in_browser(address: str, paths: list[str]) -> dict[str, float]:
     """Path → ms from the click to the load event, drawn, in a Chromium whose cache is warm; empty without one."""
-    browser = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
-    if browser is None:
+    if chromium_path() is None:
         return {}
-    from playwright.sync_api import sync_playwright
-
     out = {}
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        page = chromium.new_page()
+    with chromium() as browser:
+        page = browser.new_page()
         page.goto(f"{address}/settings", wait_until="load")
         for path in paths:
             took = []
@@ -135,7 +132,6 @@ def in_browser(address: str, paths: list[str]) -> dict[str, float]:
                 page.locator("h1").wait_for()
                 took.append((time.perf_counter() - began) * 1_000)
             out[path] = float(np.median(took))
-        chromium.close()
     return out
 
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 import argparse
 import io
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import httpx  # noqa: E402
 from PIL import Image
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from rich.console import Console
 from rich.progress import track
 
+from dashboards import running_dashboard
 from lakelog.service.demo_process import demo_warehouse
+from servers.chromium import MISSING, chromium, chromium_path
 
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = DOCS / "images" / "dashboard"
@@ -50,22 +50,6 @@ PAGES = {
     "settings": ("/settings", "How it runs, and who is logged in."),
 }
 STATEMENTS = f"show tables in demo;\nselect * from {TABLE} limit 5;\nselect nothing\nfrom {TABLE}"
-
-
-@contextmanager
-def served(warehouse: str, state: Path) -> Iterator[str]:
-    """The dashboard of the warehouse; its address."""
-    command = [sys.executable, "-m", "lakelog", "dashboard", "--port", "0", "--state", str(state)]
-    running = subprocess.Popen([*command, "--warehouse", warehouse], stdout=subprocess.PIPE, text=True)
-    try:
-        assert running.stdout is not None
-        found = re.search(r"http://\S+:\d+", running.stdout.readline())
-        if found is None:
-            raise SystemExit("the dashboard does not start")
-        yield found[0]
-    finally:
-        running.send_signal(signal.SIGINT)
-        running.wait(60)
 
 
 def grow(address: str, warehouse: str, seconds: int) -> None:
@@ -114,7 +98,7 @@ def guide() -> str:
         "# The dashboard's pages",
         "",
         "Every page on a desktop and on a phone, light or dark as your browser is. What they tell is in",
-        "[the dashboard](dashboard.md). Taken by `make screenshots` from `lakelog dashboard --demo`.",
+        "[the dashboard](dashboard.md). Taken by `make screenshots` beside a running demo.",
     ]
     for name, (_, told) in PAGES.items():
         shown = " ".join(_picture(name, screen, told) for screen in SCREENS)
@@ -134,19 +118,14 @@ def main() -> None:
     parser.add_argument("--grow", type=int, default=150, help="seconds that the demo's table has (150)")
     parser.add_argument("--only", nargs="+", choices=sorted(PAGES), default=list(PAGES), help="these pages (all)")
     given = parser.parse_args()
-    browser = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
-    if browser is None:
-        raise SystemExit("no Chromium here; on Debian and Ubuntu: apt-get install chromium")
+    if chromium_path() is None:
+        raise SystemExit(MISSING)
     PICTURES.mkdir(parents=True, exist_ok=True)
     with ExitStack() as cleanup:
-        state = Path(cleanup.enter_context(tempfile.TemporaryDirectory()))
         warehouse = cleanup.enter_context(demo_warehouse())
-        address = cleanup.enter_context(served(warehouse, state))
+        address = cleanup.enter_context(running_dashboard(Path(warehouse))).address
         grow(address, warehouse, given.grow)
-        playwright = cleanup.enter_context(sync_playwright())
-        running = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        take(running.new_page(), address, given.only)
-        running.close()
+        take(cleanup.enter_context(chromium()).new_page(), address, given.only)
     (DOCS / "guide" / "dashboard-pages.md").write_text(guide(), encoding="utf-8")
 
 

@@ -139,11 +139,54 @@ _GROUPS = st.lists(
 )
 
 
+_DAY_COUNTS = st.sampled_from(
+    [
+        " from {t}",
+        ", t.day as d from {t} t group by t.day",
+        " from {t} t where t.day >= '2024-01-02'",
+        ", max(t.day) as d from {t} t",
+        ", t.day as d from {t} t where t.day <> date '2024-01-02' group by 2 having count(*) > 25",
+        " from {t} t where t.day > date '2030-01-01'",
+    ]
+)
+
+
+@st.composite
+def _day_joins(draw: st.DrawFn, where: str) -> str:
+    """Joins on the day, by which some of the tables have partitions."""
+    more = f" and {draw(conditions('u'))}" if draw(st.booleans()) else ""
+    kind = draw(
+        st.sampled_from(["join", "left join", "right join", "full join", "left semi join", "left anti join", "in"])
+    )
+    if kind == "in":
+        word = draw(st.sampled_from(["in", "not in"]))
+        inner = f"t.day {word} (select u.day from {{u}} u where {draw(conditions('u'))})"
+        both = f"{where} and {inner}" if where else f" where {inner}"
+        return f"select t.id, t.day from {{t}} t{both}"
+    columns = "t.id as a, t.day as b" + ("" if "semi" in kind or "anti" in kind else ", u.id as c, u.day as d")
+    last = f"{where} and {draw(conditions('u'))}" if where and "left " not in kind else where
+    return f"select {columns} from {{t}} t {kind} {{u}} u on t.day = u.day and t.id % 9 = u.id % 9{more}{last}"
+
+
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """A query; the order of its answer does not count."""
     where = f" where {draw(conditions('t'))}" if draw(st.booleans()) else ""
-    shape = draw(st.sampled_from(["rows", "rows", "totals", "join", "in", "exists", "limit", "union", "with"]))
+    shapes = [
+        "rows",
+        "rows",
+        "totals",
+        "join",
+        "in",
+        "exists",
+        "limit",
+        "union",
+        "with",
+        "counts",
+        "partitions",
+        "first",
+    ]
+    shape = draw(st.sampled_from(shapes))
     if shape == "rows":
         return f"select {_named(draw(_SCALARS))} from {{t}} t{where}"
     if shape == "totals":
@@ -158,6 +201,12 @@ def queries(draw: st.DrawFn) -> str:
         )
         columns = "t.id as a, t.name as b" + ("" if "semi" in kind or "anti" in kind else ", u.id as c, u.price as d")
         return f"select {columns} from {{t}} t {kind} {{u}} u on {on}{more}{where}"
+    if shape == "counts":
+        return f"select count(*) as n{draw(_DAY_COUNTS)}"
+    if shape == "partitions":
+        return draw(_day_joins(where))
+    if shape == "first":  # which rows is nobody's to say, but how many
+        return f"select count(*) + 0 as n from (select t.name from {{t}} t limit {draw(st.integers(0, 150))}) q"
     if shape == "in":
         word = draw(st.sampled_from(["in", "not in"]))
         inner = f"select u.id from {{u}} u where {draw(conditions('u'))}"

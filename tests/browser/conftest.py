@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from servers.chromium import chromium
 
 Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The browser of this machine; playwright's own would be a download."""
-    found = next((path for name in _NAMES if (path := shutil.which(name))), None)
-    assert found, "no Chromium here: apt-get install chromium"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from lakelog import Lake, connect
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import InvalidOption, InvalidRequest, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.local import LocalFileIO
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import (
@@ -178,15 +178,15 @@ def test_a_rollback_is_known_to_the_server_and_commits_go_on_from_there(lake: La
     assert newest_of(server) == 2 and ids(lake) == [1, 2]
     write(lake, id=[9], c=["b"])
     assert newest_of(server) == 3 and ids(lake) == [1, 2, 9]
-    with pytest.raises(UnsupportedFeature, match="branches are made, merged and deleted there"):
-        table.create_branch("b", snapshot_id=1)
 
 
-def test_a_branch_that_the_server_has_made_is_written_through_it(lake: Lake, server: RestServer) -> None:
+def test_a_branch_is_made_written_and_merged_by_the_server(lake: Lake, server: RestServer) -> None:
     lake.sql(KEYED)
     write(lake, id=[1], c=["a"])
-    lake.table("db.t").create_tag("one")
-    told(server, "t/branches", {"branch": "dev", "fromTag": "one"})
+    table = lake.table("db.t")
+    table.create_tag("one")
+    table.create_branch("dev", tag="one")
+    assert told(server, "t/branches")["branches"] == ["dev"] and list(table.branches()) == ["dev"]
     write(lake, id=[2], c=["b"])
     write(lake, id=[3], c=["b"])
     dev = lake.table("db.t").branch("dev")
@@ -195,6 +195,30 @@ def test_a_branch_that_the_server_has_made_is_written_through_it(lake: Lake, ser
     assert (newest_of(server), newest_of(server, "t$branch_dev")) == (3, 2)
     assert sorted(dev.scan().to_arrow()["id"].to_pylist()) == [1, 9] and ids(lake) == [1, 2, 3]
     assert lake.list_tables() == ["db.t"]
+    lake.sql("call sys.fast_forward('db.t', 'dev')")
+    assert newest_of(server) == 2 and ids(lake) == [1, 9]
+    write(lake, id=[4], c=["b"])
+    assert newest_of(server) == 3 and ids(lake) == [1, 4, 9]
+    lake.sql("call sys.delete_branch('db.t', 'dev')")
+    assert told(server, "t/branches")["branches"] in ([], None) and not table.branches()
+    assert ids(lake) == [1, 4, 9]
+
+
+def test_what_the_server_does_not_do_with_branches_is_told(lake: Lake) -> None:
+    lake.sql(KEYED)
+    write(lake, id=[1], c=["a"])
+    table = lake.table("db.t")
+    with pytest.raises(UnsupportedFeature, match="from tags only: make a tag of snapshot 1"):
+        table.create_branch("b", snapshot_id=1)
+    with pytest.raises(NotFound):
+        table.create_branch("b", tag="none")
+    table.create_branch("empty")
+    with pytest.raises(AlreadyExists, match="branch 'empty' exists"):
+        table.create_branch("empty")
+    with pytest.raises(InvalidRequest, match="branch 'empty' has no snapshot"):
+        table.fast_forward("empty")
+    with pytest.raises(NotFound, match="has no branch 'mepty', did you mean 'empty'"):
+        table.delete_branch("mepty")
 
 
 def test_keeping_a_table_goes_through_no_other_way(lake: Lake, server: RestServer) -> None:

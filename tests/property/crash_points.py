@@ -19,8 +19,10 @@ from table_world import State, World, read, state_after, write_files
 
 from faults import DIE_AFTER, DIE_BEFORE, FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, Call, Died, FaultPlan
 from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.expire import Retention
 from lakelog.filestore.store import FileStore
+from lakelog.spec.snapshot import COMPACT
 
 KINDS = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUEST, LATE)
 ROWS = [("a", n, f"old {n}") for n in range(6)] + [("b", n, f"old {n}") for n in range(4)]
@@ -114,6 +116,12 @@ OPERATIONS: dict[str, Operation] = {
             lambda world: state_after({}, NEW),
         ),
         Operation("compaction", history, lambda world, store: world.compact(store), lambda world: world.now),
+        Operation(
+            "compaction of manifests",
+            compacted_history,
+            lambda world, store: store.commit(CommitRequest("m", 1, COMPACT, allow_empty=True, rewrite_manifests=True)),
+            lambda world: world.now,
+        ),
         Operation(
             "drop of partitions",
             compacted_history,

@@ -64,8 +64,15 @@ def _answer(frame: Any) -> Counter[str]:
 
 @pytest.mark.timeout(1800)
 @settings(max_examples=COUNT, suppress_health_check=list(HealthCheck))
-@given(query=queries(), t=st.sampled_from(sorted(FORMS)), u=st.sampled_from(sorted(FORMS)))
-def test_the_answer_is_spark_s(filled: Lake, spark: SparkSession, query: str, t: str, u: str) -> None:
+@given(query=queries(), t=st.sampled_from(sorted(FORMS)), u=st.sampled_from(sorted(FORMS)), as_large=st.booleans())
+def test_the_answer_is_spark_s(
+    filled: Lake, spark: SparkSession, query: str, t: str, u: str, as_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``as_large``: as of tables of many rows and files, of which the driver reads none by itself."""
     expected = _answer(spark.sql(query.format(t="rows_t", u="rows_u")))
     event("no rows" if not expected else "rows")
-    assert _answer(filled.sql(query.format(t=f"db.{t}_t", u=f"db.{u}_u"))) == expected
+    with monkeypatch.context() as patched:
+        patched.setattr("lakelog.spark.join_pruning._MANY_FILES", 1)
+        if as_large:
+            patched.setattr("lakelog.spark.native_scan._FEW_ROWS", -1)
+        assert _answer(filled.sql(query.format(t=f"db.{t}_t", u=f"db.{u}_u"))) == expected

@@ -203,3 +203,18 @@ def test_only_files_with_such_rows_are_written_again(lake, monkeypatch) -> None:
     after = names()
     lake.sql("delete from db.t where v = 'nowhere'")
     assert names() == after
+
+
+def test_a_source_that_is_another_one_each_time_is_read_once(lake, monkeypatch) -> None:
+    """Each id has a row in two files: both change, or none, and both to the same value."""
+    monkeypatch.setattr("lakelog.spark.native_scan._FEW_ROWS", -1)
+    lake.sql("create database db")
+    lake.sql("create table db.t (id int, v double) using lakelog tblproperties ('write-only' = 'true')")
+    for number in range(8):
+        lake.sql(f"insert into db.t values ({number}, 0), ({(number + 1) % 8}, 0)")
+    chosen = "(select id, 1 + rand() v from range(8) where rand() < 0.4) s"
+    for _ in range(3):
+        lake.sql(f"merge into db.t using {chosen} on t.id = s.id when matched then update set v = s.v")
+        differ = lake.sql("select id from db.t group by id having count(distinct v) > 1 or count(*) <> 2").collect()
+        assert differ == []
+    assert lake.sql("select count(*) from db.t where v > 1").first()[0] > 0

@@ -117,8 +117,11 @@ alter table db.t reset ('snapshot.num-retained.min')
 alter table db.t rename to s;
 alter table db.t rename to other.s;
 alter table lakelog.db.t rename to lakelog.db.s
+--> uncache db.t
 --> rename table db.t to db.s
+--> uncache db.t
 --> rename table db.t to other.s
+--> uncache db.t
 --> rename table db.t to db.s
 
 --# a table of spark

@@ -170,7 +170,9 @@ drop table db.t;
 drop table if exists db.t purge;
 drop table if exists db.nothing;
 drop table spark_t
+--> uncache db.t
 --> drop table db.t
+--> uncache db.t
 --> drop table db.t if exists purge
 --> drop table db.nothing if exists
 --> spark:

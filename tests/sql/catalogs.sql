@@ -125,6 +125,7 @@ drop table prod.db.t
 -->   v7 = db.arctic [id, name] read.mode=file
 -->   v8 = prod.db.t [id, name]
 --> truncate prod.db.t {}
+--> uncache prod.db.t
 --> drop table prod.db.t
 --> answer col_name, data_type, comment:
 -->   id | int | -
@@ -157,6 +158,7 @@ show tables
 --> query:
 -->   select id from v3 AS `t`
 -->   v3 = other.t [id]
+--> uncache db.t
 --> drop table db.t if exists
 --> answer namespace, tableName:
 -->   default | only
@@ -252,8 +254,11 @@ alter table prod.db.t rename to x.u;
 alter table prod.db.t rename to prod.x.u
 --> create catalog prod warehouse=second
 --> catalogs changed
+--> uncache prod.db.t
 --> rename table prod.db.t to prod.db.u
+--> uncache prod.db.t
 --> rename table prod.db.t to prod.x.u
+--> uncache prod.db.t
 --> rename table prod.db.t to prod.x.u
 
 --# a column is not the same in two catalogs

@@ -26,16 +26,16 @@ SELECT  id -- the key; "quoted"
 -->    WHERE name<>'from db.t;' and id in(1,2)
 -->   v1 = db.t [id, name]
 
---# count(*) reads the cheapest column
+--# count(*) is a sum of counts, and where only rows count the cheapest column is read
 select count(*) from db.t;
 select count(*) from db.u;
 select 1 from db.t
 --> query:
--->   select count(*) from v1 AS `t`
--->   v1 = db.t [id]
+-->   select coalesce(sum(_lakelog_rows), 0) AS `count(1)` from v1 AS `t`
+-->   v1 = db.t [] counted
 --> query:
--->   select count(*) from v2 AS `u`
--->   v2 = db.u [id]
+-->   select coalesce(sum(_lakelog_rows), 0) AS `count(1)` from v2 AS `u`
+-->   v2 = db.u [] counted
 --> query:
 -->   select 1 from v3 AS `t`
 -->   v3 = db.t [id]

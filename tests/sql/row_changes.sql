@@ -201,3 +201,27 @@ merge into db.t using db.u tablesample (10 rows) repeatable (1) on t.id = u.id w
 update shadow set id = 1
 --> InvalidRequest:
 -->   'shadow' is a temporary view here, which hides table 'default.shadow': write the table's name with its database, or drop the view
+
+--# a source that only changes rows of a table without a key is read once for both queries
+merge into db.u using (select id, rand() r from db.t where rand() < 0.5) s on u.id = s.id when matched then update set amount = s.r
+--> kept:
+-->   SELECT * FROM (select id, rand() r from v1 AS `t` where rand() < 0.5) s
+-->   v1 = db.t [id]
+--> files of db.u:
+-->   SELECT DISTINCT u._lakelog_file FROM (SELECT *, input_file_name() AS _lakelog_file FROM v2 AS `u` ) AS u JOIN (SELECT *, 1 AS _lakelog_source FROM kept_rows) AS s ON u.id = s.id
+-->   v2 = db.u [id] read.mode=file
+--> in place of ['f1', 'f2'] of db.u:
+-->   SELECT if(_lakelog_action = 0, _o0, _n0) AS uid, if(_lakelog_action = 0, _o1, _n1) AS id, if(_lakelog_action = 0, _o2, _n2) AS amount, if(_lakelog_action = 0, _o3, _n3) AS order, if(_lakelog_action = 0, _o4, _n4) AS name FROM (SELECT _o0, _n0, _o1, _n1, _o2, _n2, _o3, _n3, _o4, _n4, _is, if(sum(if(_lakelog_action > 0, 1, 0)) OVER (PARTITION BY _lakelog_id, _lakelog_number) > 1 AND _lakelog_number = 0, raise_error('MERGE INTO db.u: several rows of the source match one row, and each of them would change it'), _lakelog_action) AS _lakelog_action, row_number() OVER (PARTITION BY _lakelog_id, _lakelog_number ORDER BY _lakelog_action DESC) AS _lakelog_first FROM (SELECT CASE WHEN u._lakelog_target IS NOT NULL AND s._lakelog_source IS NOT NULL THEN CASE WHEN true THEN 1 ELSE 0 END WHEN s._lakelog_source IS NOT NULL THEN 0 ELSE 0 END AS _lakelog_action, u._lakelog_target IS NOT NULL AS _is, if(u._lakelog_target IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, u._lakelog_id AS _lakelog_id, u.uid AS _o0, CASE _lakelog_action WHEN 1 THEN u.uid END AS _n0, u.id AS _o1, CASE _lakelog_action WHEN 1 THEN u.id END AS _n1, u.amount AS _o2, CASE _lakelog_action WHEN 1 THEN CAST((s.r) AS decimal(10,2)) END AS _n2, u.order AS _o3, CASE _lakelog_action WHEN 1 THEN u.order END AS _n3, u.name AS _o4, CASE _lakelog_action WHEN 1 THEN u.name END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v3 AS `u` ) AS u LEFT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM kept_rows) AS s ON u.id = s.id)) WHERE _lakelog_first = 1 AND (_is OR _lakelog_action > 0)
+-->   v3 = db.u [uid, id, amount, order, name] read.mode=file scan.data-files=f1,f2
+
+--# columns of a source that is a table's name, with their database
+merge into db.u using db.arctic on db.u.id = db.arctic.id when matched and db.arctic.name > 'a' then update set name = arctic.name
+--> kept:
+-->   SELECT * FROM v1 AS `arctic`
+-->   v1 = db.arctic [*]
+--> files of db.u:
+-->   SELECT DISTINCT u._lakelog_file FROM (SELECT *, input_file_name() AS _lakelog_file FROM v2 AS `u` ) AS u JOIN (SELECT *, 1 AS _lakelog_source FROM kept_rows) AS arctic ON u.id = arctic.id
+-->   v2 = db.u [id] read.mode=file
+--> in place of ['f1', 'f2'] of db.u:
+-->   SELECT if(_lakelog_action = 0, _o0, _n0) AS uid, if(_lakelog_action = 0, _o1, _n1) AS id, if(_lakelog_action = 0, _o2, _n2) AS amount, if(_lakelog_action = 0, _o3, _n3) AS order, if(_lakelog_action = 0, _o4, _n4) AS name FROM (SELECT _o0, _n0, _o1, _n1, _o2, _n2, _o3, _n3, _o4, _n4, _is, if(sum(if(_lakelog_action > 0, 1, 0)) OVER (PARTITION BY _lakelog_id, _lakelog_number) > 1 AND _lakelog_number = 0, raise_error('MERGE INTO db.u: several rows of the source match one row, and each of them would change it'), _lakelog_action) AS _lakelog_action, row_number() OVER (PARTITION BY _lakelog_id, _lakelog_number ORDER BY _lakelog_action DESC) AS _lakelog_first FROM (SELECT CASE WHEN u._lakelog_target IS NOT NULL AND arctic._lakelog_source IS NOT NULL THEN CASE WHEN arctic.name > 'a' THEN 1 ELSE 0 END WHEN arctic._lakelog_source IS NOT NULL THEN 0 ELSE 0 END AS _lakelog_action, u._lakelog_target IS NOT NULL AS _is, if(u._lakelog_target IS NOT NULL, 0, monotonically_increasing_id() + 1) AS _lakelog_number, u._lakelog_id AS _lakelog_id, u.uid AS _o0, CASE _lakelog_action WHEN 1 THEN u.uid END AS _n0, u.id AS _o1, CASE _lakelog_action WHEN 1 THEN u.id END AS _n1, u.amount AS _o2, CASE _lakelog_action WHEN 1 THEN u.amount END AS _n2, u.order AS _o3, CASE _lakelog_action WHEN 1 THEN u.order END AS _n3, u.name AS _o4, CASE _lakelog_action WHEN 1 THEN CAST((arctic.name) AS string) END AS _n4 FROM (SELECT *, 1 AS _lakelog_target, monotonically_increasing_id() AS _lakelog_id FROM v3 AS `u` ) AS u LEFT OUTER JOIN (SELECT *, 1 AS _lakelog_source FROM kept_rows) AS arctic ON u.id = arctic.id)) WHERE _lakelog_first = 1 AND (_is OR _lakelog_action > 0)
+-->   v3 = db.u [uid, id, amount, order, name] read.mode=file scan.data-files=f1,f2

@@ -105,9 +105,56 @@ refresh table spark_t
 --> spark:
 -->   refresh table spark_t
 
---# what Spark cannot keep
-cache table db.t
+--# rows that Spark keeps
+cache table db.t;
+cache lazy table db.t options ('storageLevel' = 'disk_only');
+uncache table db.t;
+uncache table if exists db.nothing;
+clear cache
+--> cache db.t MEMORY_AND_DISK_DESER
+--> cache lazily db.t disk_only
+--> uncache db.t
+--> uncache all tables
+--> spark:
+-->   clear cache
+
+--# kept rows that are Spark's
+cache table spark_t;
+uncache table spark_t
+--> spark:
+-->   cache table spark_t
+--> spark:
+-->   uncache table spark_t
+
+--# what cannot be kept
+cache table db.t options ('serialized' = 'true')
 --> UnsupportedStatement:
--->   line 1, column 1: CACHE TABLE is not supported for lakelog table 'db.t'; CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work
--->   cache table db.t
+-->   line 1, column 26: unknown option 'serialized'; CACHE TABLE takes 'storageLevel'
+-->   cache table db.t options ('serialized' = 'true')
+-->                            ^
+
+--# nothing to let go
+uncache table db.nothing
+--> NotFound:
+-->   table or view 'db.nothing' does not exist in database 'db'
+
+--# a table that is dropped is kept no more
+drop table db.t
+--> uncache db.t
+--> drop table db.t
+
+--# what is not done to files
+msck repair table db.t
+--> UnsupportedStatement:
+-->   line 1, column 1: MSCK REPAIR TABLE is not supported for lakelog table 'db.t'; CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work
+-->   msck repair table db.t
 -->   ^
+
+--# a view that hides a table is cached by Spark
+use default;
+cache table shadow;
+uncache table shadow
+--> spark:
+-->   cache table shadow
+--> spark:
+-->   uncache table shadow

@@ -6,9 +6,11 @@ file is SQL by itself. To add one: write the statements, run, compare what pytes
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -56,7 +58,7 @@ TABLES = {
 }
 SECOND = {"db.t": "id int, name string, price int", "default.only": "id int"}
 """The tables of a further catalog with the options {'warehouse': 'second'}."""
-SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x")
+SPARK_RELATIONS = ("sourceTable", "spark_t", "home_view", "shadow", "spark_db.x", "kept_rows")
 
 
 class ScribeOfTables:
@@ -93,6 +95,9 @@ class ScribeOfTables:
         if found is None or (options or {}).get("scan.version") != "before tags":
             return found
         return replace(found, fields=found.fields[:2])
+
+    def open(self, identifier: Identifier) -> Any:
+        return SimpleNamespace(store=SimpleNamespace(latest_snapshot=lambda: SimpleNamespace(id=9)))
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         if identifier in self.tables and not if_not_exists:
@@ -232,6 +237,17 @@ class ScribeOfSpark:
     def update_catalogs(self) -> None:
         self.events.append("catalogs changed")
 
+    @contextlib.contextmanager
+    def kept(self, plan: QueryPlan) -> Iterator[str]:
+        self._write_plan("kept", plan)
+        yield "kept_rows"
+
+    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
+        self.events.append(f"cache{' lazily' * lazy} {table} {level}")
+
+    def uncache_table(self, table: Identifier | None) -> None:
+        self.events.append(f"uncache {table or 'all tables'}")
+
     def pass_through(self, text: str) -> object:
         self.events += ["spark:", *(f"  {line}" for line in text.splitlines())]
         return None
@@ -247,7 +263,9 @@ class ScribeOfSpark:
             self.events.append(f"    in {s.text}")
         for s in plan.sources:
             columns = "*" if s.columns is None else ", ".join(s.columns)
-            self.events.append(f"  {s.view} = {s.table} [{columns}]{_options(s.options)}")
+            more = " counted" * s.counts + ("" if s.limit is None else f" at most {s.limit}")
+            more += "".join(f" where {column} in {view}.{there}" for column, view, there in s.joined)
+            self.events.append(f"  {s.view} = {s.table} [{columns}]{_options(s.options)}{more}")
 
 
 def _in(catalog: str) -> str:

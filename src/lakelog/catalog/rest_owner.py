@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from lakelog.catalog.rest_api import Answer, RestApi
-from lakelog.errors import CommitConflict, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound
 from lakelog.io.snapshot_owner import PartitionChange, SnapshotOwner
 
 _MAIN = "main"
@@ -50,9 +50,24 @@ class RestOwner(SnapshotOwner):
         instant = {"type": "snapshot", "snapshotId": to} if is_id else {"type": "tag", "tagName": to}
         self._check(self._change(branch, "rollback", {"instant": instant}), "rolls back")
 
+    def create_branch(self, name: str, tag: str | None) -> None:
+        answer = self._ask("POST", "branches", body={"branch": name, "fromTag": tag})
+        if answer.status == 409:
+            raise AlreadyExists(f"branch '{name}' exists: choose another name, or delete it first")
+        self._check(answer, "makes a branch from")
+
+    def drop_branch(self, name: str) -> None:
+        self._check(self._ask("DELETE", "branches", name), "deletes a branch of")
+
+    def forward_branch(self, name: str) -> None:
+        self._check(self._ask("POST", "branches", name, "forward", body={}), "fast-forwards")
+
+    def _ask(self, method: str, *what: str, body: dict[str, object] | None = None, table: str | None = None) -> Answer:
+        return self.api.change(method, "databases", self.database, "tables", table or self.table, *what, body=body)
+
     def _change(self, branch: str, what: str, body: dict[str, object]) -> Answer:
         name = self.table if branch == _MAIN else f"{self.table}$branch_{branch}"
-        return self.api.change("POST", "databases", self.database, "tables", name, what, body=body)
+        return self._ask("POST", what, body=body, table=name)
 
     def _check(self, answer: Answer, done: str) -> None:
         if answer.status == 404:

@@ -52,9 +52,9 @@ class Branches:
         """Makes a branch from a tag, from a snapshot, or (neither given) an empty one with the newest schema.
 
         The branch's schemas are written last, the oldest of them at the end, and without it there is no branch: a death
-        leaves something that the same call does again. Raises AlreadyExists, NotFound, InvalidRequest for a bad name.
+        leaves something that the same call does again. A server that commits to the table makes the branch itself, from
+        a tag or empty. Raises AlreadyExists, NotFound, InvalidRequest for a bad name, UnsupportedFeature.
         """
-        self._check_is_ours()
         _check_name(name)
         if tag is not None and snapshot_id is not None:
             raise InvalidRequest(f"branch '{name}' begins with tag '{tag}' or with snapshot {snapshot_id}: give one")
@@ -62,6 +62,15 @@ class Branches:
             if if_not_exists:
                 return
             raise AlreadyExists(f"branch '{name}' exists: choose another name, or delete it first")
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            if snapshot_id is not None:
+                raise UnsupportedFeature(
+                    f"the server of the catalog makes branches of table {self._main.root} from tags only: make a tag "
+                    f"of snapshot {snapshot_id}, and branch '{name}' from that"
+                )
+            owner.create_branch(name, tag)
+            return
         made = self._of(name)
         self._io.delete_dir(made.branch_root)
         schema_id = self.schema_ids(MAIN_BRANCH)[-1]
@@ -85,10 +94,16 @@ class Branches:
                 self._io.write(made.schema_file(number), self._io.read(self._main.schema_file(number)))
 
     def delete(self, name: str) -> None:
-        """Deletes a branch and the files that only it named. Raises NotFound."""
-        self._check_is_ours()
+        """Deletes a branch and the files that only it named. Raises NotFound.
+
+        Where a server commits to the table it deletes the branch, and data files stay until orphans are cleaned.
+        """
         if not self._io.exists(self._of(name).branch_root) or name == MAIN_BRANCH:
             raise self._no_branch(name)
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            owner.drop_branch(name)
+            return
         branch = self.references.of_branch(name)
         roots = sorted(branch.branch_roots(), key=lambda root: -root.snapshot.id)
         candidates = {path for root in roots for path in branch.files_going(root)}
@@ -105,14 +120,18 @@ class Branches:
         """Makes main what a branch is: main's snapshots, tags and schemas from the branch's first one on go.
 
         The branch stays. Removed newest first and copied oldest first, so main is a whole state at every moment; the
-        same call again finishes what a death has left. Raises NotFound, InvalidRequest for a branch without snapshots.
+        same call again finishes what a death has left. A server that commits to the table does it itself. Raises
+        NotFound, InvalidRequest for a branch without snapshots.
         """
-        self._check_is_ours()
         self.schema(name)
         branch = self.references.of_branch(name)
         chain = branch.chain()
         if not chain:
             raise InvalidRequest(f"branch '{name}' has no snapshot: write to it before main can follow it")
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            owner.forward_branch(name)
+            return
         first = chain[0].snapshot
         held = self.references.branch_roots()
         newest = max((r.snapshot.id for r in held if r.kind == SNAPSHOT), default=0)
@@ -130,14 +149,6 @@ class Branches:
             before=lambda: self._copy_snapshot(chain[0]) if begins else None,
             after=lambda: self._copy(name, chain),
         )
-
-    def _check_is_ours(self) -> None:
-        """A server that commits to a table has to know its branches as well. Raises UnsupportedFeature."""
-        if self._io.snapshot_owner is not None:
-            raise UnsupportedFeature(
-                f"the server of the catalog commits to table {self._main.root}, so branches are made, merged and "
-                f"deleted there: do it with Apache Paimon"
-            )
 
     def _is_in(self, root: Root, chain: Sequence[Root]) -> bool:
         """Whether main has this root from the branch already."""

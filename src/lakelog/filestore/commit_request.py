@@ -55,7 +55,7 @@ class CommitRequest:
     round, and may raise to give the commit up. ``first_try`` says that nobody can have tried this commit before (a
     fresh user), which saves looking for it. ``allow_empty`` makes a snapshot without files. ``overwrite`` (kind
     OVERWRITE) deletes what is live in partitions when the snapshot is made; ``statistics`` names a statistics file
-    (kind ANALYZE).
+    (kind ANALYZE). ``rewrite_manifests`` leaves as few manifests as there can be (kind COMPACT).
     """
 
     user: str
@@ -70,3 +70,4 @@ class CommitRequest:
     overwrite: Overwrite | None = None
     index: IndexChange = IndexChange()
     statistics: str | None = None
+    rewrite_manifests: bool = False

@@ -33,6 +33,8 @@ class VectorPlace:
     data_file: str
     path: str
     offset: int
+    cardinality: int | None = None
+    """How many rows it deletes; older writers do not tell."""
 
 
 def vector_places(
@@ -44,7 +46,7 @@ def vector_places(
         if entry.index_type != DELETION_VECTORS:
             continue
         path = entry.external_path or paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
-        found = tuple(VectorPlace(r.data_file, path, r.offset) for r in entry.deletion_vectors or ())
+        found = tuple(VectorPlace(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ())
         place = (entry.partition, entry.bucket)
         out[place] = (*out.get(place, ()), *found)
     return out

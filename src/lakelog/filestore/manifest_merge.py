@@ -13,6 +13,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import MANIFEST_FULL_COMPACTION_SIZE, MANIFEST_MERGE_COUNT, MANIFEST_TARGET_SIZE
 from lakelog.spec.manifest import ADD, ManifestEntry, ManifestFileMeta
 from lakelog.spec.partition import decode_partition
+from lakelog.spec.schema import TableSchema
 
 _COPIED_FROM: Final = 1000
 """Manifests with at least so many entries are read again to copy blocks; smaller ones are in memory, or soon built."""
@@ -32,7 +33,7 @@ def merge_manifests(
     target = int(options.need(MANIFEST_TARGET_SIZE))
     changed = sum(m.file_size for m in metas if m.num_deleted_files)
     if changed >= int(options.need(MANIFEST_FULL_COMPACTION_SIZE)):
-        return _rewrite(metas, manifests, writer, target)
+        return rewrite_manifests(metas, manifests, writer)
     if sum(m.file_size < target for m in metas) < options.need(MANIFEST_MERGE_COUNT):
         return list(metas)
     out: list[ManifestFileMeta] = []
@@ -46,6 +47,31 @@ def merge_manifests(
         else:
             group.append(meta)
     return out + _join(group, manifests, writer)
+
+
+def are_few(metas: Sequence[ManifestFileMeta], schema: TableSchema) -> bool:
+    """Whether writing manifests again would leave as many: none has deletes, and their bytes need so many."""
+    target = int(Options(schema.options).need(MANIFEST_TARGET_SIZE))
+    least = -(-sum(m.file_size for m in metas) // target)
+    return all(not m.num_deleted_files for m in metas) and len(metas) <= least
+
+
+def rewrite_manifests(
+    metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
+) -> list[ManifestFileMeta]:
+    """What is alive, in as few manifests as there can be, ordered by partition and bucket.
+
+    Called when manifests with deletes have become large, and when a user asks for it.
+    """
+    target = int(Options(manifests.paths.schema.options).need(MANIFEST_TARGET_SIZE))
+    entries = without_pairs(entry for meta in metas for entry in manifests.read(meta.file_name))
+    # by place, so that a plan of one partition finds it in one manifest
+    order = sorted({e.partition for e in entries}, key=lambda p: _order(decode_partition(p, manifests.paths.schema)))
+    place = {partition: at for at, partition in enumerate(order)}
+    entries.sort(key=lambda e: (place[e.partition], e.bucket))
+    all_entries = sum(m.num_added_files + m.num_deleted_files for m in metas)
+    per_file = max(1, target * all_entries // max(1, sum(m.file_size for m in metas)))
+    return [writer.write(entries[at : at + per_file]) for at in range(0, len(entries), per_file)]
 
 
 def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter) -> list[ManifestFileMeta]:
@@ -88,19 +114,6 @@ def _copied(
         built += part.at(np.flatnonzero(~kept[at]))
         start += part.count
     return [block for block, is_kept in zip(blocks, kept, strict=True) if is_kept], built
-
-
-def _rewrite(
-    metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter, target: int
-) -> list[ManifestFileMeta]:
-    entries = without_pairs(entry for meta in metas for entry in manifests.read(meta.file_name))
-    # by place, so that a plan of one partition finds it in one manifest
-    order = sorted({e.partition for e in entries}, key=lambda p: _order(decode_partition(p, manifests.paths.schema)))
-    place = {partition: at for at, partition in enumerate(order)}
-    entries.sort(key=lambda e: (place[e.partition], e.bucket))
-    all_entries = sum(m.num_added_files + m.num_deleted_files for m in metas)
-    per_file = max(1, target * all_entries // max(1, sum(m.file_size for m in metas)))
-    return [writer.write(entries[at : at + per_file]) for at in range(0, len(entries), per_file)]
 
 
 def _order(values: Sequence[Any]) -> tuple[tuple[bool, Any], ...]:

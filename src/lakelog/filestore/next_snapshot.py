@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lakelog.errors import NotFound
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.index_manifests import IndexManifests, next_index
-from lakelog.filestore.manifest_merge import merge_manifests
+from lakelog.filestore.manifest_merge import merge_manifests, rewrite_manifests
 from lakelog.filestore.manifests import Manifests, ManifestWriter
 from lakelog.filestore.schemas import Schemas
 from lakelog.io import clock
@@ -39,7 +39,8 @@ class NextSnapshot:
         if request.prepare is not None:
             properties.update(request.prepare(latest))
         before = [] if latest is None else self.manifests.manifests_of(latest)
-        base, base_size = self.writer.write_list(merge_manifests(before, self.manifests, self.writer))
+        merged = rewrite_manifests if request.rewrite_manifests else merge_manifests
+        base, base_size = self.writer.write_list(merged(before, self.manifests, self.writer))
         delta, delta_size = self._list_of(entries)
         changes, changes_size = self._list_of(changelog) if changelog else (None, None)
         rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)

@@ -49,6 +49,14 @@ class Split:
         return sum(f.row_count for f in self.files)
 
     @property
+    def exact_rows(self) -> int | None:
+        """Rows of the result, from metadata; None where the files have to be read to know."""
+        deleted = [vector.cardinality for vector in self.vectors]
+        if self.needs_merge or self.inline_runs or None in deleted:
+            return None
+        return self.row_count - sum(count for count in deleted if count is not None)
+
+    @property
     def file_size(self) -> int:
         """Bytes of the files."""
         return sum(f.file_size for f in self.files)

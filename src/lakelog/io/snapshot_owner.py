@@ -40,3 +40,18 @@ class SnapshotOwner(ABC):
 
         Raises NotFound, CommitUnknown, Unavailable.
         """
+
+    @abstractmethod
+    def create_branch(self, name: str, tag: str | None) -> None:
+        """Makes a branch from a tag, an empty one without.
+
+        Raises AlreadyExists, NotFound, CommitUnknown (look whether the branch is there), Unavailable.
+        """
+
+    @abstractmethod
+    def drop_branch(self, name: str) -> None:
+        """Deletes a branch; data files that only it named stay. Raises NotFound, CommitUnknown, Unavailable."""
+
+    @abstractmethod
+    def forward_branch(self, name: str) -> None:
+        """Makes main what a branch is. Raises NotFound, CommitUnknown, Unavailable."""

@@ -20,6 +20,7 @@ from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_options import canonical_options
 from lakelog.table.lookup_figures import lookup_stats
+from lakelog.table.writer import TableWriter
 
 LOW_LATENCY: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -128,11 +129,16 @@ class Lake:
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. What
         ``frame.write.format("lakelog").mode("append").save(name)`` does, behind the shuffle that ``write.shuffle``
-        asks for. Raises InvalidSchema, InvalidRequest for a stream, and what Spark makes of an error in its tasks.
+        asks for. Rows of this process (Arrow, pandas, polars: ``__arrow_c_stream__``) are written by it, without Spark.
+        Raises InvalidSchema, InvalidRequest for a stream, and what Spark makes of an error in its tasks.
         """
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
-        self._engine.started.write(table, frame)
+        if hasattr(type(frame), "isStreaming"):
+            self._engine.started.write(table, frame)
+            return
+        with TableWriter(table) as writer:
+            writer.write(frame)
 
     def write_stream(
         self, frame: Any, name: str, checkpoint: str | None = None, options: Mapping[str, str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from lakelog.catalog.base import Identifier
@@ -12,6 +13,7 @@ from lakelog.spec.types import DataType
 from lakelog.sql.engine import Engine
 from lakelog.sql.plan import QueryPlan
 from lakelog.table.compaction_task import Executor
+from lakelog.table.sorting import SortedFiles
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -104,11 +106,29 @@ class LazyEngine:
         result: Sequence[str] = self.started.files_of(table, plan, options)
         return result
 
+    def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
+        """Runs a query on Spark and keeps its rows."""
+        result: AbstractContextManager[str] = self.started.kept(plan)
+        return result
+
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
         """Writes a query's rows in place of data files, on Spark."""
         self.started.replace_files(table, plan, files, options)
+
+    def write_sorted(self, files: SortedFiles) -> None:
+        """Writes rows again, laid out by columns, on Spark."""
+        self.started.write_sorted(files)
+
+    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
+        """Keeps the rows of a table in Spark's memory."""
+        self.started.cache_table(table, level, lazy)
+
+    def uncache_table(self, table: Identifier | None) -> None:
+        """Lets rows go; a session that has not started keeps none."""
+        if self._engine is not None:
+            self._engine.uncache_table(table)
 
     def pass_through(self, text: str) -> object:
         """Hands a statement to Spark."""

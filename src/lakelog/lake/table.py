@@ -34,6 +34,7 @@ from lakelog.table.follower import Follower
 from lakelog.table.log_follow import follow
 from lakelog.table.log_options import canonical_options
 from lakelog.table.log_scan import LogScan
+from lakelog.table.manifest_compaction import ManifestSummary, compact_manifests
 from lakelog.table.open import open_branch
 from lakelog.table.overwrite import drop_partitions, truncate
 from lakelog.table.overwrite_target import overwrite_target
@@ -276,6 +277,11 @@ class Table(TableHistory, TableChanges):
         chosen = chosen_partitions(self._table, partitions, condition)
         executor = None if on_spark is False else self._executor(on_spark is True)
         return compact_table(self._table, full, chosen, executor, progress)
+
+    def compact_manifests(self) -> ManifestSummary:
+        """Writes the table's manifests again, in as few files as there can be; see ``CALL sys.compact_manifest``."""
+        self._table.check_writable()
+        return compact_manifests(self._table)
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
         """Computes statistics of the table and of columns (None: all, (): none) and commits them beside the data."""

@@ -27,9 +27,17 @@ OVERWRITE_DATA_FILES: Final = Option(
     "What an overwrite of a table without a primary key replaces instead: these data files, as a JSON list of names.",
     scope=("write",),
 )
+OVERWRITE_SAME_ROWS: Final = Option(
+    "overwrite.same-rows",
+    bool,
+    False,
+    "With overwrite.data-files: the new files have the rows of the old ones, so that readers of changes skip them.",
+    scope=("write",),
+)
 
 OVERWRITE_OPTIONS: Final[tuple[Option[Any], ...]] = (
     DYNAMIC_PARTITION_OVERWRITE,
     OVERWRITE_PARTITION,
     OVERWRITE_DATA_FILES,
+    OVERWRITE_SAME_ROWS,
 )

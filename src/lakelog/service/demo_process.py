@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from lakelog.service.own_spark import environment_of_own_spark
+
 _SECONDS: Final = 1_200
 _RATE: Final = 500
 _STOP_S: Final = 20
@@ -24,7 +26,13 @@ def demo_warehouse() -> Iterator[str]:
     warehouse = tempfile.mkdtemp(prefix="lakelog-demo-")
     command = [sys.executable, "-m", "lakelog", "demo", "--warehouse", warehouse]
     command += ["--seconds", str(_SECONDS), "--rate", str(_RATE)]
-    running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment_of_own_spark(),
+    )
     try:
         yield warehouse
     finally:

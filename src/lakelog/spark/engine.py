@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -16,22 +16,28 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
-from lakelog.io import scheme_of
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.attached import attach, detach, spark_sql
 from lakelog.spark.batch_writer import write_frame
+from lakelog.spark.checkpoints import checkpoint_beside
 from lakelog.spark.compaction import SparkExecutor, spark_executor
+from lakelog.spark.given_frames import by_position, kept_rows, named_views
+from lakelog.spark.join_pruning import PrunedSources, SmallTable, prune
+from lakelog.spark.lasting_views import LastingViews
 from lakelog.spark.lookup_join import On, join_frame, looked_up
 from lakelog.spark.native_scan import PlannedScans, workers_frame
 from lakelog.spark.own_errors import conflict_in
 from lakelog.spark.realtime import read_changes, realtime_log, start_write
+from lakelog.spark.scan_report import with_reports
 from lakelog.spark.session import is_spread, register, session_here
 from lakelog.spark.shuffle import shuffled
+from lakelog.spark.sorted_files import laid_out
 from lakelog.spark.table_options import options_of
-from lakelog.spark.types import columns_of, quoted, spark_schema
+from lakelog.spark.types import columns_of, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.types import DataType
 from lakelog.sql.changes import with_row_kind
@@ -45,15 +51,12 @@ from lakelog.table.overwrite import check_overwritable
 from lakelog.table.rewrite import files_to_rewrite
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
+from lakelog.table.sorting import SortedFiles
 from lakelog.table.table_scan import TableScan
-from lakelog.table.union_scan import UnionScan
 from lakelog.table.views import scan_of
-from lakelog.table.writer import batches_of
 
 _FEW_CORES: Final = 4
 """Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
-
-
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 """What Spark says of a name of three parts that begins with none of its own catalogs."""
 
@@ -82,14 +85,15 @@ class SparkEngine:
     ) -> None:
         self._tables, self._catalog = tables, catalog
         self.spark = spark if spark is not None else session_here(settings, with_connector)
-        self.update_catalogs()
         self._streamed: dict[str, DynamicTable] = {}
-        self._planned = PlannedScans(self.spark)
+        self._planned, self._views = PlannedScans(self.spark), LastingViews()
+        self.update_catalogs()
         self._attached: Callable[..., Any] | None = None
 
     def update_catalogs(self) -> None:
         """Lets ``format("lakelog")`` know the catalogs that there are now."""
         register(self.spark, self._tables.places, self._catalog)
+        self._planned.cached.keep_catalogs(self._tables.places)
 
     def is_spark_relation(self, name: str) -> bool:
         """Whether Spark knows a temporary view or table of this name."""
@@ -106,26 +110,38 @@ class SparkEngine:
         if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
             # each batch of a stream meets the tables as they are then
             frame = self._run_query(plan, lives=True)
-        return self._with_stores(plan, frame) if plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN" else frame
+        is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
+        return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
 
-    def _with_stores(self, plan: QueryPlan, plans: DataFrame) -> DataFrame:
-        """What EXPLAIN has found, below the stores that answer a union read."""
-        scans = (scan_of(self._tables.open(source.table, source.options)) for source in plan.sources)
-        stores = [scan.explain() for scan in scans if isinstance(scan, UnionScan)]
-        if not stores:
-            return plans
-        found = "\n".join(str(row[0]) for row in plans.collect())
-        return self.spark.createDataFrame([("\n".join(["== Stores ==", *stores, "", found]),)], plans.schema)
+    def _reports(self, plan: QueryPlan) -> list[str]:
+        """What lakelog does for each table of a query."""
+        found = self._pruned(plan)
+        reports = (self._planned.report(scan_of(self._open(s)), s, s.view in found.small) for s in found.sources)
+        return [text for text in reports if text is not None]
+
+    def _open(self, source: Source) -> DynamicTable:
+        return self._tables.open(source.table, source.options)
+
+    def _pruned(self, plan: QueryPlan) -> PrunedSources:
+        """The sources of a query that does not live on, with what their joins say of them."""
+        if not any(source.joined for source in plan.sources):
+            return PrunedSources(plan.sources, {})
+        found = {source.view: scan_of(self._open(source)) for source in plan.sources}
+        return prune(plan, {view: scan for view, scan in found.items() if isinstance(scan, Scan)})
 
     def _reads_logs_only(self, plan: QueryPlan) -> bool:
-        return all(self._tables.open(source.table, source.options).reads_log for source in plan.sources)
+        return all(self._open(source).reads_log for source in plan.sources)
 
     def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The one way on which a text of a user gets to Spark."""
-        return spark_sql(self.spark, text, frames)
+        self._views.renew(self.spark, text, lambda source: self._frame(source, lives=True))
+        found = spark_sql(self.spark, text, frames)
+        self._views.made(text)
+        return found
 
     def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
-        frames = {source.view: self._frame(source, lives) for source in plan.sources}
+        found = PrunedSources(plan.sources, {}) if lives else self._pruned(plan)
+        frames = {s.view: self._frame(s, lives, found.small.get(s.view)) for s in found.sources}
         for lookup in plan.lookups:
             table = self._tables.open(lookup.table, lookup.options)
             self._check(table)
@@ -134,7 +150,19 @@ class SparkEngine:
             return self._sql(plan.text, frames)
         for view, frame in frames.items():
             frame.createOrReplaceTempView(view)
-        return self._sql(plan.text)
+        made = self._sql(plan.text)
+        self._views.keep(plan.sources)
+        return made
+
+    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
+        """Keeps the rows of a table for this session; read now unless ``lazy``."""
+        frame = self._planned.cached.cache(scan_of(self._tables.open(table)), level)
+        if not lazy:
+            frame.count()
+
+    def uncache_table(self, table: Identifier | None) -> None:
+        """Lets the rows of a table go, of all without one."""
+        self._planned.cached.uncache(None if table is None else self._tables.open(table).address)
 
     def pass_through(self, text: str) -> DataFrame:
         """Hands a statement that is not ours to Spark as it is."""
@@ -156,7 +184,7 @@ class SparkEngine:
         """
         target = self._tables.open(table, options)
         target.check_writable()
-        frame = _by_position(self.run_query(self._with_changes(plan)), target, columns)
+        frame = by_position(self.run_query(self._with_changes(plan)), target, columns)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
             frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
@@ -164,14 +192,13 @@ class SparkEngine:
             return self._overwrite(frame, target, partition)
         if frame.isStreaming:
             digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
-            return self.start_stream(target, frame, _checkpoint_beside(target, digest))
+            return self.start_stream(target, frame, checkpoint_beside(target, digest))
         self.write(target, frame)
         return None
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
         """(name, type) of what a query answers."""
-        found = columns_of(self.run_query(plan).schema)
-        return [(name, kind) for name, kind in found if name != ROW_KIND_COLUMN]
+        return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema) if n != ROW_KIND_COLUMN]
 
     def millis_of(self, expression: str) -> int:
         """The time that an expression is, by Spark."""
@@ -201,13 +228,25 @@ class SparkEngine:
         found = {str(path).rpartition("/")[2] for path in named}
         return candidates if "" in found else sorted(found)
 
+    @contextlib.contextmanager
+    def kept(self, plan: QueryPlan) -> Iterator[str]:
+        """Runs a query, and keeps its rows in the executors; when one is lost, what reads them fails."""
+        with kept_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
+            yield views["rows"]
+
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
         """Writes the rows of the plan in place of data files."""
         target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
         target.check_writable()
-        self._save(_by_position(self.run_query(plan), target, None), target, overwrite=True)
+        self._save(by_position(self.run_query(plan), target, None), target, overwrite=True)
+
+    def write_sorted(self, files: SortedFiles) -> None:
+        """Writes the rows of data files again, laid out by columns."""
+        given = files.table.with_hints({SCAN_DATA_FILES.key: ",".join(files.names)})
+        target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
+        self._save(laid_out(self.scan(given, Scan(given)), files), target, overwrite=True)
 
     def write(self, table: DynamicTable, frame: DataFrame) -> None:
         """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
@@ -242,7 +281,7 @@ class SparkEngine:
         """Starts the streaming write of a frame into a table."""
         self._check(table)
         self._streamed[table.path] = table
-        place = checkpoint or _checkpoint_beside(table, new_uuid())
+        place = checkpoint or checkpoint_beside(table, new_uuid())
         writer = frame.writeStream.format("lakelog").options(**options_of(table)).option("checkpointLocation", place)
         return writer.outputMode("append").start(table.address)
 
@@ -283,7 +322,7 @@ class SparkEngine:
     ) -> Any:
         """Starts a query that writes a frame into the log first."""
         _check_realtime(table)
-        return start_write(table, frame, checkpoint or _checkpoint_beside(table, new_uuid()), real_time)
+        return start_write(table, frame, checkpoint or checkpoint_beside(table, new_uuid()), real_time)
 
     def executor(self, wanted: bool = False) -> SparkExecutor | None:
         """The session's executors, for compactions.
@@ -296,25 +335,17 @@ class SparkEngine:
             return None
         return spark_executor(self.spark)
 
-    @contextlib.contextmanager
-    def named(self, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        """Temporary views of DataFrames and Arrow rows while the block runs: name → view."""
-        views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
-        for name, given in frames.items():
-            frame = given if isinstance(given, DataFrame) else self.spark.createDataFrame(_arrow_table(given))
-            frame.createOrReplaceTempView(views[name])
-        try:
-            yield views
-        finally:
-            for view in views.values():
-                self.spark.catalog.dropTempView(view)
+    def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
+        """Temporary views of DataFrames and Arrow rows while a block runs: name → view."""
+        return named_views(self.spark, frames)
 
     def attach(self, run: Callable[[str], list[Any]]) -> None:
         """Lets ``spark.sql`` of the session run texts by ``run``."""
         self._attached = attach(self.spark, run)
 
     def detach(self) -> None:
-        """Gives the session its own ``spark.sql`` back."""
+        """Gives the session its own ``spark.sql`` back, and the memory of cached tables."""
+        self._planned.cached.uncache(None)
         if self._attached is not None:
             detach(self.spark, self._attached)
 
@@ -327,26 +358,35 @@ class SparkEngine:
                 seal_staged(table)
         self.spark.stop()
 
-    def _frame(self, source: Source, lives: bool) -> DataFrame:
-        """The rows of a source: those of now, or with ``lives`` those of the time at which they are read."""
-        table = self._tables.open(source.table, source.options)
+    def _frame(self, source: Source, lives: bool, small: SmallTable | None = None) -> DataFrame:
+        """The rows of a source: those of now, or with ``lives`` those of the time at which they are read.
+
+        Those of a ``small`` table are the rows that were looked at.
+        """
+        table = self._open(source)
         self._check(table)
         if table.reads_log:
             return self.read_stream(table, source.columns)
         scan = scan_of(table)
+        if source.counts:
+            return self._planned.counts(scan, source.columns or (), source.filter, lives)
         # only a read of changes has row kinds
         wanted = source.columns
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
         if lives:
             return workers_frame(self.spark, scan.select(wanted), source.filter)
+        if small is not None:
+            return self._planned.of_splits(small.scan.select(wanted), small.splits)
+        if source.limit is not None and isinstance(scan, Scan):
+            return self._planned.first_rows(scan.select(wanted), source.limit)
         return self.scan(table, scan.select(wanted), source.filter)
 
     def _with_changes(self, plan: QueryPlan) -> QueryPlan:
         if len(plan.sources) != 1:
             return plan
         source = plan.sources[0]
-        reads_log = self._tables.open(source.table, source.options).reads_log
+        reads_log = self._open(source).reads_log
         return (with_row_kind(plan, source) if reads_log else None) or plan
 
     def _check(self, table: DynamicTable) -> None:
@@ -354,39 +394,6 @@ class SparkEngine:
             LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
 
 
-def _arrow_table(rows: Any) -> pa.Table:
-    found = batches_of(rows)
-    if isinstance(found, pa.RecordBatchReader):
-        return found.read_all()
-    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches(found)
-
-
 def _check_realtime(table: DynamicTable) -> None:
     log = realtime_log(table)
     LOG_SYSTEMS.create(log.system).check(log)
-
-
-def _checkpoint_beside(table: DynamicTable, name: str) -> str:
-    """A checkpoint in the table's directory, where Spark can reach it. Raises InvalidRequest for an object store."""
-    if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
-        raise InvalidRequest(
-            f"Spark cannot keep a stream's checkpoint in '{table.path}' by itself: start the stream with "
-            f"lake.write_stream(frame, '{table.name}', checkpoint=…), a directory that Spark reaches"
-        )
-    return f"{table.path}/lakelog/checkpoints/{name}"
-
-
-def _by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
-    """The frame's columns renamed to the table's, in order, and cast to their types."""
-    wanted = list(columns or table.schema.field_names)
-    given = frame.columns
-    kind = [ROW_KIND_COLUMN] if given and given[-1] == ROW_KIND_COLUMN and ROW_KIND_COLUMN not in wanted else []
-    if len(given) - len(kind) != len(wanted):
-        raise InvalidSchema(
-            f"the query has {len(given) - len(kind)} columns ({', '.join(given)}), but table {table.name} "
-            f"takes {len(wanted)} ({', '.join(wanted)})"
-        )
-    types: StructType = spark_schema(Scan(table).schema)
-    named = frame.toDF(*wanted, *kind)
-    cast = [sf.col(quoted(name)).cast(types[name].dataType).alias(name) for name in wanted]
-    return named.select(*cast, *(sf.col(k) for k in kind))

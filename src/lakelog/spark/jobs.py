@@ -31,6 +31,11 @@ class Jobs:
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
 
+    @property
+    def _jvm(self) -> subprocess.Popen[bytes] | None:
+        """The process that PySpark has started for the session; None when something else has."""
+        return getattr(self._context._gateway, "proc", None)
+
     @contextmanager
     def group(self, name: str, text: str) -> Iterator[None]:
         """All jobs that this thread starts in the block belong to the group."""
@@ -58,17 +63,15 @@ class Jobs:
 
     def wait_for_jvm(self) -> None:
         """Returns when the JVM that was started for the session has ended; calls that wait for it may never do so."""
-        process = getattr(self._context._gateway, "proc", None)
-        if process is not None:
-            process.wait()
+        if self._jvm is not None:
+            self._jvm.wait()
 
     def is_over(self, error: Exception) -> bool:
         """Whether the JVM has ended, of which ``error`` may come: a broken connection is seen before that end is."""
-        process = getattr(self._context._gateway, "proc", None)
-        if process is None:
+        if self._jvm is None:
             return False
         try:
-            process.wait(_ENDS_S if isinstance(error, (Py4JNetworkError, OSError)) else 0)
+            self._jvm.wait(_ENDS_S if isinstance(error, (Py4JNetworkError, OSError)) else 0)
         except subprocess.TimeoutExpired:
             return False
         return True

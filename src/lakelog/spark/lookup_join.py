@@ -27,7 +27,7 @@ from lakelog.options.lookup import LOOKUP_NAME, LOOKUP_SHUFFLE
 from lakelog.spark.batch_writer import map_in_arrow
 from lakelog.spark.lookup_worker import LookupTask
 from lakelog.spark.shuffle import with_bucket
-from lakelog.spark.types import arrow_for_spark, quoted, spark_schema
+from lakelog.spark.types import arrow_for_spark, column_of, quoted, spark_schema
 from lakelog.spec.arrow import arrow_schema
 from lakelog.sql.plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
 from lakelog.table.dynamic_table import DynamicTable
@@ -131,7 +131,7 @@ class LookupJoin:
 
 def _never_null(name: str, kind: DataType) -> Column:
     """A column with the table's type; what is NULL, or no such value, may be in any bucket: it finds nothing."""
-    value = sf.col(quoted(name))
+    value = column_of(name)
     zero: object = 0
     if isinstance(kind, StringType):
         zero = ""

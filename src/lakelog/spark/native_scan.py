@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Final
 
 import pyarrow as pa
@@ -29,11 +29,15 @@ from lakelog.io import scheme_of
 from lakelog.io.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.batch_reader import SPLITS_OPTION, splits_text
+from lakelog.spark.cached_tables import CachedTables
+from lakelog.spark.counted_rows import counted, counted_splits
 from lakelog.spark.hidden_files import HiddenRows, identity_of
 from lakelog.spark.live_rows import lay_out, only_live
+from lakelog.spark.scan_report import report
 from lakelog.spark.table_options import options_of
 from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
-from lakelog.sql.filter_text import parse_filter
+from lakelog.sql.filter_text import filtered
+from lakelog.sql.plan import Source
 from lakelog.table.scan import Scan
 from lakelog.table.table_scan import TableScan
 from lakelog.table.union_split import TailSplit
@@ -115,6 +119,11 @@ class PlannedScans:
     hidden: HiddenRows = field(default_factory=HiddenRows)
     frames: RecentFrames = field(default_factory=RecentFrames)
 
+    @cached_property
+    def cached(self) -> CachedTables:
+        """The tables whose rows the session keeps."""
+        return CachedTables(self.of_splits)
+
     def frame(self, scan: Scan, condition: str | None = None) -> DataFrame:
         """A DataFrame of a scan's columns, read in the way that is the fastest for its plan.
 
@@ -122,9 +131,13 @@ class PlannedScans:
         left out; the query must have it again. A frame of few rows holds them; another one names the files of the
         newest snapshot, unless all of them are read by workers: these plan again each time the frame runs.
         """
-        if condition is not None:
-            scan = scan.where(parse_filter(condition, scan.row_schema))
-        splits = scan.plan()
+        kept = self.cached.frame(scan)
+        if kept is not None:
+            return kept
+        scan = filtered(scan, condition)
+        return self._of_plan(scan, scan.plan(), condition)
+
+    def _of_plan(self, scan: Scan, splits: Sequence[Split], condition: str | None) -> DataFrame:
         if any(isinstance(split, TailSplit) for split in splits):
             return workers_frame(self.spark, scan, condition)
         if is_small(splits, scan):
@@ -132,6 +145,44 @@ class PlannedScans:
             return driver_frame(self.spark, scan, splits)
         native = native_frame(self.spark, scan, splits, self.hidden, condition, self.frames)
         return workers_frame(self.spark, scan, condition) if native is None else native
+
+    def report(self, scan: TableScan, source: Source, is_looked_at: bool) -> str | None:
+        """What EXPLAIN says of the read of a table."""
+        return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_looked_at)
+
+    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, lives: bool) -> DataFrame:
+        """How many rows a scan has for each value of partition columns: of now, or, if it ``lives``, when it runs."""
+        if lives or not isinstance(scan, Scan):
+            columns = tuple(keys) or scan.row_schema.field_names[:1]
+            return counted(workers_frame(self.spark, scan.select(columns), condition), keys)
+        return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)
+
+    def first_rows(self, scan: Scan, limit: int) -> DataFrame:
+        """A DataFrame of a scan's columns with at least ``limit`` of its rows, if it has so many.
+
+        Called for a query that takes rows as they come: splits whose rows are known to be enough spare it the others,
+        and the merge of those. Few are read by the driver.
+        """
+        kept = self.cached.frame(scan)
+        if kept is not None:
+            return kept
+        splits = scan.plan()
+        if any(isinstance(split, TailSplit) for split in splits):
+            return self._of_plan(scan, splits, None)
+        chosen, rows = [], 0
+        for split in sorted(splits, key=lambda split: (split.exact_rows is None, split.file_size)):
+            if rows >= limit:
+                break
+            chosen.append(split)
+            rows += split.exact_rows or 0
+        return self._of_plan(scan, splits, None) if len(chosen) == len(splits) else self.of_splits(scan, chosen)
+
+    def of_splits(self, scan: Scan, splits: Sequence[Split]) -> DataFrame:
+        """A frame of just these splits, whenever it runs."""
+        if is_small(splits, scan):
+            return driver_frame(self.spark, scan, splits)
+        native = native_frame(self.spark, scan, splits, self.hidden, frames=self.frames)
+        return workers_frame(self.spark, scan, splits=splits) if native is None else native
 
 
 def is_small(splits: Sequence[Split], scan: Scan) -> bool:

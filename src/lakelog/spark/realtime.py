@@ -34,7 +34,7 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.spark.json_columns import cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.kafka_connector import client_options, connector_needed
 from lakelog.spark.native_bucket import bucket_column
-from lakelog.spark.types import arrow_for_spark, quoted
+from lakelog.spark.types import arrow_for_spark, column_of
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.default_value import default_scalar
 from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
@@ -186,7 +186,7 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     target = arrow_schema(schema.fields)
     given = {field.name: _value(frame, field, table) for field in target}
     typed = frame.select(*(c.alias(n) for n, c in given.items()), _removes(frame, table).alias(ROW_KIND_COLUMN))
-    columns = {name: sf.col(quoted(name)) for name in target.names}
+    columns = {name: column_of(name) for name in target.names}
     row = _object([target.field(name) for name in target.names])
     value = sf.when(
         sf.col(ROW_KIND_COLUMN), sf.concat(sf.lit('{"before":'), row, sf.lit(',"after":null,"op":"d"}'))
@@ -216,7 +216,7 @@ def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_tim
 def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
     """A column of the table as the frame has it: cast, with its default where it is NULL, refused where it must not."""
     kind = spark_type(field.type)
-    given = sf.col(quoted(field.name)) if field.name in frame.columns else sf.lit(None)
+    given = column_of(field.name) if field.name in frame.columns else sf.lit(None)
     column = cast(given, frame.schema[field.name].dataType, kind) if field.name in frame.columns else given.cast(kind)
     default = default_scalar(table.schema.field(field.name))
     if default is not None:
@@ -234,7 +234,7 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
     name = table.schema.options.get(ROWKIND_FIELD.key, ROW_KIND_COLUMN)
     if name not in frame.columns:
         return sf.lit(False)
-    kind = sf.col(quoted(name))
+    kind = column_of(name)
     takes = bool(table.schema.primary_keys) and engine_of(table.schema).takes_retractions
     wrong = sf.concat(
         sf.lit(f"table {table.name} does not take rows with '{name}' = "), sf.coalesce(kind, sf.lit("NULL"))
@@ -247,5 +247,5 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
 
 def _object(fields: Sequence[pa.Field]) -> Column:
     """The JSON object of these columns, NULLs written."""
-    members = (encoded(sf.col(quoted(f.name)), f.type).alias(f.name) for f in fields)
+    members = (encoded(column_of(f.name), f.type).alias(f.name) for f in fields)
     return sf.to_json(sf.struct(*members), {"ignoreNullFields": "false"})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Final
 
 import numpy as np
@@ -18,11 +17,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
-from pyspark.util import PythonEvalType
 
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET_FUNCTION, COMPACTION_TRIGGER, WRITE_ONLY, WRITE_SHUFFLE, needs_lookup
-from lakelog.spark.types import quoted
+from lakelog.spark.arrow_function import arrow_function
+from lakelog.spark.types import column_of
 from lakelog.spark.worker import settle
 from lakelog.spec.binary_row import head_size
 from lakelog.spec.bucket import bucket_of_rows
@@ -64,7 +63,7 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
             return frame
     place = sf.col(_BUCKET).cast("bigint")
     if schema.partition_keys:
-        place = place + sf.hash(*(_column(k) for k in schema.partition_keys)).cast("bigint")
+        place = place + sf.hash(*(column_of(k) for k in schema.partition_keys)).cast("bigint")
     numbered = with_bucket(frame, table, _BUCKET)
     return numbered.repartitionById(tasks, sf.pmod(place, sf.lit(tasks)).cast("int")).select(*_columns(frame))
 
@@ -106,10 +105,8 @@ def with_bucket(
     def buckets(*columns: pa.Array) -> pa.Array:
         return _buckets(schema, where, columns)
 
-    # ``arrow_udf`` would ask for pandas, which it does not need
-    udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
-    asked = udf(buckets, "int", evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
-    return frame.select(*_columns(frame), asked(*(_column(k.name) for k in keys)).alias(name))
+    asked = arrow_function(buckets, "int")
+    return frame.select(*_columns(frame), asked(*(column_of(k.name) for k in keys)).alias(name))
 
 
 def _is_simple(frame: DataFrame, key: DataField) -> bool:
@@ -157,7 +154,7 @@ def _hashed(frame: DataFrame, keys: Sequence[DataField], buckets: int, name: str
 
 def _words(key: DataField) -> list[Column]:
     """The two words of a key column's field, as numbers that are not negative."""
-    column = _column(key.name)
+    column = column_of(key.name)
     root = key.type.root if isinstance(key.type, AtomicType) else ""
     number = (sf.unix_date(column) if root == "DATE" else column).cast("bigint")
     low = number.bitwiseAND(sf.lit(MASK))
@@ -180,9 +177,5 @@ def _folded(value: Column, bits: int) -> Column:
     return value.bitwiseXOR(sf.shiftright(value, bits))
 
 
-def _column(name: str) -> Column:
-    return sf.col(quoted(name))
-
-
 def _columns(frame: DataFrame) -> list[Column]:
-    return [_column(name) for name in frame.columns]
+    return [column_of(name) for name in frame.columns]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -60,3 +62,8 @@ def _readable(field: pa.Field) -> pa.Field:
 def quoted(name: str) -> str:
     """A column's name as Spark's expressions take any name."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def column_of(name: str) -> Column:
+    """A column of a frame by its name, whatever signs are in it."""
+    return sf.col(quoted(name))

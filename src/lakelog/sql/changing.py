@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
@@ -29,7 +30,7 @@ def target_of(
 
     Raises UnsupportedFeature for what its rows cannot be changed by, InvalidRequest where a name means a view.
     """
-    if len(changed.name.parts) == 1 and session.engine.is_spark_relation(changed.name.sql):
+    if session.is_hidden(changed.name):
         raise InvalidRequest(
             f"'{changed.name}' is a temporary view here, which hides table '{identifier}': write the table's name with "
             f"its database, or drop the view"
@@ -73,7 +74,8 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
     conflict: CommitConflict | None = None
     for _ in range(_ATTEMPTS):
         try:
-            _replace_files(session, identifier, change, options)
+            with _read_once(session, change) as same:
+                _replace_files(session, identifier, same, options)
         except CommitConflict as why:
             conflict = why
         else:
@@ -82,6 +84,20 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
         f"statement ran; nothing was changed: run it again when they are done"
     ) from conflict
+
+
+@contextlib.contextmanager
+def _read_once(session: Context, change: RowChange) -> Iterator[RowChange]:
+    """The change, of a source that stays the same for both of its queries: what it touches, and what is left.
+
+    Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
+    """
+    if not isinstance(change, Merge) or change.touched() is None:
+        yield change
+        return
+    plan = _planned(session, f"SELECT * FROM {change.source}")
+    with plan.explained(), session.engine.kept(plan) as view:
+        yield replace(change, source=view)
 
 
 def _replace_files(session: Context, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> None:

@@ -7,12 +7,16 @@ conditions from the text. Spark still applies all of them: a condition that is l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
+
 from sqlglot import exp
 
 from lakelog.errors import LakelogError
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import AtomicType, DataType
 from lakelog.sql.filter_text import parse_filter
+from lakelog.sql.order_keeping import as_wide
 
 _SIMPLE = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
 _PARTS = (
@@ -50,27 +54,41 @@ def pushed_condition(relation: exp.Table, schema: TableSchema) -> str | None:
 
 
 def _text(part: exp.Expr, relation: exp.Table, schema: TableSchema, alone: bool) -> str | None:
-    if not all(isinstance(node, (*_SIMPLE, *_PARTS)) for node in part.walk()):
-        return None
-    columns = list(part.find_all(exp.Column))
     types = {f.name.lower(): f.type for f in schema.fields}
-    for column in columns:
+    for column in part.find_all(exp.Column):
         qualified = column.table.lower() == relation.alias_or_name.lower() and not column.args.get("db")
         if not (qualified or (alone and not column.table)) or column.name.lower() not in types:
             return None
-    for node in part.find_all(*_SIMPLE):
-        inside = {c.name.lower() for c in node.find_all(exp.Column)}
-        if len(inside) != 1 or not _literals_fit(node, types[inside.pop()]):
-            return None
-    bare = part.copy()
-    for column in bare.find_all(exp.Column):
-        column.set("table", None)
+    bare = _bare(part, types)
+    if bare is None or not all(isinstance(node, (*_SIMPLE, *_PARTS)) for node in bare.walk()):
+        return None
     text = f"({bare.sql(dialect='spark')})"
     try:
         parse_filter(text, schema)
     except LakelogError:
         return None
     return text
+
+
+def _bare(part: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
+    """The condition with the names of columns alone, and with comparisons that Spark makes as they stand here.
+
+    None for a comparison that means something else here.
+    """
+    root = exp.Paren(this=part.copy())
+    for column in root.find_all(exp.Column):
+        column.set("table", None)
+    for node in list(root.find_all(*_SIMPLE)):
+        columns = list(node.find_all(exp.Column))
+        if len({c.name.lower() for c in columns}) != 1:
+            return None
+        wide = as_wide(node, types) if len(columns) == 1 else None
+        if wide is not None:
+            node.replace(wide)
+        elif not _literals_fit(node, types[columns[0].name.lower()]):
+            return None
+    inside: exp.Expr = root.this
+    return inside
 
 
 def _literals_fit(node: exp.Expr, kind: DataType) -> bool:
@@ -82,7 +100,10 @@ def _literals_fit(node: exp.Expr, kind: DataType) -> bool:
         return False  # in Spark NaN is larger than every number
     if node.find(exp.Boolean):
         return root == "BOOLEAN"
+    exact = {"FLOAT": 1 << 24, "DOUBLE": 1 << 53}.get(root)
     for literal in node.find_all(exp.Literal):
+        if exact is not None and not literal.is_string and abs(Decimal(literal.this)) > exact:
+            return False  # Spark may round it to the column's type
         fits = root in (*_TEXTS, "DATE") if literal.is_string else root in _NUMBERS
         if not fits or (not literal.is_string and root not in ("FLOAT", "DOUBLE", "DECIMAL") and not literal.is_int):
             return False

@@ -104,6 +104,10 @@ class Context:
         """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""
         return self.catalogs.find(name) is not None and name not in self.tables.list_databases(self.current_catalog)
 
+    def is_hidden(self, name: Name) -> bool:
+        """Whether a temporary view of Spark comes before a lakelog table of this name."""
+        return len(name.parts) == 1 and self.engine.is_spark_relation(name.sql)
+
     def own_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
         """The lakelog table of this name and its schema; None for one that only Spark knows. Raises NotFound."""
         identifier = self.find(name)

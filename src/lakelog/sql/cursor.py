@@ -40,6 +40,11 @@ class Cursor:
         self.tokens = tuple(tokens)
         self.at = 0
 
+    @classmethod
+    def over(cls, text: str) -> Cursor:
+        """At the begin of a text of its own, such as one within quotes."""
+        return cls(StatementText(text, 0, len(text)), tuple(tokenize(text)))
+
     def peek(self, ahead: int = 0) -> Token | None:
         """The token at the position (or further on), None behind the end."""
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else None
@@ -122,10 +127,15 @@ class Cursor:
     def names_in_parentheses(self, what: str) -> tuple[str, ...]:
         """Moves over ``(a, b)``."""
         self.expect_symbol("(")
+        out = self.names(what)
+        self.expect_symbol(")", f" after {what}")
+        return out
+
+    def names(self, what: str) -> tuple[str, ...]:
+        """Moves over ``a, b``."""
         out = [self.name_part(what)]
         while self.accept_symbol(","):
             out.append(self.name_part(what))
-        self.expect_symbol(")", f" after {what}")
         return tuple(out)
 
     def at_text(self) -> bool:

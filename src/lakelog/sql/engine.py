@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lakelog.catalog.base import Identifier
@@ -13,6 +14,7 @@ from lakelog.sql.plan import QueryPlan
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.row_changes import Changeable
+from lakelog.table.sorting import SortedFiles
 
 
 class RunningStream(Protocol):
@@ -67,10 +69,25 @@ class Engine(Protocol):
         Raises UnsupportedFeature when its files cannot be replaced.
         """
 
+    def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
+        """Runs a query now, and keeps its rows under the name of a view that is there in the block."""
+
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
         """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict."""
+
+    def write_sorted(self, files: SortedFiles) -> None:
+        """Writes the rows of data files again, laid out by columns, in one snapshot. Raises CommitConflict."""
+
+    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
+        """Keeps the rows of a table in the engine's memory, read now or, when ``lazy``, by the next query.
+
+        ``level`` is a name of Spark's StorageLevel. Raises InvalidRequest, UnsupportedFeature.
+        """
+
+    def uncache_table(self, table: Identifier | None) -> None:
+        """Lets the rows of a table go, of all tables without one; those that are not kept stay so."""
 
     def pass_through(self, text: str) -> object:
         """Hands a statement that is not lakelog's to Spark as it is."""

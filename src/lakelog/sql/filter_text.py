@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
@@ -15,7 +17,9 @@ from lakelog.sql.literals import literal_value
 from lakelog.sql.script import point_at
 from lakelog.sql.tokens import tokenize
 from lakelog.sql.types import type_text
+from lakelog.table.table_scan import TableScan
 
+_S = TypeVar("_S", bound=TableScan)
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
@@ -39,6 +43,11 @@ def parse_filter(text: str, schema: TableSchema) -> Predicate:
     except SqlglotError as failure:
         raise UnsupportedStatement(_position(text, failure)) from None
     return _FilterReader(text, schema).read(tree)
+
+
+def filtered(scan: _S, text: str | None) -> _S:
+    """A scan with a filter given as text, without one the scan itself. Raises as ``parse_filter``."""
+    return scan if text is None else scan.where(parse_filter(text, scan.row_schema))
 
 
 def _position(text: str, failure: SqlglotError) -> str:

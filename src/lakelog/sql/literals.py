@@ -15,7 +15,8 @@ from lakelog.sql.types import type_text
 
 Literal = bool | int | float | Decimal | str | bytes | date | time | datetime
 
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""Of the types of whole numbers."""
 _EXAMPLES = {
     "BOOLEAN": "true", "DATE": "date'2024-01-31'", "TIME": "'12:30:00'", "TIMESTAMP": "'2024-01-31 12:30:00'",
     "TIMESTAMP_LTZ": "'2024-01-31 12:30:00+00:00'", "VARCHAR": "'text'", "CHAR": "'text'", "BINARY": "x'00ff'",
@@ -65,9 +66,9 @@ def _plain(node: exp.Expr) -> Literal | None:
 
 
 def _whole(given: Literal, kind: AtomicType) -> int:
-    if kind.root not in _BITS or not isinstance(given, str | Decimal):
+    if kind.root not in BITS or not isinstance(given, str | Decimal):
         raise ValueError(kind.root)
-    number, limit = Decimal(given), 1 << (_BITS[kind.root] - 1)
+    number, limit = Decimal(given), 1 << (BITS[kind.root] - 1)
     if number != number.to_integral_value() or not -limit <= number < limit:
         raise ValueError("out of range")
     return int(number)

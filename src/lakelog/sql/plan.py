@@ -14,6 +14,7 @@ from lakelog.errors import LakelogError, UnsupportedStatement
 LOOKUP_KEY: Final = "_lakelog_key_"
 """What the names of the columns begin with that are looked up, numbered from 0."""
 LOOKUP_FOUND: Final = "_lakelog_found"
+COUNTED: Final = "_lakelog_rows"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Source:
     ``columns`` are those that the query names, in the table's order; None means all of them, with the extra
     columns that a read of changes has. ``options`` are canonical read options of the reference's hint.
     ``filter`` is a condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has
-    it.
+    it. With ``counts`` the view has, for each value of the columns (of the partition), how many rows there are, in
+    ``COUNTED``: the text adds them up. With ``limit`` the query asks for no more than so many rows, whichever.
     """
 
     view: str
@@ -31,6 +33,10 @@ class Source:
     columns: tuple[str, ...] | None
     options: dict[str, str]
     filter: str | None = None
+    counts: bool = False
+    limit: int | None = None
+    joined: tuple[tuple[str, str, str], ...] = ()
+    """Joins that choose partitions: a partition column, another view, and the column there that has its values."""
 
 
 @dataclass(frozen=True)

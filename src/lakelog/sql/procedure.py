@@ -67,19 +67,23 @@ class Parameter:
 class Procedure:
     """A procedure over one table, which is always its first argument.
 
-    ``run`` gets the table and the given arguments by name, and returns the answer; with ``uses_executor`` also
-    ``executor``, where the work is to be done (None: in this process).
+    ``run`` gets the table and the given arguments by name, and returns the answer; with ``uses_engine`` also
+    ``engine``, by which the work is to be done.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     run: Callable[..., pa.Table]
-    uses_executor: bool = False
+    uses_engine: bool = False
 
     def call(
         self, table: DynamicTable, positional: Sequence[Value], named: Mapping[str, Value], engine: Engine
     ) -> pa.Table:
-        """Checks the arguments and runs. Raises InvalidRequest for one that is unknown, missing, twice or bad."""
+        """Checks the arguments and runs.
+
+        Raises InvalidRequest for one that is unknown, missing, twice or bad, UnsupportedFeature for a system table.
+        """
+        table.check_writable()
         if len(positional) > len(self.parameters):
             raise InvalidRequest(f"{self.usage} takes {len(self.parameters) + 1} arguments at most")
         given = dict(zip((p.name for p in self.parameters), positional, strict=False))
@@ -97,7 +101,7 @@ class Procedure:
         if missing:
             raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
         read = {n: self._read(known[n], v) for n, v in given.items() if v is not None}
-        return self.run(table, executor=engine.executor(), **read) if self.uses_executor else self.run(table, **read)
+        return self.run(table, engine=engine, **read) if self.uses_engine else self.run(table, **read)
 
     @property
     def usage(self) -> str:

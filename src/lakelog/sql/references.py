@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.sql.cursor import Cursor, Name, part_value, read_hint
 from lakelog.sql.script import StatementText, point_at
+from lakelog.sql.table_changes import ChangesCall, change_calls
 from lakelog.sql.tokens import Kind, Token, tokenize
 
 # Words that can follow a table name without being its alias.
@@ -43,7 +44,8 @@ class Reference:
     """A table name in a query. All places are offsets into the script.
 
     ``alias_at`` is where an alias has to be put, None if the user gave one; ``ends`` are the places behind
-    which a hint of this reference may stand; ``travel`` is where a time-travel clause begins.
+    which a hint of this reference may stand; ``travel`` is where a time-travel clause begins. ``changes`` is the call
+    of ``table_changes`` that names the table.
     """
 
     name: Name
@@ -51,6 +53,7 @@ class Reference:
     ends: tuple[int, ...]
     travel: int | None
     node: exp.Table | None = None
+    changes: ChangesCall | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,19 @@ class QueryText:
 
     def references(self) -> list[Reference]:
         """The table names in the order of the text; names of common table expressions are left out."""
+        found = {reference.name.start: reference for reference in self._changes()}
         if self.tree is None:
-            return list(self._references_by_tokens())
-        found: dict[int, Reference] = {}
+            found |= {reference.name.start: reference for reference in self._references_by_tokens()}
+            return [found[start] for start in sorted(found)]
         for node in self.tree.find_all(exp.Table):
             if cte_of(node) is None and (reference := self._reference(node)) is not None:
                 found.setdefault(reference.name.start, reference)
         return [found[start] for start in sorted(found)]
+
+    def _changes(self) -> Iterator[Reference]:
+        for call in change_calls(self.source, self.tokens):
+            has_alias = self._alias_at(call.last + 1) is not None
+            yield replace(self._placed(call.name, call.last, has_alias, None), changes=call)
 
     def start_of(self, identifier: exp.Expr) -> int | None:
         """Where an identifier of the tree begins in the script."""

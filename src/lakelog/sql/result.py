@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import pyarrow as pa
@@ -18,6 +18,11 @@ def text_rows(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> p
     listed = [tuple(row) for row in rows]
     arrays = [pa.array([row[i] for row in listed], pa.string()) for i in range(len(columns))]
     return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def counts_row(counts: Mapping[str, int | None]) -> pa.Table:
+    """One row of whole numbers."""
+    return pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
 
 
 def matching(names: Iterable[str], pattern: str | None) -> list[str]:

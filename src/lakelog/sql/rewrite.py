@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
+from lakelog.options.log import READ_MODE
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.columns import ColumnUse
 from lakelog.sql.conditions import pushed_condition
 from lakelog.sql.context import Context
+from lakelog.sql.counting import counted_read, limit_of
 from lakelog.sql.cursor import Name
 from lakelog.sql.edits import Edit, edited
+from lakelog.sql.join_keys import join_keys
 from lakelog.sql.lookup_joins import LookupJoins, LookupRead
 from lakelog.sql.lookup_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.plan import QueryPlan, Source
@@ -52,7 +55,8 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     reads = _find_reads(session, query, strict and query.tree is not None)
     _check_hints(query, reads)
     needed = _needed_columns(query, reads)
-    sources, edits = [], []
+    sources: list[Source] = []
+    edits: list[Edit] = []
     looked_up = []
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
@@ -61,8 +65,15 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
         view = session.new_view()
         node = read.reference.node
         condition = None if node is None else pushed_condition(node, read.schema)
-        sources.append(Source(view, read.table, columns, read.options, condition))
+        counted = None if lasting or not _is_of_files(read) else counted_read(query, read.reference, read.schema)
+        if counted is not None:
+            sources.append(Source(view, read.table, counted.columns, read.options, condition, counts=True))
+            edits += counted.edits
+        else:
+            limit = None if lasting or condition is not None else limit_of(query, read.reference)
+            sources.append(Source(view, read.table, columns, read.options, condition, limit=limit))
         edits += _edits(query, read, view)
+    sources = _with_joins(query, reads, sources)
     edits += _column_edits(session, query, reads)
     if reads:
         edits += _dollar_edits(query, edits)
@@ -73,6 +84,25 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     return QueryPlan(text, tuple(sources), syntax_error, lasting and bool(reads), tuple(joins.lookups))
 
 
+def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:
+    """The sources with the joins that choose their partitions."""
+    plain = [read for read in reads if read.lookup is None]
+    nodes = {id(r.reference.node): r for r in plain if r.reference.node is not None and _is_of_files(r)}
+    views = {id(r.reference.node): s.view for r, s in zip(plain, sources, strict=True)}
+    keys = join_keys(query.tree, {place: read.schema for place, read in nodes.items()})
+    joined = {
+        s.view: tuple((k.column, views[id(k.other)], k.other_column) for k in keys if views[id(k.node)] == s.view)
+        for s in sources
+    }
+    return [replace(s, joined=joined[s.view]) if joined[s.view] else s for s in sources]
+
+
+def _is_of_files(read: _TableRead) -> bool:
+    """Whether the rows are those of data files, not of a log or a system table."""
+    mode = read.options.get(READ_MODE.key, read.schema.options.get(READ_MODE.key, READ_MODE.default))
+    return mode == READ_MODE.default and "$" not in read.table.table
+
+
 def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_TableRead]:
     reads = []
     for reference in query.references():
@@ -81,18 +111,24 @@ def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_Table
         if identifier is None or schema is None:
             if strict and identifier is not None and _is_unknown(session, reference.name, identifier):
                 raise session.no_table(reference.name)
-            _refuse_lookup(query, reference)
+            _refuse_of_spark(session, query, reference)
             continue
-        if len(reference.name.parts) == 1 and session.engine.is_spark_relation(reference.name.sql):
-            _refuse_lookup(query, reference)
+        if session.is_hidden(reference.name):
+            _refuse_of_spark(session, query, reference)
             continue  # a temporary view of this name comes first
         reads.append(_read_of(session, query, reference, identifier, schema))
     return reads
 
 
-def _refuse_lookup(query: QueryText, reference: Reference) -> None:
-    """Raises UnsupportedStatement for a lookup join with a relation of Spark."""
+def _refuse_of_spark(session: Context, query: QueryText, reference: Reference) -> None:
+    """Raises UnsupportedStatement for a lookup join with a relation of Spark, and for changes of one."""
     at = reference.travel
+    if reference.changes is not None:
+        if not session.engine.is_spark_relation(reference.name.sql):
+            raise session.no_table(reference.name)
+        raise query.source.error(
+            reference.name.start, f"'{reference.name}' is Spark's: changes are told of tables of this lake only"
+        )
     if at is not None and read_lookup_time(query.source, query.tokens, at) is not None:
         raise query.source.error(
             reference.name.start,
@@ -112,11 +148,22 @@ def _read_of(
     travel = None
     if at is not None and lookup is None:
         travel = read_time_travel(query.source, query.tokens, at, session.engine.millis_of)
-    given = {key: value for hint in hints for key, value in hint.options.items()}
-    options = session.tables.canonical_options({**given, **(travel.options if travel else {})}, "read")
+    given = {key: value for hint in hints for key, value in hint.options.items()} | (travel.options if travel else {})
+    if reference.changes is not None:
+        if twice := [option.key for option in SCAN_OPTIONS.options if option.key in given]:
+            raise query.source.error(
+                reference.name.start, f"table_changes says which changes to read: take '{min(twice)}' away"
+            )
+        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier))
+    options = session.tables.canonical_options(given, "read")
     if any(option.key in options for option in SCAN_OPTIONS.options):
         schema = session.tables.load_schema(identifier, options) or schema
     return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
+
+
+def _newest_id(session: Context, identifier: Identifier) -> int:
+    newest = session.tables.open(identifier).store.latest_snapshot()
+    return 0 if newest is None else newest.id
 
 
 def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:

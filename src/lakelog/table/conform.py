@@ -31,7 +31,7 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
         if name not in target.names:
             near = difflib.get_close_matches(name, target.names, 1)
             hint = f", did you mean '{near[0]}'?" if near else ""
-            raise InvalidSchema(f"table {table} has no column '{name}'{hint} It has: {', '.join(target.names)}")
+            raise InvalidSchema(f"table {table} has no column '{name}'{hint or '.'} It has: {', '.join(target.names)}")
         if names.count(name) > 1:
             raise InvalidSchema(f"column '{name}' is given twice for table {table}")
         have, want = given.field(name).type, target.field(name).type

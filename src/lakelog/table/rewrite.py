@@ -15,9 +15,10 @@ from lakelog.filestore.commit_request import CommitRequest, IndexChange
 from lakelog.filestore.compaction_result import CompactionResult, joined_index
 from lakelog.filestore.filter import Predicate
 from lakelog.io.clock import now_ms
+from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
 from lakelog.spec.data_file import BucketFiles, DataFileMeta
 from lakelog.spec.manifest import ManifestEntry
-from lakelog.spec.snapshot import OVERWRITE, Snapshot
+from lakelog.spec.snapshot import COMPACT, OVERWRITE, Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
@@ -45,7 +46,8 @@ def commit_rewrite(
     """Replaces data files by the rows of the accepted attempts; None when there is nothing to do.
 
     1 find the files in the newest snapshot · 2 write the small runs of the attempts, and the deletion vectors that are
-    left · 3 commit. Raises CommitConflict when one of the files is gone (nothing has changed then), CommitUnknown.
+    left · 3 commit; of kind COMPACT where the rows stay the same. Raises CommitConflict when one of the files is gone
+    (nothing has changed then), CommitUnknown.
     """
     # 1
     latest = table.store.latest_snapshot()
@@ -65,7 +67,7 @@ def commit_rewrite(
     request = CommitRequest(
         writer,
         0,
-        OVERWRITE,
+        COMPACT if table.options.need(OVERWRITE_SAME_ROWS) else OVERWRITE,
         (*ready.made.files, *gone),
         prepare=lambda now: carried_state(table.store, now),
         first_try=True,

@@ -146,6 +146,8 @@ def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
         return rows
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(rows)
+    lazy = "; collect() it first" if hasattr(rows, "collect") else ""
     raise InvalidRequest(
-        f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with __arrow_c_stream__"
+        f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "
+        f"__arrow_c_stream__{lazy}"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.errors import CommitConflict, CommitUnknown, NotFound, UnsupportedFeature
+from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, NotFound, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.expire import Retention
 from lakelog.io import clock
@@ -31,6 +31,7 @@ class Keeper(SnapshotOwner):
     told: list[tuple[str, list[PartitionChange]]] = field(default_factory=list, compare=False)
     events: list[Callable[[], Any]] = field(default_factory=list, compare=False)
     rolled_back: list[tuple[str, int | str]] = field(default_factory=list, compare=False)
+    branched: list[tuple[str, str, str | None]] = field(default_factory=list, compare=False)
 
     def commit(self, branch: str, snapshot: bytes, changes: Sequence[PartitionChange]) -> bool:
         self.told.append((branch, list(changes)))
@@ -48,6 +49,15 @@ class Keeper(SnapshotOwner):
 
     def roll_back(self, branch: str, to: int | str) -> None:
         self.rolled_back.append((branch, to))
+
+    def create_branch(self, name: str, tag: str | None) -> None:
+        self.branched.append(("create", name, tag))
+
+    def drop_branch(self, name: str) -> None:
+        self.branched.append(("drop", name, None))
+
+    def forward_branch(self, name: str) -> None:
+        self.branched.append(("forward", name, None))
 
 
 @pytest.fixture
@@ -161,15 +171,32 @@ def test_a_rollback_is_the_owners(table, keeper: Keeper) -> None:
         table.store.rollback.to_tag("second")
 
 
-def test_branches_are_left_to_the_owner(table) -> None:
+def test_branches_are_left_to_the_owner(table, keeper: Keeper) -> None:
     table.insert((I, 1, "a", 1.0))
+    table.store.tags.create("one")
     branches = table.store.branches
-    for act in (lambda: branches.create("b", snapshot_id=1), lambda: branches.delete("b")):
-        with pytest.raises(UnsupportedFeature, match="the server of the catalog commits to table /t"):
-            act()
-    with pytest.raises(UnsupportedFeature):
+    with pytest.raises(UnsupportedFeature, match="makes branches of table /t from tags only: make a tag of snapshot 1"):
+        branches.create("b", snapshot_id=1)
+    branches.create("b", tag="one")
+    branches.create("empty")
+    assert branches.list() == []  # it has not made them
+    with pytest.raises(NotFound):
+        branches.delete("b")
+    with pytest.raises(NotFound):
         branches.fast_forward("b")
-    assert branches.list() == []
+    newest, schema = keeper.io.read("/t/snapshot/snapshot-1"), keeper.io.read("/t/schema/schema-0")
+    keeper.io.write("/t/branch/branch-b/schema/schema-0", schema)
+    keeper.io.write("/t/branch/branch-b/snapshot/snapshot-1", newest)
+    with pytest.raises(AlreadyExists):
+        branches.create("b", tag="one")
+    branches.fast_forward("b")
+    branches.delete("b")
+    assert keeper.branched == [
+        ("create", "b", "one"),
+        ("create", "empty", None),
+        ("forward", "b", None),
+        ("drop", "b", None),
+    ]
 
 
 def test_expiry_leaves_what_the_owner_made_last(table) -> None:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.errors import Fenced, InvalidRequest, NotFound, UnsupportedStatement
+from lakelog.errors import Fenced, InvalidRequest, NotFound, UnsupportedFeature, UnsupportedStatement
 from lakelog.table.committer import Committer, register_writer
 
 
@@ -32,6 +32,52 @@ def test_arguments_by_name_and_by_position(lake) -> None:
     assert ids(lake.table("db.t")) == [0, 1]
     lake.sql("CALL sys.delete_tag('db.t', 'two')")
     assert not lake.table("db.t").tags()
+
+
+def test_manifests_are_written_again(lake) -> None:
+    table = lake.table("db.t")
+    table.compact()
+    (done,) = lake.sql("CALL sys.compact_manifest('db.t')").to_pylist()
+    assert (done["snapshot_id"], done["manifests_before"], done["manifests_after"]) == (6, 5, 1)
+    assert done["bytes_after"] < done["bytes_before"]
+    assert ids(table) == [0, 1, 2, 3]
+    newest = table.history(1).to_pylist()[0]
+    assert (newest["version"], newest["operation"]) == (6, "COMPACT")
+    (again,) = lake.sql("CALL sys.compact_manifest(table => 'db.t')").to_pylist()
+    assert (again["snapshot_id"], again["manifests_before"], again["manifests_after"]) == (None, 1, 1)
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array([4], pa.int32()), "name": ["a"]}))
+    assert ids(table) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", ["1 kb", "2 kb", "3 kb"])
+def test_manifests_are_not_written_again_and_again(lake, size) -> None:
+    lake.sql(
+        "create table db.p (id int, p int, primary key (id, p)) partitioned by (p) "
+        f"tblproperties ('bucket' = '1', 'manifest.target-file-size' = '{size}', 'write-only' = 'true')"
+    )
+    for number in range(3):
+        with lake.table("db.p").writer() as writer:
+            rows = {"id": pa.array([number] * 20, pa.int32()), "p": pa.array(range(20), pa.int32())}
+            writer.write(pa.table(rows))
+    counts = [lake.table("db.p").compact_manifests() for _ in range(3)]
+    assert counts[-1].snapshot is None and counts[-1].manifests_after <= counts[0].manifests_before
+    assert lake.table("db.p").scan().to_arrow().num_rows == 60
+
+
+def test_procedures_are_not_for_system_tables(lake) -> None:
+    for procedure in ("compact", "compact_manifest", "create_tag"):
+        more = ", 'x'" if procedure == "create_tag" else ""
+        with pytest.raises(UnsupportedFeature, match=r"db.t\$snapshots is a system table"):
+            lake.sql(f"CALL sys.{procedure}('db.t$snapshots'{more})")
+
+
+def test_manifests_of_a_table_without_any_and_of_a_branch(lake) -> None:
+    lake.sql("create table db.empty (id int, primary key (id))")
+    assert lake.table("db.empty").compact_manifests().snapshot is None
+    lake.sql("CALL sys.create_branch('db.t', 'dev', snapshot => 4)")
+    assert lake.table("db.t").branch("dev").compact_manifests().manifests_after == 1
+    assert lake.table("db.t").history(1).to_pylist()[0]["version"] == 4
 
 
 def test_a_branch(lake) -> None:
@@ -77,7 +123,11 @@ def test_the_end_of_a_writer(lake) -> None:
     [
         ("CALL sys.nothing('db.t')", InvalidRequest, "unknown procedure 'nothing'"),
         ("CALL sys.compact()", InvalidRequest, "the first argument is the table"),
-        ("CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 3)", InvalidRequest, "5 arguments at most"),
+        (
+            "CALL sys.compact('db.t', true, 'a=1', 'a=1', 'minor', 'order', 'a', 3)",
+            InvalidRequest,
+            "7 arguments at most",
+        ),
         ("CALL sys.create_tag('db.t')", InvalidRequest, "argument 'tag' is missing"),
         ("CALL sys.create_tag('db.t', tga => 'x')", InvalidRequest, "did you mean 'tag'"),
         ("CALL sys.create_tag('db.t', 'x', tag => 'y')", InvalidRequest, "given twice"),

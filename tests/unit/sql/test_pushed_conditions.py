@@ -37,6 +37,7 @@ def pushed(query: str) -> str | None:
         ("select * from t x join u on x.id = u.id where x.v > 2 and u.v = 1", "(v > 2)"),
         ("select * from t where d > 5", None),
         ("select * from t where d = 5", "(d = 5)"),
+        ("select * from t where d = 9007199254740993", None),
         ("select * from t where id = '1'", None),
         ("select * from t where s = 1", None),
         ("select * from t where v is null", None),

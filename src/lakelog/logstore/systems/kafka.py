@@ -296,23 +296,28 @@ class KafkaReader(LogReader):
 
     def _take_in(self, timeout_s: float) -> bool:
         """Moves what has arrived to ``_held``; waits for the first record only. Whether there was one."""
-        with collector_held():
-            found = self._consumer.consume(_MANY_HELD, 0)
+        found = self._arrived()
         if not found and timeout_s > 0:
             message = self._consumer.poll(timeout_s)
             if message is not None:
-                found = [message, *self._consumer.consume(_MANY_HELD, 0)]
+                found = [message, *self._arrived()]
         for message in found:
             error = message.error()
+            bucket = message.partition()
             if error is not None:
-                self._raise(error, message.partition())
-            held = self._held.get(message.partition() or 0)  # that of a record is a number
+                self._raise(error, bucket)
+            held = None if bucket is None else self._held.get(bucket)
             if held is not None:
                 held.append(message)
         for bucket, held in self._held.items():
             if held:
                 self._next[bucket] = record_offset(held[-1]) + 1
         return bool(found)
+
+    def _arrived(self) -> list[Message]:
+        """What the client has fetched; waits for nothing."""
+        with collector_held():
+            return self._consumer.consume(_MANY_HELD, 0)
 
     def _wait_for(self, bucket: int, end: int) -> None:
         """Takes in records until all of the bucket below ``end`` are here; they exist."""

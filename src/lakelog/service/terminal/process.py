@@ -16,6 +16,7 @@ from typing import IO, Any, Final
 
 import lakelog
 from lakelog.options.registry import Registry
+from lakelog.service.own_spark import environment_of_own_spark
 from lakelog.service.terminal.config import TerminalConfig
 from lakelog.service.terminal.pipe import Pipe
 
@@ -114,7 +115,7 @@ def _environment(directory: str) -> dict[str, str]:
     own = str(Path(lakelog.__file__).parents[1])
     given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     return {
-        **os.environ,
+        **environment_of_own_spark(),
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([own, *given])),
         "TMPDIR": directory,
     }

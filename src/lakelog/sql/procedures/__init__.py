@@ -9,6 +9,7 @@ PROCEDURES: Registry[Procedure] = Registry(
     "procedure",
     {
         "compact": "lakelog.sql.procedures.compact:COMPACT",
+        "compact_manifest": "lakelog.sql.procedures.compact_manifest:COMPACT_MANIFEST",
         "expire_snapshots": "lakelog.sql.procedures.expire_snapshots:EXPIRE_SNAPSHOTS",
         "expire_partitions": "lakelog.sql.procedures.expire_partitions:EXPIRE_PARTITIONS",
         "expire_tags": "lakelog.sql.procedures.expire_tags:EXPIRE_TAGS",

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 
+from lakelog.errors import CommitConflict, InvalidRequest
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.engine import Engine
 from lakelog.sql.filter_text import parse_filter
 from lakelog.sql.procedure import Parameter, Procedure, Value, flag, text
+from lakelog.sql.result import counts_row
+from lakelog.table.compaction_commits import CompactionSummary
 from lakelog.table.compaction_job import chosen_partitions, compact_table
-from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.sorting import Layout, files_to_sort
+
+UNORDERED: Final = "none"
+_ATTEMPTS: Final = 5
+"""Other commits that replace the same files make it begin again, so often."""
 
 
 def partition_specs(given: Value) -> list[dict[str, str]]:
@@ -36,17 +46,57 @@ def _pair(part: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def columns(given: Value) -> tuple[str, ...]:
+    """Names of columns, like ``a, `b c```."""
+    cursor = Cursor.over(text(given))
+    found = cursor.names("a column")
+    cursor.expect_end()
+    return found
+
+
 def _run(
     table: DynamicTable,
-    executor: Executor | None,
+    engine: Engine,
     full: bool = True,
     partitions: Sequence[Mapping[str, str]] = (),
     where: str | None = None,
     compact_strategy: bool | None = None,
+    order_strategy: str = UNORDERED,
+    order_by: tuple[str, ...] = (),
 ) -> pa.Table:
     condition = None if where is None else parse_filter(where, table.schema)
     chosen = chosen_partitions(table, partitions, condition)
-    done = compact_table(table, full if compact_strategy is None else compact_strategy, chosen, executor)
+    strategy = order_strategy.lower()
+    if strategy != UNORDERED:
+        if not full or compact_strategy is False:
+            raise InvalidRequest("order_strategy writes all files again: leave out full and compact_strategy")
+        return _answer(_sort(table, engine, Layout(strategy, order_by), chosen))
+    if order_by:
+        raise InvalidRequest("order_by needs an order_strategy: write 'order' or 'zorder'")
+    full = full if compact_strategy is None else compact_strategy
+    return _answer(compact_table(table, full, chosen, engine.executor()))
+
+
+def _sort(table: DynamicTable, engine: Engine, layout: Layout, chosen: frozenset[bytes] | None) -> CompactionSummary:
+    for attempt in range(_ATTEMPTS):
+        files = files_to_sort(table, layout, chosen)
+        if not files.names:
+            return CompactionSummary()
+        try:
+            engine.write_sorted(files)
+            break
+        except CommitConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    latest = table.store.latest_snapshot()
+    live = [e for e in table.store.live_entries(latest) if chosen is None or e.partition in chosen]
+    places = {(entry.partition, entry.bucket) for entry in live}
+    size = sum(entry.file.file_size for entry in live)
+    made = () if latest is None else (latest,)
+    return CompactionSummary(made, len(places), len(files.names), len(live), files.file_size, size)
+
+
+def _answer(done: CompactionSummary) -> pa.Table:
     counts = {
         "snapshot_id": None if done.snapshot is None else done.snapshot.id,
         "buckets": done.buckets,
@@ -57,7 +107,7 @@ def _run(
         "busy_buckets": done.busy,
         "lost_buckets": done.lost,
     }
-    return pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
+    return counts_row(counts)
 
 
 COMPACT = Procedure(
@@ -67,8 +117,13 @@ COMPACT = Procedure(
         Parameter("partitions", partition_specs),
         Parameter("where", text),
         Parameter("compact_strategy", strategy),
+        Parameter("order_strategy", text),
+        Parameter("order_by", columns),
     ),
     _run,
-    uses_executor=True,
+    uses_engine=True,
 )
-"""Merges the files of every bucket, or of some partitions; with ``full => false`` only where there are too many."""
+"""Merges the files of every bucket, or of some partitions; with ``full => false`` only where there are too many.
+
+With an ``order_strategy`` it writes all files of a table without a primary key again, its rows laid out by columns.
+"""

@@ -60,7 +60,9 @@ class AlterTable(ParsedStatement):
         if self.problem is not None:
             raise self.problem
         if self.new_name is not None:
-            session.tables.rename_table(identifier, self._target(session, identifier, self.new_name))
+            new_name = self._target(session, identifier, self.new_name)
+            session.engine.uncache_table(identifier)
+            session.tables.rename_table(identifier, new_name)
             return done()
         try:
             session.tables.alter_table(identifier, [a.change for a in self.alterations])

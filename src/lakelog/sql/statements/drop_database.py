@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lakelog.catalog.base import Identifier
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.result import done
@@ -38,5 +39,8 @@ class DropDatabase(ParsedStatement):
     def run(self, session: Context) -> object:
         """Drops the database. Raises NotFound unless IF EXISTS."""
         catalog, database = session.resolve_database(self.name)
+        if self.cascade and database in session.tables.list_databases(catalog):
+            for table in session.tables.list_tables(database, catalog):
+                session.engine.uncache_table(Identifier(database, table, catalog))
         session.tables.drop_database(database, self.if_exists, self.cascade, catalog)
         return done()

@@ -40,5 +40,8 @@ class DropTable(ParsedStatement):
             return session.engine.pass_through(self.source.text)
         if not known and not self.if_exists:
             raise session.no_table(self.name)
-        session.tables.drop_table(session.resolve(self.name), self.if_exists, self.purge)
+        dropped = session.resolve(self.name)
+        if known:
+            session.engine.uncache_table(dropped)
+        session.tables.drop_table(dropped, self.if_exists, self.purge)
         return done()

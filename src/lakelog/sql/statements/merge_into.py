@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import InvalidSchema
@@ -23,7 +23,7 @@ from lakelog.sql.pieces import (
 from lakelog.sql.right import Right
 from lakelog.sql.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import quoted_name
+from lakelog.sql.tokens import Kind, quoted_name
 
 MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 
@@ -91,17 +91,30 @@ class MergeInto(ParsedStatement):
         def clauses(kind: str) -> list[Clause]:
             return [self._clause(when, schema, whole) for when in self.clauses if when.kind == kind]
 
-        on = qualified(self.on, self.table, None)
+        on = self._short(qualified(self.on, self.table, None))
         parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
         merge = Merge(target, self.source_text, self.alias, on, **parts)
         return change_rows(session, identifier, merge, self.table.options)
+
+    def _short(self, text: str) -> str:
+        """An expression in which columns of a source that is a table's name alone have no database before it."""
+        cursor = Cursor.over(self.source_text)
+        first = cursor.peek()
+        if first is None or first.kind not in (Kind.WORD, Kind.QUOTED):
+            return text
+        name = cursor.name(most=9)
+        if name.parts[-1].lower() != self.alias.lower():
+            return text
+        for front in range(len(name.parts) - 1):
+            text = qualified(text, ChangedTable(replace(name, parts=name.parts[front:]), self.alias, {}), None)
+        return text
 
     def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
         # of a row that has no partner only one side has columns
         bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
 
         def own(text: str) -> str:
-            return qualified(text, self.table, bare)
+            return self._short(qualified(text, self.table, bare))
 
         if when.action == DELETE:
             values: dict[str, str] = {}

@@ -13,15 +13,17 @@ from lakelog.sql.pieces import read_piece
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.right import Right
 from lakelog.sql.statement import TableStatement
+from lakelog.sql.tokens import quoted_name
 
 
 @dataclass(frozen=True)
 class Optimize(TableStatement):
-    """``OPTIMIZE name [WHERE condition on partition columns]``, as Delta has it: ``CALL sys.compact``."""
+    """``OPTIMIZE name [WHERE condition on partition columns] [ZORDER BY (a, b)]`` of Delta: ``CALL sys.compact``."""
 
     needs: ClassVar[Right] = Right.ADMIN
 
     where: str | None
+    z_order: tuple[str, ...]
 
     @classmethod
     def parse(cls, cursor: Cursor) -> Optimize:
@@ -29,12 +31,18 @@ class Optimize(TableStatement):
         cursor.expect_words("OPTIMIZE")
         name = cursor.name()
         where = read_piece(cursor, "a condition", "ZORDER") if cursor.accept_words("WHERE") else None
-        if cursor.at_words("ZORDER"):
-            cursor.fail("ZORDER BY is not supported: the rows of a table lie in the order of its primary key")
+        columns: tuple[str, ...] = ()
+        if cursor.accept_words("ZORDER"):
+            cursor.expect_words("BY")
+            within = cursor.at_symbol("(")
+            columns = cursor.names_in_parentheses("a column") if within else cursor.names("a column")
         cursor.expect_end()
-        return cls(cursor.source, name, where)
+        return cls(cursor.source, name, where, columns)
 
     def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
-        """Compacts the table fully; one row of counts. Raises NotFound."""
+        """Compacts the table fully; one row of counts. Raises NotFound, InvalidRequest, InvalidSchema."""
         table = session.tables.open(identifier)
-        return PROCEDURES.load("compact").call(table, [], {"where": self.where}, session.engine)
+        order = (
+            {"order_strategy": "zorder", "order_by": ", ".join(map(quoted_name, self.z_order))} if self.z_order else {}
+        )
+        return PROCEDURES.load("compact").call(table, [], {"where": self.where, **order}, session.engine)

@@ -14,7 +14,7 @@ from lakelog.sql.statement import ParsedStatement
 from lakelog.sql.tokens import Kind
 
 # Statements that name a table behind these words; of a lakelog table Spark knows nothing.
-_ON_TABLES = (("CACHE", "TABLE"), ("CACHE", "LAZY", "TABLE"), ("UNCACHE", "TABLE"), ("MSCK", "REPAIR", "TABLE"))
+_ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)
 _WHAT_WORKS = "CREATE, ALTER and DROP TABLE, INSERT, UPDATE, DELETE, MERGE, SELECT, DESCRIBE and SHOW work"
 
 

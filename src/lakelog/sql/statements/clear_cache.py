@@ -1,0 +1,30 @@
+"""CLEAR CACHE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor
+from lakelog.sql.right import Right
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class ClearCache(ParsedStatement):
+    """``CLEAR CACHE``."""
+
+    needs: ClassVar[Right] = Right.WRITE
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> ClearCache:
+        """Reads the statement."""
+        cursor.expect_words("CLEAR", "CACHE")
+        cursor.expect_end()
+        return cls(cursor.source)
+
+    def run(self, session: Context) -> object:
+        """Lets go what the session keeps, of lakelog's tables and of Spark's."""
+        session.engine.uncache_table(None)
+        return session.engine.pass_through(self.source.text)

@@ -1,0 +1,47 @@
+"""UNCACHE TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.errors import NotFound
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.result import done
+from lakelog.sql.right import Right
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class UncacheTable(ParsedStatement):
+    """``UNCACHE TABLE [IF EXISTS] name``."""
+
+    needs: ClassVar[Right] = Right.WRITE
+
+    name: Name
+    if_exists: bool
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> UncacheTable:
+        """Reads the statement."""
+        cursor.expect_words("UNCACHE", "TABLE")
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = cursor.name(most=9)
+        cursor.expect_end()
+        return cls(cursor.source, name, if_exists)
+
+    def run(self, session: Context) -> object:
+        """Lets the rows go; a temporary view of this name comes before the table. Raises NotFound unless IF EXISTS."""
+        if session.is_hidden(self.name):
+            return session.engine.pass_through(self.source.text)
+        try:
+            found = session.own_table(self.name)
+        except NotFound:
+            if self.if_exists:
+                return done()
+            raise
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        session.engine.uncache_table(found[0])
+        return done()
