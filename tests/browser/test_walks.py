@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, StorageState, expect
+from playwright.sync_api import Browser, Locator, Page, Route, StorageState, expect
 
 from browser.conftest import Open
 from dashboards import TOKEN, RunningDashboard, running_dashboard
@@ -124,6 +124,26 @@ def test_a_stream_from_the_log_shows_what_a_job_writes(
         page.goto(f"{dashboard.address}/tables/walk.seeds/rows")
         page.get_by_role("button", name="Follow").click()
         expect(page.locator("[data-tail] tbody tr").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("there", "script", "part"),
+    [("/terminal", "terminal.js", "textarea"), ("/tables/db.log_table/rows", "tail.js", "[data-switch]")],
+)
+def test_nothing_is_typed_or_clicked_before_the_script_of_a_page_runs(
+    dashboard: RunningDashboard, open_page: Open, ada: StorageState, there: str, script: str, part: str
+) -> None:
+    page, held = open_page(storage_state=ada), list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    with page.expect_event("request", lambda request: request.url.endswith(script)):
+        page.route(f"**/{script}", hold)
+        page.goto(dashboard.address + there)
+    expect(page.locator(part)).to_be_disabled()
+    held.pop().continue_()
+    expect(page.locator(part)).to_be_enabled()
 
 
 @contextmanager

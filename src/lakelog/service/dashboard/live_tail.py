@@ -46,8 +46,8 @@ async def tail_events(table: Table) -> AsyncIterator[bytes]:
     except StopAsyncIteration:
         yield event("trouble", {"why": "the log has ended"})
     finally:
-        coming.cancel()
-        await tail.aclose()
+        if not coming.cancel():  # a wait that is cancelled ends the tail by itself
+            await tail.aclose()
 
 
 def event(kind: str, data: dict[str, Any]) -> bytes:

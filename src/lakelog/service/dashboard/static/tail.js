@@ -57,4 +57,5 @@ export function begin(place) {
     source.addEventListener("trouble", (event) => stop(JSON.parse(event.data).why));
     source.onerror = () => source && source.readyState === EventSource.CLOSED && stop("the connection was closed");
   });
+  button.disabled = false;
 }

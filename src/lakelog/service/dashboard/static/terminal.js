@@ -217,4 +217,6 @@ export function begin(place, tell) {
   place.querySelector("[data-end]").addEventListener("click", async () => {
     try { await send(url, "DELETE"); state.textContent = "ended; the next statement starts a new process"; } catch (failure) { tell(failure.message); }
   });
+  // until here the page takes no text: what is typed before its script runs would be lost
+  for (const part of [text, form.querySelector("[type=submit]")]) part.disabled = false;
 }
