@@ -135,6 +135,53 @@ alter table spark_t add partition (day = 1)
 --> spark:
 -->   alter table spark_t add partition (day = 1)
 
+--# a clause of another system on a table of spark
+alter table spark_t add partition field months(day)
+--> spark:
+-->   alter table spark_t add partition field months(day)
+
+--# cluster by (id)
+alter table db.t cluster by (id)
+--> UnsupportedStatement:
+-->   line 1, column 18: CLUSTER BY is not supported: rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key
+-->   alter table db.t cluster by (id)
+-->                    ^
+
+--# write ordered by
+alter table db.t write ordered by id
+--> UnsupportedStatement:
+-->   line 1, column 18: WRITE is not supported: rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key
+-->   alter table db.t write ordered by id
+-->                    ^
+
+--# add partition field
+alter table db.t add partition field day
+--> UnsupportedStatement:
+-->   line 1, column 18: ADD PARTITION FIELD is not supported: partition keys are columns, fixed when a table is made; make a new table and copy the rows
+-->   alter table db.t add partition field day
+-->                    ^
+
+--# replace partition field
+alter table db.t replace partition field day with month
+--> UnsupportedStatement:
+-->   line 1, column 18: REPLACE PARTITION FIELD is not supported: partition keys are columns, fixed when a table is made; make a new table and copy the rows
+-->   alter table db.t replace partition field day with month
+-->                    ^
+
+--# set identifier fields
+alter table db.t set identifier fields id
+--> UnsupportedStatement:
+-->   line 1, column 18: SET IDENTIFIER FIELDS is not supported: the primary key is fixed when a table is made; make a new table and copy the rows
+-->   alter table db.t set identifier fields id
+-->                    ^
+
+--# set location 'elsewhere'
+alter table db.t set location 'elsewhere'
+--> UnsupportedStatement:
+-->   line 1, column 18: SET LOCATION is not supported: a lakelog table lies in its database's directory of the warehouse
+-->   alter table db.t set location 'elsewhere'
+-->                    ^
+
 --# if exists
 alter table if exists db.nothing add column x int
 

@@ -194,3 +194,25 @@ drop table db.t cascade
 drop table hive.db.t
 --> NotFound:
 -->   catalog 'hive' does not exist. Known: lakelog, arctic, amoro, catalog
+
+--# alter a database of spark
+alter database sparks set location 'there';
+alter schema a.b.c set dbproperties ('a' = 'b')
+--> spark:
+-->   alter database sparks set location 'there'
+--> spark:
+-->   alter schema a.b.c set dbproperties ('a' = 'b')
+
+--# alter a database
+alter database other set dbproperties ('a' = 'b')
+--> UnsupportedStatement:
+-->   line 1, column 1: a lakelog database has a name and nothing to alter: set properties on the tables of 'other'
+-->   alter database other set dbproperties ('a' = 'b')
+-->   ^
+
+--# alter a database of another catalog
+alter schema arctic.other set properties ('a' = 'b')
+--> UnsupportedStatement:
+-->   line 1, column 1: a lakelog database has a name and nothing to alter: set properties on the tables of 'arctic.other'
+-->   alter schema arctic.other set properties ('a' = 'b')
+-->   ^

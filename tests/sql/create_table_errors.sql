@@ -249,3 +249,17 @@ create table db.hive (id int, day date) using lakelog partitioned by (day date)
 -->   line 1, column 71: column 'day' stands among the columns, too: write only its name here
 -->   create table db.hive (id int, day date) using lakelog partitioned by (day date)
 -->                                                                         ^
+
+--# CLUSTER BY
+create table t (id int) cluster by (id)
+--> UnsupportedStatement:
+-->   line 1, column 25: CLUSTER BY is not supported: rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key
+-->   create table t (id int) cluster by (id)
+-->                           ^
+
+--# a clone
+create table t shallow clone db.t
+--> UnsupportedStatement:
+-->   line 1, column 16: a table is not cloned; CREATE TABLE … AS SELECT copies it, CALL sys.create_branch shares its files
+-->   create table t shallow clone db.t
+-->                  ^

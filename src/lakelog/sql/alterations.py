@@ -41,6 +41,22 @@ _NOT_COLUMNS = {
     "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
 }
 
+WHAT_SORTS_ROWS = (
+    "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
+)
+_PARTITION_KEYS = "partition keys are columns, fixed when a table is made; make a new table and copy the rows"
+_OF_OTHER_SYSTEMS = {
+    ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
+    ("WRITE",): WHAT_SORTS_ROWS,
+    ("ADD", "PARTITION", "FIELD"): _PARTITION_KEYS,
+    ("DROP", "PARTITION", "FIELD"): _PARTITION_KEYS,
+    ("REPLACE", "PARTITION", "FIELD"): _PARTITION_KEYS,
+    ("SET", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
+    ("DROP", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
+    ("SET", "LOCATION"): "a lakelog table lies in its database's directory of the warehouse",
+}
+"""Clauses of other systems, and what to do instead."""
+
 
 @dataclass(frozen=True)
 class Alteration:
@@ -52,6 +68,9 @@ class Alteration:
 
 def read_alterations(cursor: Cursor) -> list[Alteration]:
     """Moves over all changes of the statement, to its end. Raises UnsupportedStatement at what is not understood."""
+    for words, why in _OF_OTHER_SYSTEMS.items():
+        if cursor.at_words(*words):
+            cursor.fail(f"{' '.join(words)} is not supported: {why}")
     read = next((read for words, read in _CLAUSES if cursor.accept_words(*words)), None)
     if read is None:
         cursor.fail_expected(

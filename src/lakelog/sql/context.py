@@ -100,6 +100,12 @@ class Context:
         catalog = self.catalogs.need(name.parts[0]) if len(name.parts) == 2 else self.current_catalog
         return catalog, name.parts[-1]
 
+    def own_database(self, name: Name) -> tuple[str, str] | None:
+        """The catalog and the name of a database of lakelog; None for one that only Spark may know."""
+        catalog = self.current_catalog if len(name.parts) == 1 else self.catalogs.find(name.parts[0])
+        known = [] if catalog is None or len(name.parts) > 2 else self.tables.list_databases(catalog)
+        return (catalog, name.parts[-1]) if catalog is not None and name.parts[-1] in known else None
+
     def is_catalog_alone(self, name: str) -> bool:
         """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""
         return self.catalogs.find(name) is not None and name not in self.tables.list_databases(self.current_catalog)

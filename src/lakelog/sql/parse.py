@@ -106,12 +106,12 @@ def _verb_after_expressions(tokens: Sequence[Token]) -> str:
 
 
 def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
-    """Whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` stands behind the table's name."""
+    """Whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` stands behind the table's name; PARTITION FIELD is Iceberg's."""
     words = [token.text.upper() if token.kind is Kind.WORD else "" for token in tokens]
     for at, word in enumerate(words):
         if word == change:
             behind = [w for w in words[at + 1 : at + 5] if w not in ("IF", "NOT", "EXISTS")]
-            return behind[:1] == ["PARTITION"]
+            return behind[:1] == ["PARTITION"] and behind[1:2] != ["FIELD"]
     return False
 
 

@@ -33,9 +33,9 @@ class DescribeDatabase(ParsedStatement):
 
     def run(self, session: Context) -> object:
         """One row a property: info_name, info_value."""
-        names, parts = session.catalogs, self.name.parts
-        catalog = session.current_catalog if len(parts) == 1 else names.find(parts[0])
-        if catalog is None or parts[-1] not in session.tables.list_databases(catalog):
+        found = session.own_database(self.name)
+        if found is None:
             return session.engine.pass_through(self.source.text)
-        rows = [("Catalog Name", names.shown(catalog)), ("Namespace Name", parts[-1])]
+        catalog, database = found
+        rows = [("Catalog Name", session.catalogs.shown(catalog)), ("Namespace Name", database)]
         return text_rows(("info_name", "info_value"), rows)

@@ -1,0 +1,36 @@
+"""ALTER DATABASE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.context import Context
+from lakelog.sql.cursor import Cursor, Name
+from lakelog.sql.right import Right
+from lakelog.sql.statement import ParsedStatement
+
+
+@dataclass(frozen=True)
+class AlterDatabase(ParsedStatement):
+    """``ALTER DATABASE|SCHEMA|NAMESPACE [catalog.]name …`` of a database that only Spark has."""
+
+    needs: ClassVar[Right] = Right.ADMIN
+
+    name: Name
+
+    @classmethod
+    def parse(cls, cursor: Cursor) -> AlterDatabase:
+        """Reads the name; the rest is Spark's."""
+        cursor.expect_words("ALTER")
+        cursor.take()
+        return cls(cursor.source, cursor.name("a database name", most=9))
+
+    def run(self, session: Context) -> object:
+        """Spark's answer. Raises UnsupportedStatement for a database of lakelog, which has no file for properties."""
+        if session.own_database(self.name) is not None:
+            raise self.source.error(
+                self.source.start,
+                f"a lakelog database has a name and nothing to alter: set properties on the tables of '{self.name}'",
+            )
+        return session.engine.pass_through(self.source.text)
