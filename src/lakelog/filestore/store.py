@@ -27,7 +27,6 @@ from lakelog.filestore.expire import Expiry, Retention
 from lakelog.filestore.filter import Predicate
 from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
-from lakelog.filestore.lookup import lookup_rows
 from lakelog.filestore.manifests import Manifests
 from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
@@ -176,13 +175,6 @@ class FileStore:
         names = self.schema.field_names if columns is None else columns
         batches = [batch for split in splits for batch in self.read_split(split, names, filter)]
         return pa.Table.from_batches(batches, row_schema(self.schema, names, False))
-
-    def lookup(self, keys: pa.Table, extra_runs: Mapping[Place, Sequence[bytes]] | None = None) -> pa.Table:
-        """The newest live rows of primary keys (all key columns by name), all table columns, in no order.
-
-        Called while an upsert log is healed (RFC 2). Keys without a live row give none.
-        """
-        return lookup_rows(self, keys, extra_runs or {})
 
     def live_entries(
         self, snapshot: Snapshot | None, partitions: Iterable[bytes] | None = None, buckets: Iterable[int] | None = None

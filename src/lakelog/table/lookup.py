@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.filter import In, all_of
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import log_format
@@ -49,8 +52,22 @@ def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, 
     key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])
     wanted = form.decode_keys(pa.array(keys, pa.large_binary()), key_schema)
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
-    for batch in Scan(table).of_keys(wanted).to_batches():
+    for batch in rows_of_keys(Scan(table), wanted).to_batches():
         kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
         records, _ = form.encode(batch, kinds, "upsert", schema.primary_keys, b"")
         out.update(zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True))
     return out
+
+
+def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
+    """The rows of a scan that have one of some primary keys (a table of the key columns), in no order."""
+    names = keys.column_names
+    found = replace(
+        scan, filter=all_of(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
+    ).to_arrow()
+    if len(names) == 1 or not found.num_rows:
+        return found
+    # the filter knows the columns one by one; Arrow's own join takes no nested columns along
+    numbered = pl.DataFrame(found.select(names)).with_row_index("_row")
+    kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
+    return found.take(pa.array(kept["_row"].to_numpy()))

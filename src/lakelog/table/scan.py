@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound
-from lakelog.filestore.filter import In
 from lakelog.filestore.scan import Split
 from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.spec.snapshot import Snapshot
@@ -98,13 +97,6 @@ class Scan(TableScan):
         with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
             parts = threads.map(lambda split: list(self.read(split)), splits)
             return pa.Table.from_batches(itertools.chain.from_iterable(parts), self.schema)
-
-    def of_keys(self, keys: pa.Table) -> pa.Table:
-        """The rows of some primary keys (a table of the key columns)."""
-        first = keys.column_names[0]
-        values = tuple(v for v in keys.column(first).unique().to_pylist())
-        found = replace(self, filter=In(first, values)).to_arrow()
-        return found.join(keys, keys.column_names, join_type="left semi")
 
     def _all_inline(self, place: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
         store = self.table.store

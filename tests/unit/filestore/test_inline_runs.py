@@ -91,11 +91,3 @@ def test_inline_rows_of_unwanted_partitions_are_left_out(make_table) -> None:
     assert len(table.read(extra_runs=run)) == 3
     splits = table.store.plan(filter=Compare("day", "=", "tue"), extra_runs=run)
     assert [s.inline_runs for s in splits] == [()]
-
-
-def test_a_lookup_sees_inline_rows(make_table) -> None:
-    table = make_table()
-    table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0))
-    run = {PLACE: [ipc(table, (U, 1, "A", 1.0), (D, 2, "b", 2.0), (I, 3, "c", 3.0))]}
-    found = table.store.lookup(pa.table({"id": [1, 2, 3, 4]}), run).to_pylist()
-    assert sorted(row["name"] for row in found) == ["A", "c"]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.filter import Compare, In, IsNull
 from lakelog.spec.data_file import BucketFiles
@@ -172,18 +172,6 @@ def test_a_shifted_copy_has_the_same_rows_and_higher_numbers(make_table) -> None
     assert (new.row_count, new.min_key, new.max_key, new.value_stats) == (
         old.row_count, old.min_key, old.max_key, old.value_stats,
     )  # fmt: skip
-
-
-def test_a_lookup_gives_the_newest_live_rows_of_keys(make_table) -> None:
-    columns = (("day", "STRING"), ("id", "INT"), ("name", "STRING"))
-    table = make_table(("day", "id"), ("day",), columns, bucket="2")
-    table.insert((I, "mon", 1, "a"), (I, "tue", 1, "b"), (I, "mon", 2, "c"))
-    table.insert((U, "mon", 1, "A"), (D, "mon", 2, "c"))
-    keys = pa.table({"day": ["mon", "mon", "tue", "tue"], "id": [1, 2, 1, 7]})
-    assert sorted(row["name"] for row in table.store.lookup(keys).to_pylist()) == ["A", "b"]
-    assert table.store.lookup(keys.slice(0, 0)).num_rows == 0
-    with pytest.raises(InvalidRequest, match="day, id"):
-        table.store.lookup(pa.table({"id": [1]}))
 
 
 def test_rows_without_a_column_or_of_another_type_are_refused(make_table) -> None:

@@ -9,6 +9,8 @@ from lakelog import connect
 from lakelog.filestore.filter import Compare
 from lakelog.table import task_writer
 from lakelog.table.committer import Committer
+from lakelog.table.lookup import rows_of_keys
+from lakelog.table.scan import Scan
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -85,9 +87,9 @@ def test_a_partition_that_is_not_rescaled_keeps_its_buckets(lake, staged) -> Non
     table.seal()
     assert totals(table) == {2}
     check(table, "decided")
-    keys = pa.table({"p": ["a"] * len(IDS), "id": IDS})
-    assert sorted(table._table.store.lookup(keys)["id"].to_pylist()) == IDS
-    assert all(table._table.store.lookup(keys.slice(at, 1)).num_rows == 1 for at in range(len(IDS)))
+    keys = pa.table({"p": ["a"] * len(IDS), "id": pa.array(IDS, pa.int32())})
+    assert sorted(rows_of_keys(Scan(table.logical), keys)["id"].to_pylist()) == IDS
+    assert all(rows_of_keys(Scan(table.logical), keys.slice(at, 1)).num_rows == 1 for at in range(len(IDS)))
 
 
 def test_what_was_decided_before_a_rescale_is_part_of_it(lake, staged) -> None:
