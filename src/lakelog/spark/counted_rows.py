@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from lakelog.filestore.scan import Split
-from lakelog.spark.types import arrow_for_spark, column_of, fit, spark_schema
+from lakelog.spark.types import arrow_for_spark, column_of, fit, frame_of, spark_schema
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.schema import TableSchema
@@ -56,4 +56,4 @@ def _known(spark: SparkSession, schema: TableSchema, keys: Sequence[str], counts
     rows = pa.record_batch([*columns, pa.array(list(counts.values()), pa.int64())], names=[*keys, COUNTED])
     whole = spark_schema(pa.schema([*types, pa.field(COUNTED, pa.int64())]))
     target = arrow_for_spark(whole)
-    return spark.createDataFrame(pa.Table.from_batches([fit(rows, target)]), whole)
+    return frame_of(spark, pa.Table.from_batches([fit(rows, target)]), whole)

@@ -14,7 +14,7 @@ from pyspark.sql.utils import is_remote
 
 from lakelog.errors import InvalidSchema
 from lakelog.io.names import new_uuid
-from lakelog.spark.types import column_of, spark_schema
+from lakelog.spark.types import column_of, frame_of, spark_schema
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.scan import Scan
@@ -69,7 +69,7 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
     """Temporary views of DataFrames and Arrow rows while the block runs: name → view."""
     views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
     for name, given in frames.items():
-        frame = given if isinstance(given, DataFrame) else spark.createDataFrame(arrow_rows(given))
+        frame = given if isinstance(given, DataFrame) else frame_of(spark, arrow_rows(given))
         frame.createOrReplaceTempView(views[name])
     try:
         yield views

@@ -35,7 +35,7 @@ from lakelog.spark.hidden_files import HiddenRows, identity_of
 from lakelog.spark.live_rows import lay_out, only_live
 from lakelog.spark.scan_report import report
 from lakelog.spark.table_options import options_of
-from lakelog.spark.types import arrow_for_spark, fit, quoted, spark_schema
+from lakelog.spark.types import arrow_for_spark, fit, frame_of, quoted, spark_schema
 from lakelog.sql.filter_text import filtered
 from lakelog.sql.plan import Source
 from lakelog.table.scan import Scan
@@ -201,7 +201,7 @@ def driver_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> Da
     schema = spark_schema(scan.schema)
     target = arrow_for_spark(schema)
     rows = [fit(batch, target) for split in splits for batch in scan.read(split)]
-    return spark.createDataFrame(pa.Table.from_batches(rows, target), schema)
+    return frame_of(spark, pa.Table.from_batches(rows, target), schema)
 
 
 def native_frame(

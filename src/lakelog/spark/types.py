@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -22,6 +22,11 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def arrow_for_spark(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark demands of a batch for this Spark schema."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """A frame that holds rows. Spark's own way from Arrow fails on nested columns that have no chunk."""
+    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
 
 def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
