@@ -45,3 +45,22 @@ def test_a_submitted_job_fills_both_stores_with_the_package_that_it_brings(tmp_p
     assert found["master"] == cluster.url
     assert list(found["files"].values()) == found["log"] == [1500, sum(range(1500))]
     assert len(found["packages"]) >= 2 and all("lakelog.zip/" in place for place in found["packages"])
+
+
+def test_a_local_session_s_workers_run_the_python_of_its_program(tmp_path: Path) -> None:
+    """As of an environment that is not activated: the first python3 of the PATH is another one."""
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho another python >&2\nexit 3\n", encoding="utf-8")
+    other.chmod(0o755)
+    variables = {key: value for key, value in job_environment().items() if key != "PYSPARK_PYTHON"}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("user_job.py")), str(tmp_path / "warehouse")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**variables, "PATH": f"{other.parent}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.splitlines()[-1] == "[{'sum(id)': 4950}]"

@@ -10,6 +10,7 @@ from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from lakelog.errors import NotInstalled, Unavailable
 from lakelog.io.shared_counts import counts_directory
@@ -106,11 +107,23 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: s
     of tables does not travel, for they are found by their directories, unless a server commits to them. Works on
     classic sessions and on Spark Connect (lakelog must be installed on the server).
     """
+    _take_own_python(spark)
     places = {name: place.of_tables() for name, place in catalogs.items()}
     members = {"catalogs": places, "first": first, "counts": counts_directory(), "__module__": "__main__"}
     # a class made here is pickled by value, so that the workers see the catalogs
     named = type("LakelogDataSource", (LakelogDataSource,), members)
     spark.dataSource.register(named)
+
+
+def _take_own_python(spark: SparkSession) -> None:
+    """Lets a local session's workers run this Python, unless another one is named.
+
+    They run the first ``python3`` of the PATH, which has no lakelog where an environment's Python was started without
+    activating it; every write failed then.
+    """
+    named = os.environ.get("PYSPARK_PYTHON")
+    if not named and not is_remote() and (spark.conf.get("spark.master", "") or "").startswith("local"):
+        spark.sparkContext.pythonExec = sys.executable
 
 
 def is_spread(spark: SparkSession) -> bool:
