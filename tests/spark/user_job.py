@@ -13,4 +13,5 @@ own = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
 with connect(own, warehouse=sys.argv[1]) as lake:
     lake.sql("create table db.t (id bigint) using lakelog")
     lake.sql("insert into db.t select id from range(100)")
-    print(lake.sql("select sum(id) from db.t").toArrow().to_pylist())
+    total = lake.sql("select sum(id) from db.t").first()
+    sys.stdout.write(f"{total[0]}\n")
