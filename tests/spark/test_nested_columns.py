@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelog import Lake
+from seen_batches import SeenBatches
 
 COLUMNS = "id int, many array<int>, named map<string, int>, inside struct<a: int, b: array<struct<x: string>>>"
 KEYED = ", primary key (id)"
@@ -55,3 +59,27 @@ def test_rows_are_changed_by_and_with_nested_values(lake: Lake, table: str) -> N
         (5, [], None, -5, None),
         (8, [], None, -8, None),
     ]
+
+
+@pytest.mark.parametrize("normalize", ["false", "true"])
+def test_a_log_is_followed_with_null_in_arrays_and_maps(
+    lake: Lake, spark: SparkSession, tmp_path: Path, normalize: str
+) -> None:
+    """Spark takes such rows from tasks only; between them come batches without, which the planner reads."""
+    lake.sql("create database db")
+    lake.sql(f"create table db.t ({COLUMNS}{KEYED}) using lakelog tblproperties ('log-store.enabled' = 'true')")
+    seen = SeenBatches(tmp_path / "seen")
+    options = {"read.mode": "log", "scan.startup.mode": "earliest", "log.consumer.normalize": normalize}
+    changes = spark.readStream.format("lakelog").options(**options).load("db.t")
+    following = changes.writeStream.foreachBatch(seen.take).start()
+    for number, (many, value) in enumerate([("array(1, 2)", "1"), ("array(1, null)", "2"), ("array()", "null")] * 2):
+        inside = f"named_struct('a', {number}, 'b', array(cast(null as struct<x: string>)))"
+        lake.sql(f"insert into db.t values ({number}, {many}, map('x', {value}), {inside if number > 3 else 'null'})")
+        following.processAllAvailable()
+    following.stop()
+    found = {row["id"]: (row["many"], row["named"], row["inside"]) for row in seen.rows()}
+    assert found == {
+        row["id"]: (row["many"], row["named"], row["inside"])
+        for row in lake.table("db.t").scan().to_arrow().to_pylist()
+    }
+    assert [found[number][0] for number in range(6)] == [[1, 2], [1, None], []] * 2

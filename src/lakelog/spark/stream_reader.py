@@ -23,7 +23,7 @@ from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
-from lakelog.spark.types import arrow_for_spark, fit
+from lakelog.spark.types import arrow_for_spark, fit, has_null_elements
 from lakelog.spark.worker import settle
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
@@ -155,7 +155,10 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
                 # not worth a micro-batch
                 self._idle = _Idle(begin, end, monotonic_s() if known is None else known.since_s)
                 return self._passed(start, position)
-            self._fetched = {} if batches is None else {self._key(begin, end): batches}
+            if batches is None or any(has_null_elements(batch.columns) for batch in batches):
+                self._fetched = {}  # tasks read them
+            else:
+                self._fetched = {self._key(begin, end): batches}
         return self._to_json(position.at(end))
 
     def _passed(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -44,6 +46,26 @@ def fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
         column = batch.column(batch.schema.get_field_index(field.name))
         columns.append(column if column.type == field.type else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def has_null_elements(columns: Iterable[pa.Array]) -> bool:
+    """Whether an array or a map in some columns, at any depth, may hold NULL.
+
+    Spark copies rows that its planner has fetched, and fails on such elements there: it asks for each number of an
+    array without asking whether it is NULL.
+    """
+    for column in columns:
+        kind = column.type
+        if pa.types.is_map(kind):
+            if column.items.null_count or has_null_elements([column.keys, column.items]):
+                return True
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            elements = column.flatten()
+            if elements.null_count or has_null_elements([elements]):
+                return True
+        elif pa.types.is_struct(kind) and has_null_elements(column.flatten()):
+            return True
+    return False
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
