@@ -27,8 +27,14 @@ def arrow_for_spark(schema: StructType) -> pa.Schema:
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """A frame that holds rows. Spark's own way from Arrow fails on nested columns that have no chunk."""
-    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
+    """A frame that holds rows; ``schema`` is what they have unless it is given.
+
+    Of no rows Spark takes no nested column without a chunk, and on Connect nothing without a schema.
+    """
+    if rows.num_rows:
+        return spark.createDataFrame(rows, schema)
+    whole = spark_schema(rows.schema) if schema is None else schema
+    return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
 
 
 def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
