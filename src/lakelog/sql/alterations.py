@@ -25,6 +25,7 @@ from lakelog.spec.schema_change import (
     SetOption,
     after,
 )
+from lakelog.sql.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
 from lakelog.sql.cursor import Cursor
 from lakelog.sql.tokens import Token
 from lakelog.sql.types import Dialect, parse_default, parse_type
@@ -41,9 +42,6 @@ _NOT_COLUMNS = {
     "PARTITIONS": "partitions come and go with their rows; ALTER TABLE has nothing to do there",
 }
 
-WHAT_SORTS_ROWS = (
-    "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
-)
 _PARTITION_KEYS = "partition keys are columns, fixed when a table is made; make a new table and copy the rows"
 _OF_OTHER_SYSTEMS = {
     ("CLUSTER", "BY"): WHAT_SORTS_ROWS,
@@ -53,7 +51,7 @@ _OF_OTHER_SYSTEMS = {
     ("REPLACE", "PARTITION", "FIELD"): _PARTITION_KEYS,
     ("SET", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
     ("DROP", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
-    ("SET", "LOCATION"): "a lakelog table lies in its database's directory of the warehouse",
+    ("SET", "LOCATION"): WHERE_TABLES_LIE,
 }
 """Clauses of other systems, and what to do instead."""
 

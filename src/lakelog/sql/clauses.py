@@ -1,4 +1,4 @@
-"""Clauses that several statements have: options as a hint, and ``PARTITION (…)``."""
+"""Clauses that several statements have: options as a hint, ``PARTITION (…)``, and those that none takes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from lakelog.errors import InvalidSchema
 from lakelog.spec.schema import TableSchema
 from lakelog.sql.cursor import Cursor, read_hint
 from lakelog.sql.tokens import Kind
+
+WHERE_TABLES_LIE = "a lakelog table lies in its database's directory of the warehouse"
+WHAT_SORTS_ROWS = (
+    "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
+)
+"""Why clauses of other systems are not supported, where several statements have them."""
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,11 @@ class Context:
 
     def own_database(self, name: Name) -> tuple[str, str] | None:
         """The catalog and the name of a database of lakelog; None for one that only Spark may know."""
-        catalog = self.current_catalog if len(name.parts) == 1 else self.catalogs.find(name.parts[0])
-        known = [] if catalog is None or len(name.parts) > 2 else self.tables.list_databases(catalog)
-        return (catalog, name.parts[-1]) if catalog is not None and name.parts[-1] in known else None
+        *front, database = name.parts
+        catalog = self.catalogs.find(front[0]) if front else self.current_catalog
+        if catalog is None or len(front) > 1 or database not in self.tables.list_databases(catalog):
+            return None
+        return catalog, database
 
     def is_catalog_alone(self, name: str) -> bool:
         """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""

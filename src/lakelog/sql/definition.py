@@ -9,7 +9,7 @@ from lakelog.io.clock import now_ms
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import ChangeDefault
 from lakelog.spec.types import DataType
-from lakelog.sql.alterations import WHAT_SORTS_ROWS
+from lakelog.sql.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
 from lakelog.sql.context import Context
 from lakelog.sql.cursor import Cursor, Name
 from lakelog.sql.tokens import Kind, Token
@@ -247,7 +247,7 @@ def _read_clauses(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses
         elif cursor.at_words("TBLPROPERTIES") or cursor.at_words("OPTIONS") or cursor.at_words("WITH"):
             found = _read_options(cursor, found)
         elif cursor.at_words("LOCATION"):
-            cursor.fail("LOCATION is not supported: a lakelog table lies in its database's directory of the warehouse")
+            cursor.fail(f"LOCATION is not supported: {WHERE_TABLES_LIE}")
         elif cursor.at_words("CLUSTER", "BY"):
             cursor.fail(f"CLUSTER BY is not supported: {WHAT_SORTS_ROWS}")
         elif cursor.at_words("SHALLOW") or cursor.at_words("DEEP"):
