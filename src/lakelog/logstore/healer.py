@@ -30,7 +30,7 @@ _LONGEST_PAUSE_S = 0.1
 
 
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
-    """Makes the bucket from ``since`` on equal to the decision; returns the verified offset, which is its end.
+    """Makes the bucket from ``since`` on equal to the decision; returns the verified offset.
 
     May be interrupted anywhere and repeated. What the log no longer holds is left as it is. Raises Unavailable, Fenced
     when another process has taken over the writer, or when it does not come to rest because two heal with different
@@ -45,7 +45,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         region, position = _read_on(reader, bucket, region, position)
         corrections = healing.plan(region, gone)
         if not corrections:
-            return position
+            return healing.verified(region, position)
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))
             appender.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import pyarrow as pa
 
@@ -44,11 +45,25 @@ class _Entry:
         return self.header.kind == DATA
 
 
+class Later(Enum):
+    """What healing makes of records of an epoch after the newest decided one of the writer."""
+
+    FENCED = "another process has taken over the writer: raise Fenced"
+    OPEN = "the writer is at work: leave them alone"
+    REFUSED = "the writer is dead: take them back"
+
+
+def _none_open(_: Header) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Healing:
     """Whose records are judged, and by what: the decided attempts per epoch, and what kind of log it is.
 
-    ``table`` is the name of the table, for metrics.
+    ``table`` is the name of the table, for metrics. ``is_open`` says of a data record of another writer whether that
+    writer still answers for its key: it is undecided, or its order is that of the log alone. ``own_first``: the newest
+    accepted record of the writer itself is right, because ``lookup`` does not know it (the write fills no files).
     """
 
     writer: str
@@ -58,6 +73,9 @@ class Healing:
     format: LogFormat
     lookup: CommittedLookup
     table: str = ""
+    is_open: Callable[[Header], bool] = _none_open
+    later: Later = Later.FENCED
+    own_first: bool = False
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
@@ -69,8 +87,9 @@ class Healing:
         one: another process has taken over.
         """
         entries = _entries(region)
-        own = {e.offset: e for e in entries if e.header.writer == self.writer}
-        self._check_not_overtaken(own)
+        own = {e.offset: e for e in entries if self._judges(e)}
+        if self.later is Later.FENCED:
+            self._check_not_overtaken(own)
         if self.mode == "upsert":
             return self._restore_keys(entries)
         corrections = self._balance(own, gone) + self._balance_assertions(own)
@@ -89,6 +108,17 @@ class Healing:
                 f"epoch {newest}: "
                 f"stop this process, the other one does its work"
             )
+
+    def verified(self, region: pa.Table, end: int) -> int:
+        """The offset below which the region is right: its end, or its first record that was left alone."""
+        if self.later is not Later.OPEN:
+            return end
+        left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._judges(e))
+        return min(left, default=end)
+
+    def _judges(self, entry: _Entry) -> bool:
+        is_left = self.later is Later.OPEN and entry.header.epoch > max(self.accepted, default=-1)
+        return entry.header.writer == self.writer and not is_left
 
     def _accepts(self, entry: _Entry) -> bool:
         return entry.header.attempt in self.accepted.get(entry.header.epoch, frozenset())
@@ -114,15 +144,6 @@ class Healing:
     def _named_by(self, correction: _Entry) -> _Entry:
         value = correction.value if correction.header.sign > 0 else self.format.inverse(correction.value)
         return replace(correction, offset=correction.header.ref, value=value)
-
-    def _touched(self, own: Sequence[_Entry]) -> dict[bytes, list[_Entry]]:
-        """Keys with a refused record or a correction → this writer's data records of them, in order."""
-        touched = {e.key for e in own if not e.is_data or not self._accepts(e)}
-        records: dict[bytes, list[_Entry]] = {key: [] for key in touched if key is not None}
-        for entry in own:
-            if entry.is_data and entry.key in records:
-                records[entry.key].append(entry)
-        return records
 
     def _balance_assertions(self, own: Mapping[int, _Entry]) -> list[Correction]:
         """Assertions (sign 0) must add up to nothing, image by image; a half-written pair does not."""
@@ -156,22 +177,37 @@ class Healing:
         return out
 
     def _wrong_keys(self, entries: Sequence[_Entry]) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
-        """Touched keys whose last record does not leave them as decided: (key, that record, the image that is
-        right)."""
-        if all(e.is_data and self._accepts(e) for e in entries if e.header.writer == self.writer):
+        """Keys of this writer whose last record, of whatever writer, does not leave them as decided: (key, that
+        record, the image that is right).
+
+        An accepted record of this writer that is the last one is right: whoever has decided a later one appended it
+        before, and looks behind it.
+        """
+        if all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
             return
         # of records that hold many changes, each change
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
-        own = [e for e in entries if e.header.writer == self.writer]
         last = {e.key: e for e in entries}
-        touched = {k: r for k, r in sorted(self._touched(own).items()) if last[k].header.writer == self.writer}
-        right = {k: accepted[-1].value for k, r in touched.items() if (accepted := [e for e in r if self._accepts(e)])}
-        committed = self.lookup([k for k in touched if k not in right]) if len(right) < len(touched) else {}
-        for key in touched:
-            value = right.get(key) or committed.get(key)
+        keys = {e.key for e in entries if e.key is not None and self._judges(e)}
+        doubtful = sorted(key for key in keys if not self._is_right(last[key]))
+        right: dict[bytes, bytes | None] = {}
+        if self.own_first:
+            accepted = (e for e in entries if e.is_data and self._judges(e) and self._accepts(e))
+            right = {e.key: e.value for e in accepted if e.key is not None}
+        unknown = [key for key in doubtful if key not in right]
+        right.update(self.lookup(unknown) if unknown else {})
+        for key in doubtful:
+            value = right.get(key)
             wanted = None if value is None else self.format.images(value)[1]
             if self.format.images(last[key].value)[1] != wanted:
                 yield key, last[key], wanted
+
+    def _is_right(self, last: _Entry) -> bool:
+        if not last.is_data:
+            return False
+        if last.header.writer == self.writer:
+            return not self._judges(last) or self._accepts(last)
+        return self.is_open(last.header)
 
     def _restore_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         return [
@@ -187,7 +223,7 @@ class Healing:
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
         """An assertion is of the epoch that is healed: a reader that has this epoch from a snapshot needs it not."""
         ref = entry.offset if entry.is_data else entry.header.ref
-        return Correction(ref, sign, max(self.accepted), entry.header.attempt, key, value)
+        return Correction(ref, sign, max(self.accepted, default=0), entry.header.attempt, key, value)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)

@@ -209,9 +209,9 @@ STARTUP_OFFSETS: Final = Option(
 WRITER_TIMEOUT: Final = Option(
     "log.writer-timeout",
     timedelta,
-    timedelta(hours=1),
-    "A writer of the log that has decided nothing for so long is taken for gone by union reads: the rows of its open "
-    "micro-batch count again once they are decided.",
+    timedelta(seconds=20),
+    "The lease of a writer of the log: one that has not renewed it for this long counts as dead. Its uncommitted rows "
+    "are left out of union reads and taken back by the next writer, by the optimizer or when a lake is closed.",
     scope=("table", "read"),
 )
 MAX_ROWS_PER_TRIGGER: Final = Option(

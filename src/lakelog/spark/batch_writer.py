@@ -18,9 +18,10 @@ from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
 from lakelog.errors import InvalidOption
-from lakelog.io.clock import sleep
+from lakelog.io.clock import now_ms, sleep
 from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
+from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.task_end import task_end
@@ -32,14 +33,15 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.gone_writers import finish_gone_quietly
+from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.job_files import JobFiles
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
+from lakelog.table.registrations import BATCH, Lease
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.rewrite import commit_rewrite
 from lakelog.table.seal import seal
-from lakelog.table.staged import BatchMark
+from lakelog.table.take_over import take_over_quietly
 from lakelog.table.task_writer import TaskWriter
 
 _T = TypeVar("_T")
@@ -90,8 +92,8 @@ class LakelogWriter(DataSourceArrowWriter):
         self._target = _target(table) if overwrite else None
         if overwrite:
             check_overwritable(table)
-        elif table.emits_log:
-            register_writer(table, self._writer, BatchMark())
+        else:
+            take_over_quietly(table)
 
     @property
     def tag(self) -> str:
@@ -100,6 +102,8 @@ class LakelogWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
         settle()
+        if self._target is None and self._table.emits_log:
+            register_writer(self._table, self._writer, BATCH)
         return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
@@ -111,7 +115,7 @@ class LakelogWriter(DataSourceArrowWriter):
         elif self._target is not None:
             commit_overwrite(self._table, self._writer, results, self._target)
         else:
-            _commit(self._table, self._writer, results)
+            _commit(self._table, self._writer, results, no_other_tries)
         if not no_other_tries:
             self._job.remove_lost(self._table, results)
         tidy_quietly(self._table)
@@ -175,17 +179,30 @@ def _lane() -> int:
     return 0 if context is None else context.partitionId()
 
 
-def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> None:
-    """Makes the rows of the accepted attempts part of the table; one snapshot if there is no log."""
+def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
+    """Makes the rows of the accepted attempts part of the table; one snapshot if there is no log.
+
+    A task that Spark has given up may append for seconds to come: the writer is left to ``take_over`` then.
+    """
     if table.emits_log:
         committer = Committer(table, writer, once=True)
         committer.commit(0, results)
         seal(committer)
         if not committer.owes:
-            table.staged.forget_writer(writer)
+            _leave(table, writer, no_other_tries)
     else:
         commit_append(table, writer, results)
-    finish_gone_quietly(table)
+    take_over_quietly(table)
+
+
+def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
+    """Forgets a writer that has committed, or leaves it to ``take_over`` when late tasks of it may still append."""
+    drop_lease(table, writer)
+    if is_over:
+        table.registered.forget(writer)
+    else:
+        timeout_ms = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
+        table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
 
 
 def _take_back(table: DynamicTable, writer: str) -> bool:
@@ -195,7 +212,7 @@ def _take_back(table: DynamicTable, writer: str) -> bool:
     record = Committer(table, writer, once=True).commit(0, [])
     if record is None or record.attempts:
         return False
-    table.staged.forget_writer(writer)
+    _leave(table, writer, is_over=False)
     return True
 
 

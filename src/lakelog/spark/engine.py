@@ -51,6 +51,7 @@ from lakelog.table.overwrite import check_overwritable
 from lakelog.table.rewrite import files_to_rewrite
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
+from lakelog.table.take_over import take_over_now
 from lakelog.table.sorting import SortedFiles
 from lakelog.table.table_scan import TableScan
 from lakelog.table.views import scan_of
@@ -356,6 +357,7 @@ class SparkEngine:
         for table in self._streamed.values():
             with contextlib.suppress(NotFound):  # dropped meanwhile
                 seal_staged(table)
+                take_over_now(table)
         self.spark.stop()
 
     def _frame(self, source: Source, lives: bool, small: SmallTable | None = None) -> DataFrame:

@@ -17,9 +17,9 @@ from lakelog.table.committer import committer_for
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
-from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.replay import ready_to_write
-from lakelog.table.seal import sealer_for
+from lakelog.table.sealer import sealer_for
+from lakelog.table.take_over import take_over_quietly
 
 
 class LakelogStreamWriter(DataSourceStreamArrowWriter):
@@ -56,7 +56,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         committer = committer_for(self._table, sent[0].result.writer)
         committer.begin_run(sent[0].run)
         committer.commit(batchId, [m.result for m in sent])
-        sealer_for(committer, finish_gone_quietly).notify()
+        sealer_for(committer, take_over_quietly).notify()
         committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

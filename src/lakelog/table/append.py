@@ -19,7 +19,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.event_time import watermark_of
 from lakelog.table.log_state import state_at
-from lakelog.table.seal import level0_files_of
+from lakelog.table.seal import level0_files_of, seal_staged
 
 _ATTEMPTS = 8
 
@@ -29,11 +29,13 @@ def commit_append(
 ) -> Snapshot | None:
     """Commits the rows of the accepted attempts as one snapshot; None when there are none.
 
-    1 take the files of the attempts, and write their small runs as level-0 files · 2 commit, if dynamic buckets are
-    still those that were given. ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added,
+    Of a table with a key, what is decided already is sealed first: these rows come after it. 1 take the files of the
+    attempts, and write their small runs as level-0 files · 2 commit, if dynamic buckets are still those that were given. ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added,
     the files are gone), CommitUnknown (the rows are in the newest snapshots, or will never be), Unavailable.
     """
     record = EpochRecord(writer, number, now_ms(), tuple(results))
+    if table.schema.is_keyed:
+        seal_staged(table)
     for _ in range(_ATTEMPTS):
         latest = table.store.latest_snapshot()
         # 1
@@ -59,7 +61,7 @@ def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, 
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         made.check_index(table, latest)
         # written even when it is empty, so that the next one need not look for it
-        return state_at(table.store, latest).without_old(table.staged).to_properties()
+        return state_at(table.store, latest).without_old(table.registered).to_properties()
 
     request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)
     return table.store.commit(replace(request, watermark=watermark))

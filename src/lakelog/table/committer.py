@@ -1,4 +1,4 @@
-"""The driver's side of an epoch: decide, heal, seal (RFC 2). One committer per table and writer in a process."""
+"""The driver's side of an epoch: decide, heal (RFC 2, RFC 11). One committer per table and writer in a process."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import orjson
-
-from lakelog.errors import Fenced
+from lakelog.errors import Fenced, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.metrics import METER
-from lakelog.logstore.base import LogLocation, LogReader
+from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.control import abort_record, commit_record
-from lakelog.logstore.formats import log_format
-from lakelog.logstore.healer import heal
-from lakelog.logstore.healing import Healing
-from lakelog.options.log import CONCURRENT_WRITERS, DATA_FORMAT
+from lakelog.logstore.healing import Later
+from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.lease_keeper import keep_lease
+from lakelog.table.log_repair import LogRepair
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
-from lakelog.table.lookup import committed_values, logged_values
-from lakelog.table.staged import BatchMark
+from lakelog.table.registrations import BATCH, STREAM
 from lakelog.table.streaming_run import StreamingRun, check_alone
+from lakelog.table.waiting_epochs import WaitingEpochs, waiting_epochs
 
 
 @dataclass
@@ -47,21 +45,19 @@ class _Position:
     decided: int = -1
 
 
-def register_writer(table: DynamicTable, writer: str, batch: BatchMark | None = None) -> dict[int, int]:
+def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dict[int, int]:
     """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
-    Called before the first append of a writer, by a task or by the driver; healing never looks before this point.
-    ``batch``: it is a batch writer, whose rows are taken back when it is gone (``gone_writers``).
+    Called before the first append of a writer, by a task or by the driver; healing never looks before this point. From
+    then on this process keeps the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable.
     """
     if table.log is None:
         return {}
-    if batch is not None:
-        table.staged.mark_batch(writer, batch)
-    path = table.staged.origin_path(writer)
     ends = reader_for(table.log).end_offsets()
-    if table.io.create(path, orjson.dumps({str(b): o for b, o in ends.items()})):
-        return ends
-    return table.staged.origin(writer)
+    if not table.registered.register(writer, ends):
+        ends = table.registered.origin(writer)
+    keep_lease(table, writer, kind)
+    return ends
 
 
 def register_follower(table: DynamicTable) -> None:
@@ -71,24 +67,27 @@ def register_follower(table: DynamicTable) -> None:
     and ``latest-full`` know by it that such rows are in no file.
     """
     if table.log is not None:
-        firsts = reader_for(table.log).first_offsets()
-        table.io.create(table.staged.origin_path(FOLLOWER), orjson.dumps({str(b): o for b, o in firsts.items()}))
+        table.registered.register(FOLLOWER, reader_for(table.log).first_offsets())
 
 
 class Committer:
     """Commits the epochs of one writer, one after the other.
 
     Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
-    for the same or a later epoch, in this process or another.
+    for the same or a later epoch, in this process or another. ``once``: a batch writer. ``ended``: what is committed
+    ends the writer. ``helps``: the writer may be at work in another process; only ``verify`` is called.
     """
 
-    def __init__(self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False) -> None:
-        self.table, self.writer, self.once, self.ended = table, writer, once, ended
+    def __init__(
+        self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False, helps: bool = False
+    ) -> None:
+        self.table, self.writer, self.once, self.ended, self._helps = table, writer, once, ended, helps
         self.lock = threading.RLock()
         self.owes = False  # the control records of an epoch that is sealed
         self.run: StreamingRun | None = None
         self._state = LogState()
         self._known: _Position | None = None
+        self._tip = 0
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
@@ -98,41 +97,83 @@ class Committer:
         """
         with self.lock:
             # 1 already decided?
-            record = made = None
+            record, is_made = None, False
             if self._stale(epoch):
-                sealed = self._sealed()
+                found = self._look()
+                sealed = self._state.writers.get(self.writer)
                 self._check_not_ended(sealed)
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
+                    self._check_ours(sealed.digest if epoch == sealed.epoch else "", results)
                     return None
-                record = self.table.staged.read(self.writer, epoch)
+                record = found.find(self.writer, epoch)
             # 2 decide
             if record is None:
-                position = self._position(epoch)
-                made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
-                record = self.table.staged.decide(made)
-                sealed = self._sealed()
-                if sealed is not None and (sealed.ended or epoch <= sealed.epoch):
-                    # another driver had decided, sealed and forgotten it: what was created now decides nothing
-                    self.table.staged.forget(self.writer, [epoch])
-                    self._check_not_ended(sealed)
-                    self._heal_behind(sealed)
-                    return None
-                if record is made:
-                    self._count_epoch(record)
+                record, is_made = self._decide(epoch, results)
+            if record is None:
+                self._check_ours("", results)
+                return None
+            if is_made:
+                self._count_epoch(record)
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
-                self._heal_decided(record, self.table.log, made is None)
+                self._heal_decided(record, self.table.log, is_replay=not is_made)
             else:
                 self._known = _Position(epoch, dict(record.since))
             note_catch_up(self.table, record)
+            if record.ended and not self.ended:
+                raise self._fenced()
+            self._check_ours(record.digest, results)
             return record
+
+    def verify(self, record: EpochRecord) -> WriterState:
+        """Heals the log to an epoch that another process has decided, and leaves later ones of the writer alone.
+
+        Called before a seal that takes this epoch along. Raises Unavailable.
+        """
+        with self.lock:
+            if self.table.emits_log and self.table.log is not None:
+                self._sealed()
+                self._heal(record, self.table.log)
+            else:
+                self._known = _Position(record.epoch, dict(record.since))
+            assert self._known is not None
+            return WriterState(record.epoch, dict(self._known.verified), now_ms())
+
+    def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
+        """The decision that stands, None when another one is in a snapshot already; and whether it was made here."""
+        position = self._position(epoch)
+        if self.once and not self.ended and any(r.appends for r in results):
+            self._check_registered()
+        while True:
+            wanted = EpochRecord(
+                self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
+            )
+            record, is_made = self.table.decided.decide(wanted, self._tip)
+            self._tip = max(self._tip, record.number)
+            sealed = self._sealed()
+            self._check_not_ended(sealed)
+            if sealed is not None and epoch <= sealed.epoch:
+                if epoch == sealed.epoch and sealed.digest == record.digest:
+                    return record, is_made  # another process was quick to seal it
+                # another driver had decided, sealed and forgotten it: what was created now decides nothing
+                if is_made and record.number <= self._state.chain:
+                    self.table.decided.forget([record])
+                self._heal_behind(sealed)
+                return None, False
+            if not 0 < record.number <= self._state.chain:
+                return record, is_made
+            # the name of a link that was sealed and forgotten long ago: it decides nothing
+            self.table.decided.forget([record])
+            found = self._look().find(self.writer, epoch)
+            if found is not None:
+                return found, False
 
     def begin_run(self, run_id: str) -> None:
         """Says which run of a streaming query commits from now on; looks at the other writers when it is a new one."""
         if self.run is not None and self.run.id == run_id:
             return
-        staged = {w: max(self.table.staged.epochs(w), default=-1) for w in self.table.staged.writers()}
+        staged = self.table.decided.newest()
         state = newest_state(self.table.store)[1]
         known = state.writers.get(self.writer)
         if known is not None and known.run is not None and known.run.id == run_id:
@@ -221,12 +262,31 @@ class Committer:
         return self._known is None or self._known.epoch != epoch - 1
 
     def _check_not_ended(self, sealed: WriterState | None) -> None:
-        if sealed is not None and sealed.ended:
-            raise Fenced(
-                f"writer {self.writer} of table {self.table.name} was ended (end_writer, or a batch write was taken "
-                f"for dead after 'log.writer-timeout'): start the query with a new checkpointLocation, or "
-                f"the batch again"
-            )
+        if sealed is not None and sealed.ended and not self.ended:
+            raise self._fenced()
+
+    def _check_ours(self, digest: str, results: Sequence[AttemptResult]) -> None:
+        """Raises Fenced when the decision is not about these results, which a batch writer will not write again."""
+        wanted = EpochRecord(self.writer, 0, 0, tuple(results))
+        if self.once and wanted.accepted and digest != wanted.digest:
+            raise self._fenced()
+
+    def _check_registered(self) -> None:
+        """Raises Fenced for a batch writer that was ended so long ago that the table has forgotten it."""
+        if not self.table.registered.is_registered(self.writer):
+            raise self._fenced()
+
+    def _fenced(self) -> Fenced:
+        return Fenced(
+            f"writer {self.writer} of table {self.table.name} was ended (end_writer, or it did not renew its lease for "
+            f"'log.writer-timeout'), and none of these rows are in the table: start the query with a new "
+            f"checkpointLocation, or the batch again"
+        )
+
+    def _look(self) -> WaitingEpochs:
+        found = waiting_epochs(self.table, self.writer)
+        self._state, self._tip = found.state, max(self._tip, found.tip)
+        return found
 
     def _sealed(self) -> WriterState | None:
         self._state = newest_state(self.table.store)[1]
@@ -236,14 +296,19 @@ class Committer:
         """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
-        _, state = newest_state(self.table.store)
-        sealed = state.writers.get(self.writer)
-        records = self.table.staged.records(self.writer, after=-1 if sealed is None else sealed.epoch)
-        if records:
-            return _Position(records[-1].epoch, dict(records[-1].since))
+        found = self._look()
+        own = [r for r in found.waiting if r.writer == self.writer]
+        sealed = self._state.writers.get(self.writer)
+        if own:
+            return _Position(own[-1].epoch, dict(own[-1].since))
         if sealed is not None:
             return _Position(sealed.epoch, dict(sealed.verified))
-        return _Position(-1, register_writer(self.table, self.writer) if self.table.emits_log else {})
+        return _Position(-1, self._origin() if self.table.emits_log else {})
+
+    def _origin(self) -> dict[int, int]:
+        with contextlib.suppress(NotFound):
+            return self.table.registered.origin(self.writer)
+        return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
 
     def _heal_behind(self, sealed: WriterState) -> None:
         """Takes back what a replay of a sealed epoch has appended before it was told so.
@@ -271,36 +336,21 @@ class Committer:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
         accepted = self._accepted(record, known is None)  # before the snapshot is looked at: a seal removes records
         starts = self._starts(record, known)
-        reader, appender = reader_for(log), appender_for(log)
+        later = Later.FENCED
+        if self._helps:
+            accepted, later = {epoch: a for epoch, a in accepted.items() if epoch <= record.epoch}, Later.OPEN
+        reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
         verified: dict[int, int] = {}
         for bucket, end in reader.end_offsets().items():
             start = starts.get(bucket, 0)
-            # nothing to read when the log grew by just what this process knows of, since a point that it verified
-            if known is not None and record.since.get(bucket, 0) == known.verified.get(bucket, 0):
-                extra = known.extra.get(bucket, 0)
+            # nothing to read when the log grew by just what this writer has appended, since a point that it verified
+            if record.since.get(bucket, 0) == start:
+                extra = 0 if known is None else known.extra.get(bucket, 0)
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
                     verified[bucket] = end
                     continue
-            verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))
+            verified[bucket] = repair.repair(bucket, start)
         self._known = _Position(record.epoch, verified, decided=max(accepted))
-
-    def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:
-        form = log_format(self.table.options.need(DATA_FORMAT))
-
-        def lookup(keys: Sequence[bytes]) -> Mapping[bytes, bytes | None]:
-            if self.table.emits_files:
-                return committed_values(self.table, keys)
-            return logged_values(reader, form, bucket, start, keys)
-
-        return Healing(
-            writer=self.writer,
-            accepted=accepted,
-            table=self.table.name,
-            mode=self.table.changelog_mode,
-            keyed=bool(self.table.schema.primary_keys),
-            format=form,
-            lookup=lookup,
-        )
 
     def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
         """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.
@@ -320,8 +370,32 @@ class Committer:
     def _accepted(self, record: EpochRecord, look_back: bool) -> Mapping[int, frozenset[str]]:
         accepted = {record.epoch: record.accepted}
         if look_back:
-            accepted |= {r.epoch: r.accepted for r in self.table.staged.records(self.writer)}
+            accepted |= {r.epoch: r.accepted for r in self.table.decided.of(self.writer)}
         return accepted
+
+    def take_back(self) -> dict[int, int]:
+        """Takes the writer's undecided records back without deciding their epoch; bucket → offset looked at.
+
+        Called for a streaming query whose lease has run out. When it comes back it sends these rows again, or decides
+        for them, and heals to that. Raises Unavailable.
+        """
+        log = self.table.log
+        if log is None or not self.table.emits_log:
+            return {}
+        with self.lock:
+            while True:
+                found = self._look()
+                newest = found.newest().get(self.writer, -1)
+                accepted = {r.epoch: r.accepted for r in found.waiting if r.writer == self.writer}
+                starts = self._position(newest + 1).verified
+                sealed = self._state.writers.get(self.writer)
+                if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
+                    accepted = {newest: frozenset()} if newest >= 0 else {}
+                repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED)
+                ends = reader_for(log).end_offsets()
+                verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
+                if self._look().newest().get(self.writer, -1) == newest:
+                    return verified  # else it came back meanwhile and has decided: heal to that
 
 
 _COMMITTERS: dict[tuple[int, str, str], Committer] = {}

@@ -23,8 +23,9 @@ from lakelog.options.log import (
 )
 from lakelog.options.option import Options
 from lakelog.spec.schema import TableSchema
+from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.log_options import log_location
-from lakelog.table.staged import StagedEpochs
+from lakelog.table.registrations import Registrations
 
 BRANCH_PREFIX: Final = "branch_"
 """What stands before the branch in a name such as ``t$branch_dev``."""
@@ -105,9 +106,14 @@ class DynamicTable:
         return FileStore(self.io, self.path, self.schema, self.branch, self.name)
 
     @cached_property
-    def staged(self) -> StagedEpochs:
-        """Epochs that are decided but not in a snapshot yet."""
-        return StagedEpochs(self.io, self.store.paths.branch_root)
+    def decided(self) -> DecidedEpochs:
+        """The records of decided epochs that may not be in a snapshot yet."""
+        return DecidedEpochs(self.io, self.store.paths.branch_root, self.schema.is_keyed)
+
+    @cached_property
+    def registered(self) -> Registrations:
+        """The writers that may have rows in the log."""
+        return Registrations(self.io, self.store.paths.branch_root)
 
     @cached_property
     def log(self) -> LogLocation | None:

@@ -1,4 +1,4 @@
-"""Ends a streaming writer whose query will never come back: what it left open in the log is taken back, for good."""
+"""Ends a writer that will never come back: what it left open in the log is taken back, for good."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from lakelog.errors import NotFound
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import newest_state
-from lakelog.table.seal import seal
-from lakelog.table.telling import tell_sealed
+from lakelog.table.seal import seal, seal_staged
+from lakelog.table.waiting_epochs import waiting_epochs
 
 
-def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
+def end_writer(table: DynamicTable, writer: str, once: bool = False) -> Snapshot | None:
     """Decides the writer's open epoch as empty, heals the log to that, seals; returns the snapshot that says so.
 
-    Called for a query that is stopped and starts anew with a new checkpoint, or never: nobody else takes back the rows
-    of its last, undecided micro-batch. The old query is refused from then on (Fenced). None when it was ended before.
-    Raises NotFound for a writer that the table does not know, Unavailable.
+    Called for a query that is stopped and starts anew with a new checkpoint, or never: its epoch is decided as empty,
+    and the old query is refused from then on (Fenced). None when it was ended before. Raises NotFound for a writer that
+    the table does not know, Unavailable. ``once``: it is a batch writer, which the table need not remember for long.
     """
-    known = newest_state(table.store)[1].writers
-    if writer not in known and writer not in table.staged.writers():
-        found = ", ".join(sorted({*known, *table.staged.writers()})) or "none"
-        raise NotFound(f"table {table.name} has no writer '{writer}'; it knows these: {found}")
+    found = waiting_epochs(table)
+    known = found.state.writers
+    if writer not in found.newest() and writer not in table.registered.writers():
+        names = ", ".join(sorted({*found.newest(), *table.registered.writers()})) or "none"
+        raise NotFound(f"table {table.name} has no writer '{writer}'; it knows these: {names}")
     if writer in known and known[writer].ended:
-        tell_sealed(Committer(table, writer))
+        seal_staged(table)
         return None
-    newest = max([-1 if writer not in known else known[writer].epoch, *table.staged.epochs(writer)])
-    committer = Committer(table, writer, ended=True)
-    committer.commit(newest + 1, [])
-    committer.append_abort(newest + 1)  # before the seal, which counts it
+    while True:
+        epoch = waiting_epochs(table).newest().get(writer, -1) + 1
+        committer = Committer(table, writer, once=once, ended=True)
+        record = committer.commit(epoch, [])
+        if record is None or record.ended:
+            break  # else the writer was alive, and has decided this epoch just now
+    committer.append_abort(epoch)  # before the seal, which counts it
     return seal(committer)

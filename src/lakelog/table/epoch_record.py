@@ -1,10 +1,10 @@
-"""The epoch record: the small file whose creation decides an epoch (RFC 2), and its place.
+"""The epoch record: the small file whose creation decides an epoch (RFC 2).
 
-Layout of ``lakelog/staged/<writer>/epoch-<n>`` (n padded to 19 digits)::
+Layout::
 
     8 bytes   magic b"LAKELOG1"
     4 bytes   length of the header, unsigned little endian
-    header    JSON, UTF-8: writer, epoch, time_ms, since {bucket: offset}, attempts [...]
+    header    JSON, UTF-8: writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended, run
     blobs     the inline runs, one after the other, in the order in which the header lists their lengths
 """
 
@@ -23,6 +23,7 @@ import orjson
 from lakelog.errors import Corrupt
 from lakelog.spec.data_file import DataFileMeta, SimpleStats
 from lakelog.table.attempt import AttemptResult, BucketAppend, StagedRun
+from lakelog.table.streaming_run import StreamingRun
 
 _MAGIC = b"LAKELOG1"
 
@@ -31,7 +32,10 @@ _MAGIC = b"LAKELOG1"
 class EpochRecord:
     """The decision about one epoch: the accepted attempts and all that they bring.
 
-    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified.
+    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified. ``once`` marks
+    the epoch of a batch writer, ``ended`` one behind which the writer must not come back, ``run`` is the run of a
+    streaming query. ``number`` is its place in the chain of a table with a key, 0 outside of a chain; it is the name of
+    the file, not part of the content.
     """
 
     writer: str
@@ -39,6 +43,10 @@ class EpochRecord:
     time_ms: int
     attempts: tuple[AttemptResult, ...]
     since: Mapping[int, int] = field(default_factory=dict)
+    once: bool = False
+    ended: bool = False
+    run: StreamingRun | None = None
+    number: int = 0
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -71,11 +79,14 @@ class EpochRecord:
                 "since": {str(b): o for b, o in self.since.items()},
                 "attempts": attempts,
             }
+            | ({"once": True} if self.once else {})
+            | ({"ended": True} if self.ended else {})
+            | ({} if self.run is None else {"run": self.run.to_json()})
         )
         return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
 
     @staticmethod
-    def from_bytes(data: bytes, path: str) -> EpochRecord:
+    def from_bytes(data: bytes, path: str, number: int = 0) -> EpochRecord:
         """Parses a record; raises Corrupt naming the path."""
         if data[:8] != _MAGIC:
             raise Corrupt(f"{path}: not an epoch record (starts with {data[:8]!r}, expected {_MAGIC!r})")
@@ -88,6 +99,10 @@ class EpochRecord:
             time_ms=head["time_ms"],
             since={int(b): o for b, o in head["since"].items()},
             attempts=tuple(_attempt_from_json(a, blobs) for a in head["attempts"]),
+            once=head.get("once", False),
+            ended=head.get("ended", False),
+            run=StreamingRun.from_json(head["run"]) if "run" in head else None,
+            number=number,
         )
 
 

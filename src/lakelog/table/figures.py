@@ -76,8 +76,8 @@ class LogBucketFigures:
 class WriterFigures:
     """A writer of the log: its newest decided and sealed epochs (-1: none), the decided ones that wait for a snapshot.
 
-    ``kind``: ``batch``, ``stream`` or ``follower``. ``is_gone``: a batch writer whose process has ended, or that has
-    done nothing for ``log.writer-timeout``, while its epoch is open. ``undecided_ms`` is when a batch writer came that
+    ``kind``: ``batch``, ``stream`` or ``follower``. ``is_gone``: its lease has run out, and nobody has taken back
+    yet what it may have left open. ``undecided_ms`` is when a batch writer came that
     has not decided.
     """
 

@@ -26,7 +26,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import FOLLOWER, WriterState, newest_state, state_at
-from lakelog.table.seal import ReadyFiles, level0_files_of
+from lakelog.table.seal import ReadyFiles, level0_files_of, seal_staged
 from lakelog.table.task_writer import TaskWriter
 
 _ATTEMPTS: Final = 8
@@ -99,12 +99,13 @@ class Follower:
     def _step(self, ends: Mapping[int, int]) -> Snapshot | None:
         """Reads on towards ``ends`` and makes one snapshot of what it has found, None when there is nothing for one.
 
-        1 where the newest snapshot says that the follower is · 2 stage the rows of nobody from there on · 3 commit
+        1 seal what is decided, and look where the newest snapshot says that the follower is · 2 stage the rows of nobody from there on · 3 commit
         them with the new offsets, if the follower is still there. A crash leaves at most files that nobody names.
         """
         for _ in range(_ATTEMPTS):
             try:
                 # 1
+                seal_staged(self._table)
                 latest, state = newest_state(self._table.store)
                 self._look(state.writers.get(FOLLOWER), ends)
                 # 2
@@ -127,7 +128,7 @@ class Follower:
             return
         first = self._reader.first_offsets()
         self._base, self._passed = base, 0
-        self._since_ms = self._table.staged.registered()[FOLLOWER].time_ms if base is None else base.time_ms
+        self._since_ms = self._table.registered.all()[FOLLOWER].time_ms if base is None else base.time_ms
         self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
 
     def _is_far(self) -> bool:
@@ -188,7 +189,7 @@ class Follower:
             if state.writers.get(FOLLOWER) != base:
                 raise _FollowedElsewhere
             ready.made.check_index(table, latest)
-            return state.with_writer(FOLLOWER, reached).without_old(table.staged).to_properties()
+            return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
 
         # a user of its own: what another follower has committed is never taken for this
         request = CommitRequest(

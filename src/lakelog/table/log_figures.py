@@ -15,7 +15,6 @@ from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.figures import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
-from lakelog.table.gone_writers import is_gone
 from lakelog.table.log_moment import MOST_LAG, LogMoment, WriterView, look
 from lakelog.table.log_readers import NamedReader, NamedReaders
 from lakelog.table.log_scan import LogScan
@@ -30,9 +29,11 @@ def look_at_log(table: DynamicTable) -> LogFigures:
     """The figures of a table's log. Reads a few records of each bucket at most. Raises Unavailable, NotFound."""
     moment, reader = look(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
+    buckets = tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends))
+    lags = any(bucket.lag for bucket in buckets)
     return LogFigures(
-        tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends)),
-        tuple(_writer(table, moment.epochs, name, writer) for name, writer in sorted(moment.writers.items())),
+        buckets,
+        tuple(_writer(moment.epochs, name, writer, lags) for name, writer in sorted(moment.writers.items())),
         tuple(_reader(reader, moment, found) for found in readers),
         any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.nobodys.items()),
     )
@@ -86,7 +87,7 @@ def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, told: in
     return None
 
 
-def _writer(table: DynamicTable, epochs: Iterable[EpochRecord], name: str, writer: WriterView) -> WriterFigures:
+def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterView, lags: bool) -> WriterFigures:
     kind = FOLLOW if name == FOLLOWER else BATCH if writer.is_batch else STREAM
     waiting = [r.time_ms for r in epochs if r.writer == name]
     is_open = kind == BATCH and not waiting
@@ -99,7 +100,7 @@ def _writer(table: DynamicTable, epochs: Iterable[EpochRecord], name: str, write
         writer.since_ms,
         min(waiting, default=None),
         writer.since_ms if is_open else None,
-        kind == BATCH and is_gone(table, name, writer.since_ms),
+        writer.is_dead and (lags or kind == BATCH),
     )
 
 

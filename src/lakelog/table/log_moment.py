@@ -13,9 +13,10 @@ from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import FOLLOWER, KEEP_MS, LogState, state_at
+from lakelog.table.log_state import FOLLOWER, KEEP_MS, LogState
 from lakelog.table.lost_records import lost_control_only
-from lakelog.table.staged import Registration
+from lakelog.table.registrations import Registration
+from lakelog.table.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 3
 MOST_LAG = 1_000_000
@@ -27,7 +28,8 @@ class WriterView:
     """A writer that may be at work: its newest decided and its newest sealed epoch, -1 for none.
 
     ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below are of epochs up to the decided, or up
-    to the sealed one. ``since_ms`` is when its newest decided epoch was decided, or when the writer came.
+    to the sealed one. ``since_ms`` is when its newest decided epoch was decided, or when the writer came. ``is_alive``:
+    its lease has not run out; ``is_dead``: it has, and nobody has taken its open rows back yet.
     """
 
     decided: int
@@ -36,6 +38,8 @@ class WriterView:
     sealed_up_to: Mapping[int, int]
     since_ms: int
     is_batch: bool = False
+    is_alive: bool = True
+    is_dead: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,16 @@ def _look(table: DynamicTable) -> LogMoment:
         raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
     reader = reader_for(table.log)
     ends, firsts = reader.end_offsets(), reader.first_offsets()
-    registered = table.staged.registered()
-    records = table.staged.all_records()
-    snapshot = table.store.latest_snapshot()
-    state = state_at(table.store, snapshot)
+    registered = table.registered.all()
+    found = waiting_epochs(table)
+    state = found.state
     writers: dict[str, WriterView] = {}
-    for writer, found in registered.items():
-        own = [r for r in records if r.writer == writer]
-        if writer in state.writers or own or found.newest_epoch >= 0 or found.time_ms > now_ms() - KEEP_MS:
-            writers[writer] = _view(table, writer, found, own, state)
-    waiting = tuple(r for r in records if r.epoch > state.sealed_epoch(r.writer))
-    return LogMoment(snapshot, state, waiting, writers, firsts, ends, _nobodys(table, state, writers, firsts))
+    for writer, registration in registered.items():
+        own = [r for r in found.waiting if r.writer == writer]
+        if writer in state.writers or own or registration.time_ms > now_ms() - KEEP_MS:
+            writers[writer] = _view(table, writer, registration, own, state)
+    nobodys = _nobodys(table, state, writers, firsts)
+    return LogMoment(found.snapshot, state, found.waiting, writers, firsts, ends, nobodys)
 
 
 def _nobodys(
@@ -104,13 +107,17 @@ def _nobodys(
 def _view(table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState) -> WriterView:
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
-    up_to = up_to or table.staged.origin(writer)
+    up_to = up_to or table.registered.origin(writer)
+    looked = found.lease.settled or {}
+    up_to = {bucket: max(offset, looked.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
-    decided = max(sealed, found.newest_epoch, *(r.epoch for r in own))
+    decided = max([sealed, *(r.epoch for r in own)])
     times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
     is_batch = found.is_batch or (known is not None and known.once)
-    return WriterView(decided, sealed, settled, up_to, max(times), is_batch)
+    alive = found.lease.is_alive
+    is_dead = writer != FOLLOWER and not alive and found.is_open
+    return WriterView(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 
 
 def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:

@@ -16,7 +16,8 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.spec.snapshot import Snapshot
-from lakelog.table.staged import StagedEpochs
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.registrations import Registrations
 from lakelog.table.streaming_run import OtherWriter, StreamingRun
 
 _ATTEMPTS = 20
@@ -26,6 +27,7 @@ _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
 _TOLD = "lakelog.log-told"
+_CHAIN = "lakelog.chain"
 KEEP_MS = 30 * 24 * 3_600_000
 """A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
@@ -39,7 +41,8 @@ class WriterState:
     ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back. ``telling`` are the
     sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions, and
     ``sealed_in`` the number of the first snapshot with each of them, the order in which they are told (absent in
-    a state that an early version wrote). ``run`` is the run of a streaming query that sealed last.
+    a state that an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of
+    the decision about the last epoch.
     """
 
     epoch: int
@@ -50,6 +53,7 @@ class WriterState:
     telling: Mapping[int, str] = field(default_factory=dict)
     run: StreamingRun | None = None
     sealed_in: Mapping[int, int] = field(default_factory=dict)
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,14 @@ class LogState:
 
     ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone. ``told``
     is how many control records certainly follow the offset of a bucket once what is sealed has been told, never more.
+    ``chain`` is the last link of the chain of a table with a key that is in the snapshot, 0 for none.
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
     offsets: Mapping[int, int] = field(default_factory=dict)
     log_only: Mapping[int, int] = field(default_factory=dict)
     told: Mapping[int, int] = field(default_factory=dict)
+    chain: int = 0
 
     def with_writer(
         self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None, tells: Tells | None = None
@@ -87,9 +93,14 @@ class LogState:
         for bucket, count in tells.coming.items():
             told[bucket] = told.get(bucket, 0) + count
         known = {bucket: count for bucket, count in told.items() if count}
-        return LogState({**self.writers, writer: state}, offsets, {**(log_only or {}), **self.log_only}, known)
+        writers = {**self.writers, writer: state}
+        return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
 
-    def without_old(self, staged: StagedEpochs) -> LogState:
+    def holds(self, record: EpochRecord) -> bool:
+        """Whether a record is of an epoch in the snapshot, or decides nothing because another one about it is."""
+        return record.epoch <= self.sealed_epoch(record.writer) or 0 < record.number <= self.chain
+
+    def without_old(self, registered: Registrations) -> LogState:
         """The state without writers that will never come back; looks at storage for the few old batch writers."""
         newest = max((s.time_ms for s in self.writers.values()), default=0)
 
@@ -98,7 +109,7 @@ class LogState:
                 return True
             age = newest - state.time_ms
             if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
-                return staged.is_registered(writer)
+                return registered.is_registered(writer)
             return age < KEEP_MS
 
         return replace(self, writers={w: s for w, s in self.writers.items() if kept(w, s)})
@@ -124,11 +135,13 @@ class LogState:
             | ({"telling": {str(e): digest for e, digest in s.telling.items()}} if s.telling else {})
             | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
             | ({} if s.run is None else {"run": s.run.to_json()})
+            | ({"digest": s.digest} if s.digest else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
         more = {_LOG_ONLY: self.log_only, _TOLD: self.told}
-        return out | {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
+        out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
+        return out | ({_CHAIN: str(self.chain)} if self.chain else {})
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
@@ -138,7 +151,8 @@ def state_of(snapshot: Snapshot) -> LogState | None:
         return None
     writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
     keys = (_OFFSETS, _LOG_ONLY, _TOLD)
-    return LogState(writers, *(_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys))
+    offsets, log_only, told = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys)
+    return LogState(writers, offsets, log_only, told, int(properties.get(_CHAIN, "0")))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:
@@ -146,7 +160,8 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
-    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in)
+    digest = found.get("digest", "")
+    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in, digest)
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.filestore.scan import Split
+from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_moment import check_held, look
@@ -15,6 +18,8 @@ from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_scan import LogScan
 from lakelog.table.scan import Scan
 from lakelog.table.union_scan import merged_on_read
+
+_ROWS: Final = pa.array([DATA, CORRECTION])
 
 
 def latest_full(table: DynamicTable) -> LogPosition:
@@ -38,7 +43,29 @@ def latest_full(table: DynamicTable) -> LogPosition:
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
     switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
+    if table.schema.is_keyed and table.changelog_mode == "upsert":
+        switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
+
+
+def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Switch) -> Switch:
+    """The switch of an upsert log: all records are told again from the first one on that the snapshot does not hold.
+
+    The order of the log is the only one that such a record shares with those of its key behind it, which the snapshot
+    may hold: the last one of all is right, so none may be left out. Telling an upsert again does no harm.
+    """
+    scan, ends = LogScan(table), dict(switch.ends)
+    if scan.is_transactional:
+        return switch
+    for bucket, end in switch.ends.items():
+        for records in scan.records_between(bucket, offsets.get(bucket, end), end):
+            kept = switch.kept(bucket, records)
+            rows = kept.filter(pc.is_in(parse_kinds(kept.column("header")), _ROWS))
+            if rows.num_rows:
+                ends[bucket] = rows.column("offset")[0].as_py()
+                break
+    starts = {name: {b: min(o, ends.get(b, o)) for b, o in held.items()} for name, held in switch.starts.items()}
+    return replace(switch, ends=ends, starts=starts)
 
 
 def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:

@@ -11,9 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from lakelog.io.clock import now_ms
 from lakelog.logstore.header import CORRECTION, DATA, LOG_ONLY
-from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.table.attempt import KIND_COLUMN
 from lakelog.table.dynamic_table import DynamicTable
@@ -114,13 +112,11 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    Writers that have decided nothing for ``log.writer-timeout`` have no open rows, and none has in a transactional
-    read. Raises OffsetExpired when the log
+    Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises OffsetExpired when the log
     has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
     """
     open_counts = not LogScan(table).is_transactional
-    since = now_ms() - table.options.need(WRITER_TIMEOUT).total_seconds() * 1000
-    writers = {name: w for name, w in moment.writers.items() if w.since_ms > since or not open_counts}
+    writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}
     starts = moment.starts(w.settled for w in writers.values())
     check_held(table, moment, (w.settled for w in writers.values()))
     decided = {name: w.decided for name, w in writers.items()}

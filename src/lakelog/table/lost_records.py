@@ -39,5 +39,4 @@ def _control_records(records: pa.Table) -> int:
 
 def _owes(table: DynamicTable, state: LogState) -> bool:
     """Whether control records of sealed epochs may be missing: their epoch records go when they are told."""
-    staged = table.staged
-    return any(epoch <= state.sealed_epoch(writer) for writer in staged.writers() for epoch in staged.epochs(writer))
+    return any(state.holds(record) for record in table.decided.all())

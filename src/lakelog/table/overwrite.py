@@ -7,6 +7,7 @@ replaced with the rest; those decided later come after it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,10 +22,11 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import carried_state, newest_state
+from lakelog.table.log_state import carried_state
 from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions, partitions_meeting
-from lakelog.table.seal import level0_files, seal_staged
+from lakelog.table.seal import level0_files, pause, seal_staged
 from lakelog.table.sequencing import sequence_runs
+from lakelog.table.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 8
 
@@ -129,18 +131,13 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snaps
 
 
 def seal_decided(table: DynamicTable) -> None:
-    """Seals every epoch that is decided now. Raises CommitConflict when other drivers keep them."""
-    whole = replace(table, hints={})
-    decided = {w: max(epochs) for w in whole.staged.writers() if (epochs := whole.staged.epochs(w))}
-    for _ in range(_ATTEMPTS):
-        _, state = newest_state(whole.store)
-        waiting = [w for w, epoch in decided.items() if state.sealed_epoch(w) < epoch and whole.staged.epochs(w)]
-        if not waiting:
+    """Seals every epoch that is decided now: what follows comes after it. Raises Unavailable."""
+    decided = {(r.writer, r.epoch) for r in waiting_epochs(table).waiting}
+    for attempt in itertools.count():
+        if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
             return
-        seal_staged(whole)
-    raise CommitConflict(
-        f"table {table.name}: the decided epochs of writer {', '.join(waiting)} cannot be sealed here; try again"
-    )
+        pause(attempt)
+        seal_staged(table)
 
 
 class _MorePartitions(Exception):

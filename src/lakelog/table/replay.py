@@ -7,7 +7,9 @@ import os
 from lakelog.errors import InvalidRequest
 from lakelog.table.committer import register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import newest_state
+from lakelog.table.lease_keeper import keep_lease
+from lakelog.table.registrations import STREAM
+from lakelog.table.waiting_epochs import waiting_epochs
 
 _SEEN: dict[tuple[int, str, str], int] = {}
 """(process, table, writer) → the newest epoch that this process has found undecided."""
@@ -16,26 +18,26 @@ _SEEN: dict[tuple[int, str, str], int] = {}
 def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
-    A process that wrote the epoch before looks for the epoch record only; any other looks into the snapshot too, and
-    remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
+    A process that wrote the epoch before does not look: rows of a replay are taken back like those of any attempt that
+    lost. Any other looks, and remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
     """
     key = (os.getpid(), table.path, writer)
     if _SEEN.get(key) != epoch - 1:
-        sealed = newest_state(table.store)[1].sealed_epoch(writer)
-        if epoch <= sealed:
+        newest = waiting_epochs(table, writer).newest().get(writer, -1)
+        if epoch <= newest:
             return False
-        check_checkpoint(table, writer, epoch, known=sealed >= 0)
+        check_checkpoint(table, writer, epoch, known=newest >= 0)
         if table.emits_log:
             register_writer(table, writer)
-    if table.staged.read(writer, epoch) is not None:
-        return False
+    elif table.emits_log:
+        keep_lease(table, writer, STREAM)
     _SEEN[key] = epoch
     return True
 
 
 def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) -> None:
     """Raises InvalidRequest when a query that is past its first epoch has never written to this table."""
-    if epoch > 0 and not known and not table.staged.epochs(writer):
+    if epoch > 0 and not known:
         raise InvalidRequest(
             f"the checkpoint is at epoch {epoch}, but table {table.name} has never been written by this query "
             f"({writer}): "

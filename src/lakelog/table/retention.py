@@ -25,11 +25,12 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import carried_state, state_at, state_of
+from lakelog.table.log_state import carried_state, state_of
 from lakelog.table.lookup_figures import forget_figures
 from lakelog.table.maintenance import compact_quietly
 from lakelog.table.normalizer import forget_streams
 from lakelog.table.open import open_branch
+from lakelog.table.waiting_epochs import waiting_epochs
 
 _LOG = logging.getLogger("lakelog.expire")
 _LOOKED: Final[dict[str, float]] = {}
@@ -127,7 +128,7 @@ def _staged_files(table: DynamicTable) -> Iterator[str]:
     """Data files of epochs that are decided but in no snapshot yet, of all branches."""
     branches = [open_branch(table, name) for name in table.store.branches.list()]
     for branch in (DynamicTable(table.location), *branches):
-        for record in branch.staged.all_records():
+        for record in branch.decided.all():
             for attempt in record.attempts:
                 for run in attempt.runs:
                     for file in (*run.files, *run.changelog):
@@ -167,10 +168,7 @@ def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> 
 def _forget_sealed(table: DynamicTable) -> None:
     """Does what a seal that died after its snapshot has left: once the snapshot is gone, its epochs would be sealed
     again, with files that went with it."""
-    state = state_at(table.store, table.store.latest_snapshot())
-    for writer in table.staged.writers():
-        sealed = state.sealed_epoch(writer)
-        table.staged.forget(writer, [epoch for epoch in table.staged.epochs(writer) if epoch <= sealed])
+    table.decided.forget(waiting_epochs(table).sealed)
 
 
 def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:

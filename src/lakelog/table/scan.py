@@ -20,10 +20,10 @@ from lakelog.table.bucket_count import bucket_totals, in_buckets
 from lakelog.table.dynamic_buckets import assign_runs, has_dynamic_buckets
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.evolve import in_schema
-from lakelog.table.log_state import state_at
 from lakelog.table.sequencing import SequencedRuns, places_of, sequence_runs
 from lakelog.table.staging import run_to_ipc
 from lakelog.table.table_scan import TableScan
+from lakelog.table.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 3
 
@@ -64,13 +64,10 @@ class Scan(TableScan):
         store = self.table.store
         if self.snapshot is not None:
             return list(store.plan(snapshot_id=self.snapshot, filter=self.filter))
-        # the records first: an epoch that is sealed in between is then in the snapshot
-        records = self.table.staged.all_records()
-        snapshot = store.latest_snapshot()
-        if not records:
-            return [] if snapshot is None else list(store.plan(snapshot_id=snapshot.id, filter=self.filter))
-        state = state_at(store, snapshot)
-        return self._with_epochs([r for r in records if r.epoch > state.sealed_epoch(r.writer)], snapshot)
+        found = waiting_epochs(self.table)
+        if not found.waiting:
+            return [] if found.snapshot is None else list(store.plan(snapshot_id=found.snapshot.id, filter=self.filter))
+        return self._with_epochs(found.waiting, found.snapshot)
 
     def _with_epochs(self, records: Sequence[EpochRecord], snapshot: Snapshot | None) -> list[Split]:
         """The splits of a snapshot with the rows of epochs on top, in their order."""

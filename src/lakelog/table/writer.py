@@ -15,10 +15,11 @@ from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.gone_writers import finish_gone_quietly
+from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
-from lakelog.table.staged import BatchMark
+from lakelog.table.registrations import BATCH
+from lakelog.table.take_over import take_over_quietly
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -47,7 +48,8 @@ class TableWriter:
         try:
             if self._task is None:
                 if self._committer is not None:
-                    register_writer(self._table, self._writer, BatchMark(machine_identity(), os.getpid()))
+                    take_over_quietly(self._table)
+                    register_writer(self._table, self._writer, BATCH)
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             for batch in batches_of(rows):
                 self._task.write(batch)
@@ -81,7 +83,7 @@ class TableWriter:
         self._epoch += 1
         if self._committer is not None:
             seal(self._committer)
-        finish_gone_quietly(self._table)
+        take_over_quietly(self._table)
         tidy_quietly(self._table)
 
     def abort(self) -> None:
@@ -105,12 +107,13 @@ class TableWriter:
             return
         if self._has_rows():
             seal(self._committer)
+        drop_lease(self._table, self._writer)
         if not self._has_rows():
-            self._table.staged.forget_writer(self._writer)
+            self._table.registered.forget(self._writer)
 
     def _has_rows(self) -> bool:
         """Whether a decided epoch waits for its snapshot; one that was taken back does not."""
-        return any(record.attempts for record in self._table.staged.records(self._writer))
+        return any(record.attempts for record in self._table.decided.of(self._writer))
 
     def _check_failed(self) -> None:
         if self._failed:

@@ -14,7 +14,6 @@ from lakelog.table.compaction_job import Progress, run_tasks
 from lakelog.table.compaction_lease import Leases
 from lakelog.table.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.gone_writers import finish_gone_writers, heal_gone_writers
 from lakelog.table.needs import (
     COMPACTION,
     EXPIRY,
@@ -27,6 +26,7 @@ from lakelog.table.needs import (
 )
 from lakelog.table.retention import expire_partitions, expire_snapshots, remove_orphan_files
 from lakelog.table.runs import DONE, FAILED, NOTHING, STOPPED, WAITS
+from lakelog.table.take_over import seal_abandoned, take_over
 
 
 @dataclass(frozen=True)
@@ -182,22 +182,14 @@ def _heal(table: DynamicTable, work: Work) -> Done:
         return Done(NOTHING)
     parts: list[str] = []
     snapshot: int | None = None
-    for made in finish_gone_writers(table):
-        parts, snapshot = [*parts, f"snapshot {made.id} of epochs that waited"], made.id
-    heard = 0
-    for writer, ended in heal_gone_writers(table):
-        if ended is None and table.staged.is_registered(writer):
-            heard += 1
-        else:
-            parts.append(f"writer {writer} ended, what it left open is taken back")
-            snapshot = snapshot if ended is None else ended.id
+    for writer, made in take_over(table):
+        parts.append(f"uncommitted rows of dead writer {writer} taken back")
+        snapshot = snapshot if made is None else made.id
         if work.is_stopped():
             break
-    if heard:
-        parts.append(f"{heard} writers have appended lately and are left alone")
-    return Done(
-        DONE if snapshot or len(parts) > bool(heard) else WAITS if heard else NOTHING, "; ".join(parts), snapshot
-    )
+    for sealed in seal_abandoned(table):
+        parts, snapshot = [*parts, f"snapshot {sealed.id} of epochs that waited"], sealed.id
+    return Done(DONE if parts else NOTHING, "; ".join(parts), snapshot)
 
 
 _RUNS: Final = {

@@ -1,0 +1,149 @@
+"""Renews the leases of the writers that are at work in this process, from one background thread.
+
+A lease is kept while a write of the writer runs here, and for some time after: Spark runs the tasks of a job one after
+the other, and commits when the last has ended. A process that dies renews nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import Fenced, LakelogError
+from lakelog.io.clock import now_ms
+from lakelog.options.log import WRITER_TIMEOUT
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.registrations import Lease
+
+_LINGER: Final = 2.0
+"""So many timeouts after its last write here, a writer's lease is not renewed any more."""
+_RENEW: Final = 1 / 3
+"""Of the timeout: how old a lease is when it is renewed."""
+
+
+@dataclass
+class _Kept:
+    """A lease that this process renews."""
+
+    table: DynamicTable
+    writer: str
+    kind: str
+    timeout_ms: int
+    renewed_ms: int = 0
+    active: int = 0
+    used_ms: int = 0
+
+    def renew(self) -> bool:
+        """Writes the lease anew; False when the writer is not registered any more."""
+        now = now_ms()
+        if not self.table.registered.is_registered(self.writer):
+            return False
+        self.table.registered.write_lease(self.writer, Lease(self.kind, now + self.timeout_ms))
+        self.renewed_ms = now
+        return True
+
+    def is_due(self) -> bool:
+        return now_ms() - self.renewed_ms >= self.timeout_ms * _RENEW
+
+    def is_unused(self) -> bool:
+        return not self.active and now_ms() - self.used_ms > self.timeout_ms * _LINGER
+
+
+_Key = tuple[int, str, str]
+_KEPT: dict[_Key, _Kept] = {}
+_LOCK = threading.Lock()
+_THREADS: dict[int, threading.Thread] = {}
+_WAKE = threading.Event()
+
+
+def _key(table: DynamicTable, writer: str) -> _Key:
+    return os.getpid(), table.path, writer
+
+
+def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
+    """Writes the lease of a registered writer unless it is new, and renews it from now on. Raises Unavailable."""
+    with _LOCK:
+        key = _key(table, writer)
+        kept = _KEPT.get(key)
+        if kept is None:
+            timeout = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
+            kept = _KEPT[key] = _Kept(table, writer, kind, timeout)
+        kept.used_ms = now_ms()
+        if kept.is_due():
+            kept.renew()
+        thread = _THREADS.get(os.getpid())
+        if thread is None or not thread.is_alive():
+            thread = _THREADS[os.getpid()] = threading.Thread(target=_run, name="lakelog-leases", daemon=True)
+            thread.start()
+    _WAKE.set()
+
+
+def drop_lease(table: DynamicTable, writer: str) -> None:
+    """Renews the lease no more: the writer has left, or is left to its next process."""
+    with _LOCK:
+        _KEPT.pop(_key(table, writer), None)
+
+
+@contextlib.contextmanager
+def lease_in_use(table: DynamicTable, writer: str) -> Iterator[None]:
+    """Renews the lease while the block runs, however long, if this process keeps it."""
+    begin_use(table, writer)
+    try:
+        yield
+    finally:
+        end_use(table, writer)
+
+
+def begin_use(table: DynamicTable, writer: str) -> None:
+    """A write of the writer begins in this process."""
+    kept = _KEPT.get(_key(table, writer))
+    if kept is not None:
+        kept.active += 1
+
+
+def end_use(table: DynamicTable, writer: str) -> None:
+    """The reverse of ``begin_use``."""
+    kept = _KEPT.get(_key(table, writer))
+    if kept is not None:
+        kept.active = max(0, kept.active - 1)
+        kept.used_ms = now_ms()
+
+
+def check_lease(table: DynamicTable, writer: str) -> None:
+    """Called before records are appended: a process that was held up renews its lease first.
+
+    Raises Fenced for a writer that was taken for dead and forgotten meanwhile; Unavailable.
+    """
+    kept = _KEPT.get(_key(table, writer))
+    if kept is None or now_ms() - kept.renewed_ms < kept.timeout_ms:
+        return
+    if not kept.renew():
+        drop_lease(table, writer)
+        raise Fenced(
+            f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
+            f"({kept.timeout_ms / 1000:g} s), and its rows were taken back: write them again"
+        )
+
+
+def _run() -> None:
+    while True:
+        with _LOCK:
+            own = [(key, kept) for key, kept in _KEPT.items() if key[0] == os.getpid()]
+            for key, kept in own:
+                if kept.is_unused():
+                    del _KEPT[key]
+        if not own:
+            _WAKE.wait()
+            _WAKE.clear()
+            continue
+        for key, kept in own:
+            if key in _KEPT and kept.is_due():
+                with contextlib.suppress(LakelogError, OSError):  # tried again soon; ``check_lease`` is strict
+                    if not kept.renew():
+                        drop_lease(kept.table, kept.writer)
+        _WAKE.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
+        _WAKE.clear()

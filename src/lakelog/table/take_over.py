@@ -1,0 +1,94 @@
+"""Takes over from writers whose lease has run out: what they decided is sealed, what they left open is taken back.
+
+Whoever comes next does it: the next writer, the optimizer, a lake that is closed. No service is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.options.log import WRITER_TIMEOUT
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table.committer import Committer
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.end_writer import end_writer
+from lakelog.table.lease_keeper import drop_lease
+from lakelog.table.log_state import FOLLOWER
+from lakelog.table.registrations import Lease, Registration
+from lakelog.table.seal import seal_staged
+from lakelog.table.waiting_epochs import waiting_epochs
+
+_LOG = logging.getLogger("lakelog.seal")
+_LOOK_AFTER: Final = 0.5
+"""Of the timeout: how long a process waits before it looks at a table's leases again."""
+_LOOKED: dict[str, float] = {}
+"""When this process looked at a table last."""
+_LOCK = threading.Lock()
+
+
+def dead_writers(table: DynamicTable) -> dict[str, Registration]:
+    """The writers whose lease has run out and whose open rows nobody has taken back. Raises Unavailable."""
+    if table.log is None:
+        return {}
+    found = table.registered.all().items()
+    return {name: r for name, r in found if name != FOLLOWER and not r.lease.is_alive and r.is_open}
+
+
+def take_over(table: DynamicTable) -> Iterator[tuple[str, Snapshot | None]]:
+    """Takes over from each dead writer: (writer, the snapshot that ended it, None where none was needed).
+
+    A batch writer never comes back: its open epoch is decided as empty, and it is refused (Fenced) from then on. A
+    streaming query may: its open rows are taken back, its epoch stays open. Called by maintenance; the caller may stop
+    between two. Raises Unavailable, CommitConflict; the next call goes on.
+    """
+    for writer, found in dead_writers(table).items():
+        if found.is_batch:
+            made = end_writer(table, writer, once=True)
+            if all(r.writer != writer for r in table.decided.all()):  # its control records are in the log
+                table.registered.forget(writer)
+                drop_lease(table, writer)
+            yield writer, made
+            continue
+        offsets = Committer(table, writer, helps=True).take_back()
+        lease = table.registered.lease(writer)
+        if lease is None or not lease.is_alive:
+            table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
+        yield writer, None
+
+
+def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
+    """Seals what writers have decided that are not alive; of a table with a key all that is decided before, too."""
+    found = waiting_epochs(table)
+    if not found.waiting:
+        return []
+    alive = {name for name, r in table.registered.all().items() if r.lease.is_alive}
+    return seal_staged(table) if any(r.writer not in alive for r in found.waiting) else []
+
+
+def take_over_quietly(table: DynamicTable) -> None:
+    """``take_over`` beside a write, each half timeout by a process at most; a failure is logged only."""
+    if table.log is None or not table.emits_log:
+        return
+    with _LOCK:
+        wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _LOOK_AFTER
+        if monotonic_s() < _LOOKED.get(table.path, float("-inf")) + wait_s:
+            return
+        _LOOKED[table.path] = monotonic_s()
+    take_over_now(table)
+
+
+def take_over_now(table: DynamicTable) -> None:
+    """``take_over`` and ``seal_abandoned``; a failure is logged only, and left to whoever comes next."""
+    try:
+        for _ in take_over(table):
+            pass
+        seal_abandoned(table)
+    except LakelogError as failure:
+        about = fields(table=table.name)
+        _LOG.warning("table %s: dead writers are not taken over yet: %s", table.name, failure, extra=about)
