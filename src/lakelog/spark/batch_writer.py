@@ -33,8 +33,8 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.job_files import JobFiles
+from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
 from lakelog.table.registrations import BATCH, Lease

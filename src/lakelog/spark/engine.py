@@ -51,9 +51,9 @@ from lakelog.table.overwrite import check_overwritable
 from lakelog.table.rewrite import files_to_rewrite
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged
-from lakelog.table.take_over import take_over_now
 from lakelog.table.sorting import SortedFiles
 from lakelog.table.table_scan import TableScan
+from lakelog.table.take_over import take_over_now
 from lakelog.table.views import scan_of
 
 _FEW_CORES: Final = 4

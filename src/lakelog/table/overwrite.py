@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest, Overwrite

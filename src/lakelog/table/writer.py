@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, LakelogError
-from lakelog.io.machine import machine_identity
 from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import drop_lease
+from lakelog.table.registrations import BATCH
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal
-from lakelog.table.registrations import BATCH
 from lakelog.table.take_over import take_over_quietly
 from lakelog.table.task_writer import TaskWriter
 
