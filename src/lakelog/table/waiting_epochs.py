@@ -10,7 +10,6 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import LogState, newest_state
 
-
 _CHAINED: set[str] = set()
 """Tables whose chain has begun: what older versions left in lanes was sealed with the first link."""
 
