@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from simulated_process import Lock, Scheduler
+from simulated_process import Scheduler, Threading
 
 from lakelog.errors import Fenced, LakelogError
 from lakelog.spark import batch_writer
-from lakelog.table import catch_up, gone_writers, replay
+from lakelog.table import catch_up, committer, gone_writers, replay
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.dynamic_table import DynamicTable
@@ -47,6 +47,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     replay._SEEN.clear()
     gone_writers._LOOKED.clear()
     catch_up._KNOWN.clear()
+    yield committer, "threading", Threading(scheduler)
     yield replay, "os", _OwnNumbers(scheduler)
     yield gone_writers, "machine_identity", lambda: "another machine"
 
@@ -54,9 +55,8 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
 class StreamCommits:
     """The driver's side of a streaming query in one process, as ``spark.stream_writer`` has it."""
 
-    def __init__(self, table: DynamicTable, writer: str, run: str, lock: Lock) -> None:
+    def __init__(self, table: DynamicTable, writer: str, run: str) -> None:
         self._committer = Committer(table, writer)
-        self._committer.lock = lock  # type: ignore[assignment]
         self._run = run
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> None:
@@ -134,6 +134,11 @@ def come_to_rest(table: DynamicTable) -> None:
     for writer in sorted({*known, *table.staged.writers()} - {FOLLOWER}):
         if writer not in known or not (known[writer].ended or known[writer].once):
             end_writer(table, writer)
+
+
+def is_decision(path: str) -> bool:
+    """Whether a file is that of a decided epoch; at rest none is left."""
+    return "/epoch-" in path
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+import orjson
 import protocol_calls as calls
 import pyarrow as pa
 from simulated_clients import Clients, Follower, rows_by_key
@@ -66,6 +66,7 @@ def check_rest(world: World, clients: Clients) -> list[str]:
     moment = history.tick()
     history.read("files at rest", moment, files, history.keys())
     wrong += history.wrong()
+    wrong += [f"{path} stays" for path in world.io.paths() if calls.is_decision(path)]
     if world.case.mode == "all":
         wrong += _unbalanced(world)
     return wrong
@@ -96,7 +97,7 @@ def changes_of(value: bytes | None) -> Iterator[Change]:
     if value is None:
         return
     if value[:1] == b"{":
-        change = json.loads(value)
+        change = orjson.loads(value)
         before, after, op = change["before"], change["after"], change["op"]
         if before is not None:
             yield "-D" if op == "d" else "-U", before["id"], before["v"]

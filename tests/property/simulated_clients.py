@@ -100,7 +100,7 @@ class Clients:
                 except LakelogError as failure:
                     self.scheduler.note(f"fails: {type(failure).__name__}: {failure}")
                     self.scheduler.events[f"{type(failure).__name__}"] += 1
-                program.is_dead = True  # the first thread that ends takes the others along
+                self.scheduler.exit(program)  # the first thread that ends takes the others along
 
             return run
 
@@ -161,7 +161,7 @@ class Clients:
         world, dice, history = self.world, self.dice, self.world.history
         self._runs += 1
         run = f"run{self._runs}"
-        commits = calls.StreamCommits(world.table, query.name, run, world.lock())
+        commits = calls.StreamCommits(world.table, query.name, run)
         waiting: list[int] = []
         failures: list[LakelogError] = []
         lanes, interval = dice.randint(1, 2), dice.choice((0.0, 0.3, 2.0))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from greenlet import getcurrent, greenlet
@@ -48,7 +49,8 @@ class Thread(greenlet):
     def __init__(self, program: Program, body: Callable[[], None]) -> None:
         super().__init__(self._guarded)
         self.program, self.is_done, self._body = program, False, body
-        self.wakes_at = 0.0
+        self.wakes_at = 0.0  # not before, whatever holds
+        self.gives_up_at = inf  # then, whether it is ready or not
         self.ready: Callable[[], bool] | None = None
         program.threads.append(self)
 
@@ -60,28 +62,95 @@ class Thread(greenlet):
         finally:
             self.is_done = True
 
-    def can_run(self, now: float) -> bool:
-        """Whether the scheduler may choose it now."""
-        return self.wakes_at <= now and self.program.stopped_until <= now and (self.ready is None or self.ready())
-
 
 class Lock:
-    """A re-entrant lock between threads of one process."""
+    """A re-entrant lock between the threads of a process; one of a module is each process's own."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler, self._owner, self._depth = scheduler, None, 0
+        self._scheduler = scheduler
+        self._held: dict[Program | None, tuple[Thread | None, int]] = {}
 
     def __enter__(self) -> None:
-        here: Any = getcurrent()
-        if self._owner is not here:
-            self._scheduler.wait_until(lambda: self._owner is None)
-            self._owner = here
-        self._depth += 1
+        here = self._scheduler.here()
+        program = None if here is None else here.program
+        owner, depth = self._held.get(program, (here, 0))
+        if owner is not here:
+            self._scheduler.wait_until(lambda: program not in self._held)
+            depth = 0
+        self._held[program] = here, depth + 1
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._owner = None
+        here = self._scheduler.here()
+        program = None if here is None else here.program
+        owner, depth = self._held.pop(program)
+        if depth > 1:
+            self._held[program] = owner, depth - 1
+
+
+class Event:
+    """``threading.Event``; one of a module is each process's own."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._set: set[Program | None] = set()
+
+    @property
+    def _program(self) -> Program | None:
+        here = self._scheduler.here()
+        return None if here is None else here.program
+
+    def is_set(self) -> bool:
+        return self._program in self._set
+
+    def set(self) -> None:
+        self._set.add(self._program)
+
+    def clear(self) -> None:
+        self._set.discard(self._program)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        until, program = inf if timeout is None else self._scheduler.now + timeout * 1000, self._program
+        self._scheduler.wait_until(lambda: program in self._set, until)
+        return self.is_set()
+
+
+class Threading:
+    """What the code under test takes for the module ``threading``."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def Lock(self) -> Lock:  # noqa: N802 - as in threading
+        return Lock(self._scheduler)
+
+    def RLock(self) -> Lock:  # noqa: N802 - as in threading
+        return Lock(self._scheduler)
+
+    def Event(self) -> Event:  # noqa: N802 - as in threading
+        return Event(self._scheduler)
+
+    def Thread(self, target: Callable[[], None], **_: object) -> _Started:  # noqa: N802 - as in threading
+        return _Started(self._scheduler, target)
+
+
+class _Started:
+    """A thread of the process that makes it; outside of all processes it never runs."""
+
+    def __init__(self, scheduler: Scheduler, target: Callable[[], None]) -> None:
+        self._scheduler, self._target = scheduler, target
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        here = self._scheduler.here()
+        if here is not None:
+            self._thread = Thread(here.program, self._target)
+            self._scheduler.threads.append(self._thread)
+
+    def is_alive(self) -> bool:
+        return self._thread is not None and not self._thread.is_done
+
+    def join(self) -> None:
+        self._scheduler.wait_until(lambda: not self.is_alive())
 
 
 class Scheduler:
@@ -104,6 +173,7 @@ class Scheduler:
         self.lost_rate = dice.choice((0.0, 0.0, 0.02))
         self._hub = getcurrent()
         self._last: Thread | None = None
+        self._dying = False
 
     # -- what threads call
 
@@ -125,16 +195,16 @@ class Scheduler:
         if found.program.is_dead:
             raise Killed
 
-    def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Gives way until something holds."""
+    def wait_until(self, ready: Callable[[], bool], until: float = inf) -> None:
+        """Gives way until something holds, or a moment has come."""
         found = self.here()
         if found is None or ready():
             return
-        found.ready = ready
+        found.ready, found.gives_up_at = ready, until
         try:
             self.pause()
         finally:
-            found.ready = None
+            found.ready, found.gives_up_at = None, inf
 
     def sleep(self, seconds: float) -> None:
         """``time.sleep``."""
@@ -211,28 +281,35 @@ class Scheduler:
             return
         self.events["kills"] += 1
         self.note(f"KILL {program.name}")
-        program.is_dead = True
+        self.exit(program)
+
+    def exit(self, program: Program) -> None:
+        """A process ends, with all of its threads."""
+        program.is_dead = self._dying = True
 
     # -- the loop
 
     def step(self) -> bool:
         """Runs one thread up to its next pause; False when nothing is left to run."""
-        live = [t for t in self.threads if not t.is_done]
-        if len(live) < len(self.threads):
-            self.threads = live
-        for dead in [t for t in live if t.program.is_dead]:
-            self._unwind(dead)
-        live = [t for t in live if not t.is_done]
-        if not live:
+        if self._dying:
+            self._bury()
+        now, threads = self.now, self.threads
+        if not threads:
             return False
-        able = [t for t in live if t.can_run(self.now)]
+        able = [
+            t
+            for t in threads
+            if t.wakes_at <= now
+            and t.program.stopped_until <= now
+            and (t.ready is None or t.gives_up_at <= now or t.ready())
+        ]
         if not able:
-            self._skip(live)
+            self._skip()
             return True
         dice = self.dice
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise DoesNotRest(f"still at work after {MOST_STEPS} steps: {sorted({t.program.name for t in live})}")
+            raise DoesNotRest(f"still at work after {MOST_STEPS} steps: {self._names()}")
         last = self._last
         chosen = last if last in able and dice.random() < self.stickiness else able[int(dice.random() * len(able))]
         assert chosen is not None
@@ -243,6 +320,8 @@ class Scheduler:
         self.now += 10 * dice.random()
         chosen.parent = self._hub
         chosen.switch()
+        if chosen.is_done:
+            threads.remove(chosen)
         return True
 
     def run_all(self) -> None:
@@ -254,22 +333,33 @@ class Scheduler:
         """Kills what is left."""
         for thread in self.threads:
             thread.program.is_dead = True
-            self._unwind(thread)
-        self.threads = []
+        self._bury()
 
-    def _unwind(self, thread: Thread) -> None:
-        if thread:
-            thread.parent = self._hub
-            thread.throw(Killed)
-        thread.is_done = True
+    def _bury(self) -> None:
+        """Unwinds the threads of dead processes."""
+        self._dying = False
+        for thread in [t for t in self.threads if t.program.is_dead]:
+            if thread:
+                thread.parent = self._hub
+                thread.throw(Killed)
+            thread.is_done = True
+            self.threads.remove(thread)
 
-    def _skip(self, live: list[Thread]) -> None:
+    def _skip(self) -> None:
         """Nobody can run now: time goes on to the next moment at which somebody can."""
-        waits = [max(t.wakes_at, t.program.stopped_until) for t in live]
-        later = [at for at in waits if at > self.now]
+        waits = [
+            max(t.wakes_at if t.ready is None else t.gives_up_at, t.program.stopped_until)
+            if t.ready is None or not t.ready()
+            else t.program.stopped_until
+            for t in self.threads
+        ]
+        later = [at for at in waits if self.now < at < inf]
         if not later:
-            raise DoesNotRest(f"all wait for each other: {sorted({t.program.name for t in live})}")
+            raise DoesNotRest(f"all wait for each other: {self._names()}")
         self.now = min(later)
+
+    def _names(self) -> list[str]:
+        return sorted({t.program.name for t in self.threads})
 
     @contextmanager
     def without_faults(self) -> Any:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import protocol_calls
 from register_history import History
 from simulated_log import SimulatedLog
-from simulated_process import Lock, Scheduler
+from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
 from simulated_store import SimulatedStore, Warehouse
 from simulated_values import InlineRuns
@@ -98,10 +98,6 @@ class World:
         """A value that no other row has."""
         self._values += 1
         return self._values
-
-    def lock(self) -> Lock:
-        """A lock between the threads of a process."""
-        return Lock(self.scheduler)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
