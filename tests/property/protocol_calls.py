@@ -87,8 +87,8 @@ def plan_batch(table: DynamicTable, writer: str) -> None:
     register_writer(table, writer, BatchMark())
 
 
-def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> None:
-    """What it does behind them."""
+def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
+    """What it does behind them; ``no_other_tries``: each task ran once."""
     batch_writer._commit(table, writer, results)
 
 

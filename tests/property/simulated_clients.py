@@ -301,12 +301,16 @@ class Clients:
             write.tries.append({})
             parts = split(self.rows(write, dict(self._known)), self.dice.randint(1, 2))
             is_committing = False
+            tasks: list[Program] = []
             try:
                 results = self._run_tasks(
-                    name, parts, lambda lane, rows: calls.batch_task(world.table, writer, 0, lane, batch_of(rows)), []
+                    name,
+                    parts,
+                    lambda lane, rows: calls.batch_task(world.table, writer, 0, lane, batch_of(rows)),
+                    tasks,
                 )
                 is_committing = True
-                calls.commit_batch(world.table, writer, results)
+                calls.commit_batch(world.table, writer, results, no_other_tries=len(tasks) == len(results))
             except LakelogError as failure:
                 history.respond(write, calls.outcome_of(failure) if is_committing else FAILED)
                 if calls.take_back_batch(world.table, writer):

@@ -146,6 +146,10 @@ class SimulatedStore:
     def schemas(self) -> _Schemas:
         return _Schemas(self.schema)
 
+    @property
+    def manifests(self) -> None:
+        """There is no index of dynamic buckets in them."""
+
     def with_newest_schema(self) -> SimulatedStore:
         return self
 
