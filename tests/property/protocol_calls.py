@@ -10,20 +10,19 @@ from simulated_process import Scheduler, Threading
 
 from lakelog.errors import Fenced, LakelogError
 from lakelog.spark import batch_writer
-from lakelog.table import catch_up, committer, gone_writers, replay
+from lakelog.table import catch_up, committer, lease_keeper, replay, take_over
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.end_writer import end_writer
-from lakelog.table.gone_writers import finish_gone_quietly, finish_gone_writers, heal_gone_writers
 from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_scan import LogScan
-from lakelog.table.log_state import FOLLOWER, newest_state
 from lakelog.table.log_switch import FullPart, start_position
+from lakelog.table.register import register_writer
+from lakelog.table.registrations import BATCH
 from lakelog.table.replay import ready_to_write
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal, seal_staged
-from lakelog.table.staged import BatchMark
 from lakelog.table.union_scan import union_scan
 from lakelog.table.writer import TableWriter
 
@@ -45,11 +44,17 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     Called for each schedule.
     """
     replay._SEEN.clear()
-    gone_writers._LOOKED.clear()
     catch_up._KNOWN.clear()
-    yield committer, "threading", Threading(scheduler)
-    yield replay, "os", _OwnNumbers(scheduler)
-    yield gone_writers, "machine_identity", lambda: "another machine"
+    threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
+    yield committer, "threading", threading
+    yield replay, "os", numbers
+    yield lease_keeper, "os", numbers
+    yield lease_keeper, "threading", threading
+    yield lease_keeper, "_LOCK", threading.Lock()
+    yield lease_keeper, "_WAKE", threading.Event()
+    yield lease_keeper, "_KEPT", {}
+    yield lease_keeper, "_THREADS", {}
+    yield take_over, "_LOOKED", {}
 
 
 class StreamCommits:
@@ -67,7 +72,7 @@ class StreamCommits:
     def seal(self) -> None:
         """What the sealer's thread does each ``commit.interval``."""
         seal(self._committer)
-        finish_gone_quietly(self._committer.table)
+        take_over.take_over_quietly(self._committer.table)
 
 
 def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
@@ -84,12 +89,12 @@ def batch_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa
 
 def plan_batch(table: DynamicTable, writer: str) -> None:
     """What a Spark batch job does before its tasks."""
-    register_writer(table, writer, BatchMark())
+    register_writer(table, writer, BATCH)
 
 
 def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
     """What it does behind them; ``no_other_tries``: each task ran once."""
-    batch_writer._commit(table, writer, results)
+    batch_writer._commit(table, writer, results, no_other_tries)
 
 
 def take_back_batch(table: DynamicTable, writer: str) -> bool:
@@ -111,9 +116,9 @@ def outcome_of(error: LakelogError) -> str:
 
 def maintain(table: DynamicTable) -> None:
     """One pass of the optimizer over what writers have left."""
-    for _ in heal_gone_writers(table):
+    for _ in take_over.take_over(table):
         pass
-    finish_gone_writers(table)
+    take_over.seal_abandoned(table)
 
 
 def seal_all(table: DynamicTable) -> None:
@@ -129,16 +134,11 @@ def end_stream(table: DynamicTable, writer: str) -> None:
 def come_to_rest(table: DynamicTable) -> None:
     """The one pass after which both stores are equal when no process lives any more and all leases have run out."""
     maintain(table)
-    seal_staged(table)
-    known = newest_state(table.store)[1].writers
-    for writer in sorted({*known, *table.staged.writers()} - {FOLLOWER}):
-        if writer not in known or not (known[writer].ended or known[writer].once):
-            end_writer(table, writer)
 
 
 def is_decision(path: str) -> bool:
     """Whether a file is that of a decided epoch; at rest none is left."""
-    return "/epoch-" in path
+    return "/epoch-" in path or "/chain/" in path
 
 
 def batch_read(table: DynamicTable) -> pa.Table:
