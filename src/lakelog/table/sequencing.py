@@ -23,7 +23,7 @@ Place = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class InlineRows:
-    """Rows whose ``_order`` is the final sequence number, and whether they belong into a changelog."""
+    """Rows whose order is the final sequence number, and whether they belong into a changelog."""
 
     rows: pa.Table
     tells_changes: bool = True
