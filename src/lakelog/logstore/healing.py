@@ -19,7 +19,7 @@ CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
 @dataclass(frozen=True)
 class Correction:
     """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state
-    (0).
+    (0). One that ``is_data`` is a row of an accepted attempt, for transactional readers, too.
     """
 
     ref: int
@@ -28,6 +28,7 @@ class Correction:
     attempt: str
     key: bytes | None
     value: bytes
+    is_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class _Entry:
 class Healing:
     """Whose records are judged, and by what: the decided attempts per epoch, and what kind of log it is.
 
-    ``table`` is the name of the table, for metrics.
+    ``table`` is the name of the table, for metrics. ``late`` are the keys whose last accepted record may be the old
+    half of an update (``table/late_retractions.py``): their state is that of the files.
     """
 
     writer: str
@@ -58,6 +60,7 @@ class Healing:
     format: LogFormat
     lookup: CommittedLookup
     table: str = ""
+    late: frozenset[bytes] = frozenset()
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
@@ -117,7 +120,7 @@ class Healing:
 
     def _touched(self, own: Sequence[_Entry]) -> dict[bytes, list[_Entry]]:
         """Keys with a refused record or a correction → this writer's data records of them, in order."""
-        touched = {e.key for e in own if not e.is_data or not self._accepts(e)}
+        touched = {e.key for e in own if not e.is_data or not self._accepts(e)} | self.late
         records: dict[bytes, list[_Entry]] = {key: [] for key in touched if key is not None}
         for entry in own:
             if entry.is_data and entry.key in records:
@@ -158,14 +161,17 @@ class Healing:
     def _wrong_keys(self, entries: Sequence[_Entry]) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
         """Touched keys whose last record does not leave them as decided: (key, that record, the image that is
         right)."""
-        if all(e.is_data and self._accepts(e) for e in entries if e.header.writer == self.writer):
+        own_are_right = all(e.is_data and self._accepts(e) for e in entries if e.header.writer == self.writer)
+        if own_are_right and not self.late:
             return
         # of records that hold many changes, each change
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         own = [e for e in entries if e.header.writer == self.writer]
         last = {e.key: e for e in entries}
-        touched = {k: r for k, r in sorted(self._touched(own).items()) if last[k].header.writer == self.writer}
-        right = {k: accepted[-1].value for k, r in touched.items() if (accepted := [e for e in r if self._accepts(e)])}
+        lasts = {key for key, entry in last.items() if entry.header.writer == self.writer}
+        touched = {k: r for k, r in sorted(self._touched(own).items()) if k in lasts}
+        accepted = {k: [e for e in r if self._accepts(e)] for k, r in touched.items() if k not in self.late}
+        right = {k: found[-1].value for k, found in accepted.items() if found}
         committed = self.lookup([k for k in touched if k not in right]) if len(right) < len(touched) else {}
         for key in touched:
             value = right.get(key) or committed.get(key)
@@ -187,7 +193,9 @@ class Healing:
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
         """An assertion is of the epoch that is healed: a reader that has this epoch from a snapshot needs it not."""
         ref = entry.offset if entry.is_data else entry.header.ref
-        return Correction(ref, sign, max(self.accepted), entry.header.attempt, key, value)
+        is_data = key in self.late and self._accepts(entry)
+        epoch = entry.header.epoch if is_data else max(self.accepted)
+        return Correction(ref, sign, epoch, entry.header.attempt, key, value, is_data)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)

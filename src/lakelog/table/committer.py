@@ -7,7 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -26,6 +26,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.late_retractions import late_keys
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.lookup import committed_values, logged_values
 from lakelog.table.staged import BatchMark
@@ -272,16 +273,20 @@ class Committer:
         accepted = self._accepted(record, known is None)  # before the snapshot is looked at: a seal removes records
         starts = self._starts(record, known)
         reader, appender = reader_for(log), appender_for(log)
-        verified: dict[int, int] = {}
+        look_back = [] if known is not None else self.table.staged.records(self.writer)
+        late, verified = late_keys(self.table, [record, *look_back]), dict[int, int]()
         for bucket, end in reader.end_offsets().items():
             start = starts.get(bucket, 0)
             # nothing to read when the log grew by just what this process knows of, since a point that it verified
-            if known is not None and record.since.get(bucket, 0) == known.verified.get(bucket, 0):
+            is_known = known is not None and record.since.get(bucket, 0) == known.verified.get(bucket, 0)
+            if known is not None and is_known and bucket not in late:
                 extra = known.extra.get(bucket, 0)
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
                     verified[bucket] = end
                     continue
-            verified[bucket] = heal(reader, appender, bucket, start, self._healing(accepted, reader, bucket, start))
+            healing = self._healing(accepted, reader, bucket, start)
+            healing = replace(healing, late=late.get(bucket, frozenset()))
+            verified[bucket] = heal(reader, appender, bucket, start, healing)
         self._known = _Position(record.epoch, verified, decided=max(accepted))
 
     def _healing(self, accepted: Mapping[int, frozenset[str]], reader: LogReader, bucket: int, start: int) -> Healing:

@@ -35,6 +35,7 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
+from lakelog.table.late_retractions import in_update_order, split_retractions
 from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
 from lakelog.table.seal_trial import check_seal
 from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
@@ -124,6 +125,9 @@ class TaskWriter:
         check_map_keys(rows, self._table.name)
         if self._table.log is not None and is_new:
             check_years(_added(rows, kinds), self._table.name)
+        order = in_update_order(rows, kinds, self._table.schema)
+        if order is not None:
+            rows, kinds = rows.take(pa.array(order)), kinds[order]
         self._row_count += rows.num_rows
         if self._event_time is not None:
             self._event_time.take(rows)
@@ -254,21 +258,25 @@ class TaskWriter:
         parts = list(by_partition(table, self._table))
         if not self._replaces:
             check_bucket_count(self._table, {partition for partition, _ in parts})
-        for partition, part in parts:
-            if inline:
-                check_seal(part, self._table, partition, bucket)
-                schema_id = self._table.schema.id
-                ipc, tells = run_to_ipc(part), self._table.tells_changes and not self._replaces
-                self._runs.append(
-                    StagedRun(partition, bucket, part.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
-                )
-            else:
+        for partition, whole in parts:
+            part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
+            if alone is not None:
+                self._stage_inline(partition, bucket, alone)
+            if inline and part.num_rows:
+                self._stage_inline(partition, bucket, part)
+            elif part.num_rows:
                 # an overwrite finds its buckets empty
                 lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
                 with self._lock:
                     delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
                 names = None if self._job is None else self._job.new_names()
                 self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
+
+    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table) -> None:
+        check_seal(rows, self._table, partition, bucket)
+        tells = self._table.tells_changes and not self._replaces
+        ipc, schema_id = run_to_ipc(rows), self._table.schema.id
+        self._runs.append(StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells))
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
