@@ -13,6 +13,7 @@
         OffsetExpired                 start from a snapshot instead
       AlreadyExists                   choose another name, or use what exists
       CommitConflict     (retriable)  take the newest snapshot, do it again
+      CommitDecided                   go on: the rows are written, only a later step failed
       CommitUnknown                   ask by commit identifier before doing it again
       Fenced                          somebody newer owns this: stop this writer
       Unavailable        (retriable)  storage or log is away: the same call again later
@@ -26,6 +27,8 @@ carries errors between machines.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -81,6 +84,13 @@ class CommitUnknown(LakelogError):
     """The answer to a commit was lost; look it up by commit user and identifier."""
 
 
+class CommitDecided(LakelogError):
+    """The rows are decided and readable, a later step failed; whoever comes next finishes it. Do not write them again.
+
+    ``__cause__`` is the failure.
+    """
+
+
 class Fenced(LakelogError):
     """Another writer owns what this one was writing."""
 
@@ -97,6 +107,20 @@ class Corrupt(LakelogError):
 
 class NotInstalled(LakelogError, ImportError):
     """An optional part is missing; the text holds the command that installs it."""
+
+
+@contextlib.contextmanager
+def after_decision(table: str) -> Iterator[None]:
+    """Turns every failure of the block into CommitDecided; called around the steps that follow a decision."""
+    try:
+        yield
+    except CommitDecided:
+        raise
+    except Exception as why:
+        raise CommitDecided(
+            f"rows of table {table} are decided: do not write them again. A later step failed, and the next writer, "
+            f"or lakelog optimize, finishes it: {why}"
+        ) from why
 
 
 class InternalError(LakelogError):

@@ -127,8 +127,8 @@ select count(*) from other.p /*+ OPTIONS('read.mode' = 'log') */;
 select count(*) from db.t$snapshots;
 create temporary view v as select count(*) as n from other.p
 --> query:
--->   select count(*) from v1 AS `p`
--->   v1 = other.p [id] read.mode=log
+-->   select coalesce(sum(case when _row_kind in ('+I', '+U') then 1 else -1 end), 0) AS `count(1)` from v1 AS `p`
+-->   v1 = other.p [id, _row_kind] read.mode=log
 --> query:
 -->   select count(*) from v2 AS `t$snapshots`
 -->   v2 = db.t$snapshots [snapshot_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,12 +21,12 @@ from lakelog.options.file_index import INDEX_READ
 from lakelog.options.option import Options
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.evolution import evolve, same_type
+from lakelog.spec.evolution import as_before, evolve, same_type
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.row_kind import INSERT
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
-from lakelog.spec.types import AtomicType, DataField
+from lakelog.spec.types import AtomicType, DataField, DataType
 
 SYSTEM_COLUMNS: Final = (SEQUENCE_NUMBER.name, VALUE_KIND.name)
 
@@ -97,6 +97,7 @@ class DataFileReader:
         pushed = asked if by_format else None
         expression = None if pushed is None else pushed.to_arrow(arrow_schema(written.select(sorted(pushed.columns))))
         deleted = None if vector is None else read_vector(self.io, vector)
+        change = as_before if written.id > table.id else evolve
         position = 0
         looked_at = () if pushed is None else sorted(pushed.columns)
         for batch in format_.read(
@@ -107,7 +108,7 @@ class DataFileReader:
                 batch = _numbered(batch, file.min_sequence_number + first)
             if deleted is not None:
                 batch = without_deleted(batch, first, deleted)
-            arrays = [_column(batch, field, source, constants) for field, source in wanted]
+            arrays = [_column(batch, field, source, constants, change) for field, source in wanted]
             arrays += [batch.column(name) for name in added]
             yield pa.RecordBatch.from_arrays(arrays, schema=target) if arrays else batch.select([])
 
@@ -166,13 +167,17 @@ def _constants(partition: bytes, table: TableSchema) -> dict[str, pa.Scalar]:
 
 
 def _column(
-    batch: pa.RecordBatch, field: DataField, source: DataField | None, constants: Mapping[str, pa.Scalar]
+    batch: pa.RecordBatch,
+    field: DataField,
+    source: DataField | None,
+    constants: Mapping[str, pa.Scalar],
+    change: Callable[[pa.Array, DataType, DataType, str], pa.Array],
 ) -> pa.Array:
     if field.name in constants:
         return pa.repeat(constants[field.name], batch.num_rows)
     if source is None:
         return pa.nulls(batch.num_rows, arrow_type(field.type))
-    return evolve(batch.column(source.name), source.type, field.type, field.name)
+    return change(batch.column(source.name), source.type, field.type, field.name)
 
 
 def _numbered(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.casts import can_cast
-from lakelog.spec.evolution import evolve, same_type
+from lakelog.spec.evolution import as_before, evolve, same_type
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import ArrayType, DataType, MapType, RowType
 
@@ -30,6 +30,7 @@ def rows_as(rows: pa.Table, written: TableSchema, table: TableSchema) -> pa.Tabl
     InvalidSchema for a value that has no counterpart.
     """
     sources = {f.id: f for f in written.fields}
+    change = as_before if written.id > table.id else evolve
     columns = []
     for field in table.fields:
         source = sources.get(field.id)
@@ -37,7 +38,7 @@ def rows_as(rows: pa.Table, written: TableSchema, table: TableSchema) -> pa.Tabl
             columns.append(pa.nulls(rows.num_rows, arrow_type(field.type)))
         else:
             values = rows.column(source.name).combine_chunks()
-            columns.append(evolve(values, source.type, field.type, field.name))
+            columns.append(change(values, source.type, field.type, field.name))
     others = [name for name in rows.column_names if name not in written.field_names]
     schema = pa.schema([*arrow_schema(table.fields), *(rows.schema.field(name) for name in others)])
     return pa.Table.from_arrays([*columns, *(rows.column(name) for name in others)], schema=schema)

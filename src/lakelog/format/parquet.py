@@ -24,7 +24,7 @@ _OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 8 << 20
 """A row group is what a reader may skip, and what it must decode for one row."""
-_ROW = "_row_of_group"
+_ROW = "_lakelog_row"
 _SAMPLE_ROWS = 1 << 12
 _MOST_DISTINCT = 0.5
 """A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""

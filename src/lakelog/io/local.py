@@ -8,6 +8,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -151,14 +152,19 @@ class _DurableFile(io.FileIO):
     """A file that is on the disk, not only in the page cache, when ``close`` returns."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "w")
         self._path = path
+        super().__init__(path, "w")
+
+    def write(self, data: Any) -> int:
+        with _os_errors(self._path):
+            return super().write(data)
 
     def close(self) -> None:
         if not self.closed:
-            os.fsync(self.fileno())
-            super().close()
-            _sync_directory(os.path.dirname(self._path))
+            with _os_errors(self._path):
+                os.fsync(self.fileno())
+                super().close()
+                _sync_directory(os.path.dirname(self._path))
 
 
 def _local(path: str) -> str:

@@ -15,7 +15,7 @@ from lakelog.io.logs import fields
 from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
-from lakelog.logstore.header import CORRECTION, encode_header
+from lakelog.logstore.header import CORRECTION, DATA, encode_header
 from lakelog.logstore.healing import Correction, Healing
 from lakelog.options.metrics import COMPENSATIONS
 
@@ -66,6 +66,11 @@ def _read_on(reader: LogReader, bucket: int, region: pa.Table, position: int) ->
 
 
 def _records(writer: str, corrections: list[Correction]) -> Records:
-    headers = [encode_header(CORRECTION, writer, c.epoch, c.attempt, c.ref, c.sign) for c in corrections]
+    headers = [
+        encode_header(DATA, writer, c.epoch, c.attempt)
+        if c.is_data
+        else encode_header(CORRECTION, writer, c.epoch, c.attempt, c.ref, c.sign)
+        for c in corrections
+    ]
     keys = pa.array([c.key for c in corrections], pa.large_binary())
     return Records(keys, pa.array([c.value for c in corrections], pa.large_binary()), headers)

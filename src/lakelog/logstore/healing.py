@@ -20,7 +20,7 @@ CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
 @dataclass(frozen=True)
 class Correction:
     """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state
-    (0).
+    (0). One that ``is_data`` is a row of an accepted attempt, for transactional readers, too.
     """
 
     ref: int
@@ -29,6 +29,7 @@ class Correction:
     attempt: str
     key: bytes | None
     value: bytes
+    is_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Healing:
     ``table`` is the name of the table, for metrics. ``is_open`` says of a data record of another writer whether that
     writer still answers for its key: it is undecided, or its order is that of the log alone. ``own_first``: the newest
     accepted record of the writer itself is right, because ``lookup`` does not know it (the write fills no files).
+    ``late`` are the keys whose last accepted record may be the old half of an update (``table/late_retractions.py``):
+    their state is that of the files.
     """
 
     writer: str
@@ -76,6 +79,7 @@ class Healing:
     is_open: Callable[[Header], bool] = _none_open
     later: Later = Later.FENCED
     own_first: bool = False
+    late: frozenset[bytes] = frozenset()
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
@@ -183,17 +187,17 @@ class Healing:
         An accepted record of this writer that is the last one is right: whoever has decided a later one appended it
         before, and looks behind it.
         """
-        if all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
+        if not self.late and all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
             return
         # of records that hold many changes, each change
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         last = {e.key: e for e in entries}
         keys = {e.key for e in entries if e.key is not None and self._judges(e)}
-        doubtful = sorted(key for key in keys if not self._is_right(last[key]))
+        doubtful = sorted(key for key in keys if not self._is_right(last[key], key in self.late))
         right: dict[bytes, bytes | None] = {}
         if self.own_first:
             accepted = (e for e in entries if e.is_data and self._judges(e) and self._accepts(e))
-            right = {e.key: e.value for e in accepted if e.key is not None}
+            right = {e.key: e.value for e in accepted if e.key is not None and e.key not in self.late}
         unknown = [key for key in doubtful if key not in right]
         right.update(self.lookup(unknown) if unknown else {})
         for key in doubtful:
@@ -202,11 +206,11 @@ class Healing:
             if self.format.images(last[key].value)[1] != wanted:
                 yield key, last[key], wanted
 
-    def _is_right(self, last: _Entry) -> bool:
+    def _is_right(self, last: _Entry, is_late: bool) -> bool:
         if not last.is_data:
             return False
         if last.header.writer == self.writer:
-            return not self._judges(last) or self._accepts(last)
+            return not self._judges(last) or (self._accepts(last) and not is_late)
         return self.is_open(last.header)
 
     def _restore_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
@@ -223,7 +227,9 @@ class Healing:
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
         """An assertion is of the epoch that is healed: a reader that has this epoch from a snapshot needs it not."""
         ref = entry.offset if entry.is_data else entry.header.ref
-        return Correction(ref, sign, max(self.accepted, default=0), entry.header.attempt, key, value)
+        is_data = key in self.late and entry.header.writer == self.writer and self._accepts(entry)
+        epoch = entry.header.epoch if is_data else max(self.accepted, default=0)
+        return Correction(ref, sign, epoch, entry.header.attempt, key, value, is_data)
 
     def _correct(self, entry: _Entry, sign: int) -> Correction:
         value = entry.value if sign > 0 else self.format.inverse(entry.value)

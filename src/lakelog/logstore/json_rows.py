@@ -6,6 +6,7 @@ import base64
 import math
 from typing import Any
 
+import numpy as np
 import orjson
 import polars as pl
 import pyarrow as pa
@@ -109,12 +110,25 @@ def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
         assert isinstance(texts, pl.Series)
         return texts.str.decode("base64").to_arrow().cast(pa.large_binary()).cast(kind)
     if pa.types.is_date(kind):
-        return pc.cast(pc.strptime(column, "%Y-%m-%d", "s"), kind)
+        return _dates(column, kind)
     if pa.types.is_time(kind):
         return _times(column, kind)
     if pa.types.is_nested(kind):
         return pa.array([restored(v, kind) for v in column.to_pylist()], kind)
     return pc.cast(column, kind)
+
+
+def _dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return pc.cast(pc.strptime(texts, "%Y-%m-%d", "s"), kind)
+    except pa.ArrowInvalid:
+        return pa.array([None if text is None else _number(text, kind) for text in texts.to_pylist()], kind)
+
+
+def _number(text: str, kind: pa.DataType) -> int:
+    """A date or timestamp as Arrow stores it, of any year: Arrow's own parser knows those with four digits only."""
+    unit = "D" if pa.types.is_date(kind) else kind.unit
+    return int(np.array(text.removesuffix("Z"), f"datetime64[{unit}]").astype(np.int64))
 
 
 def _times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
@@ -139,10 +153,9 @@ def restored(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return base64.b64decode(value) if isinstance(value, str) else value
     if isinstance(value, str) and not pa.types.is_string(kind):
-        text = value.removesuffix("Z") if pa.types.is_timestamp(kind) else value
-        scalar = pa.scalar(text)
-        if pa.types.is_timestamp(kind) and kind.tz is not None:
-            return pc.cast(pc.cast(scalar, pa.timestamp(kind.unit)), pa.int64()).as_py()
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return _number(value, kind)
+        scalar = pa.scalar(value)
         return (_times(scalar, kind) if pa.types.is_time(kind) else pc.cast(scalar, kind)).as_py()
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import InvalidSchema, UnsupportedFeature
 from lakelog.spec.arrow import arrow_type
 from lakelog.spec.casts import cast_values
 from lakelog.spec.nested import fresh_offsets, map_array
@@ -36,6 +36,27 @@ def evolve(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Arra
         wanted = arrow_type(new)
         return column if column.type == wanted else column.cast(wanted)
     return cast_values(column, old, new, name)
+
+
+def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.Array:
+    """A column that was written after an ALTER TABLE, for a reader that knows the type of before it.
+
+    Called per batch of a file whose schema is newer than that of the reader. Raises InvalidSchema for values that the
+    old type does not have: ``evolve`` would make others of them.
+    """
+    if same_type(new, old) or not _has_common(new, old):
+        return evolve(column, new, old, name)
+    found, why = None, ""
+    try:
+        found = evolve(column, new, old, name)
+        if evolve(found, old, new, name).equals(column):
+            return found
+    except (UnsupportedFeature, InvalidSchema) as failure:
+        why = f" ({failure})"
+    raise InvalidSchema(
+        f"column '{name}' is {new.to_json()} since an ALTER TABLE of another process, and has values that "
+        f"{old.to_json()}, the type of before it, does not hold{why}: open the table again"
+    )
 
 
 def _has_common(old: DataType, new: DataType) -> bool:

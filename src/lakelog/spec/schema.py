@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,7 +30,9 @@ DYNAMIC_BUCKET: Final = -1
 """``bucket`` of an append table without buckets, or of a keyed table whose buckets grow."""
 POSTPONE_BUCKET: Final = -2
 
-_RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind", "_row_kind")
+_RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
+_RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
+"""Names of columns that lakelog adds to rows; Spark does not tell upper from lower case."""
 _KEY_ROOTS: Final = ("VARIANT", "BLOB")
 
 
@@ -235,6 +238,8 @@ def _check_names(names: Sequence[str]) -> None:
             raise InvalidSchema(f"column '{name}' is there twice: name one of them differently")
         if name in _RESERVED or name.startswith("_KEY_"):
             raise InvalidSchema(f"column name '{name}' is reserved by the file format: choose another")
+        if _RESERVED_HERE.fullmatch(name):
+            raise InvalidSchema(f"column name '{name}' is reserved by lakelog: choose another")
 
 
 def _check_keys(names: Sequence[str], primary: Sequence[str], partition: Sequence[str]) -> None:

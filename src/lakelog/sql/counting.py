@@ -46,7 +46,7 @@ def counted_read(query: QueryText, reference: Reference, schema: TableSchema) ->
 
     None unless all that it aggregates is ``count(*)``, and all columns that it names are of the partition.
     """
-    select = _only_select_of(reference)
+    select = only_select_of(reference)
     if select is None or query.tree is None:
         return None
     counts, calls = _by_text(select), list(_calls(query.tokens))
@@ -66,7 +66,7 @@ def counted_read(query: QueryText, reference: Reference, schema: TableSchema) ->
 
 def limit_of(query: QueryText, reference: Reference) -> int | None:
     """The rows that a query asks for at most, when it takes them as they come: no filter, order or aggregate."""
-    select = _only_select_of(reference)
+    select = only_select_of(reference)
     limit = None if select is None else select.args.get("limit")
     if select is None or select is not query.tree or not isinstance(limit, exp.Limit):
         return None
@@ -87,7 +87,7 @@ class _Call:
     end: int
 
 
-def _only_select_of(reference: Reference) -> exp.Select | None:
+def only_select_of(reference: Reference) -> exp.Select | None:
     """The SELECT that reads the table and nothing else."""
     node = reference.node
     if node is None or node.args.get("joins") or node.args.get("pivots") or node.args.get("sample"):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
-from lakelog.options.log import READ_MODE
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
+from lakelog.options.option import Options
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.spec.schema import TableSchema
@@ -28,6 +29,7 @@ from lakelog.sql.lookup_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.plan import QueryPlan, Source
 from lakelog.sql.references import Hint, QueryText, Reference, cte_of
 from lakelog.sql.script import StatementText
+from lakelog.sql.signed_aggregates import SignedAggregates, signed_aggregates
 from lakelog.sql.time_travel import TimeTravel, read_time_travel
 from lakelog.sql.tokens import Kind, quoted_name
 
@@ -57,11 +59,15 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     needed = _needed_columns(query, reads)
     sources: list[Source] = []
     edits: list[Edit] = []
-    looked_up = []
+    looked_up, signed = [], list[SignedAggregates]()
     for read, columns in zip(reads, needed, strict=True):
         if read.lookup is not None:
             looked_up.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
             continue
+        read, found = _with_signs(query, read)
+        if found is not None:
+            signed.append(found)
+            columns = None if columns is None else (*columns, ROW_KIND_COLUMN)
         view = session.new_view()
         node = read.reference.node
         condition = None if node is None else pushed_condition(node, read.schema)
@@ -78,10 +84,24 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
     if reads:
         edits += _dollar_edits(query, edits)
         edits += proctime_edits(query.tokens)
+    for aggregates in signed:
+        edits = aggregates.applied(edits)
     joins = LookupJoins(session, query, looked_up, edits)
     text = edited(source.script, joins.rewrite(), source.start, source.end)
     syntax_error = query.syntax_error if reads else None
     return QueryPlan(text, tuple(sources), syntax_error, lasting and bool(reads), tuple(joins.lookups))
+
+
+def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:
+    """A read of a log with all kinds of changes, and the aggregates over it; an upsert log is made whole for them."""
+    options = Options({**read.schema.options, **read.options})
+    is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
+    if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
+        return read, None
+    found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed)
+    if found is not None and read.schema.is_keyed:
+        read = replace(read, options={NORMALIZE.key: "true", **read.options})
+    return read, found
 
 
 def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:

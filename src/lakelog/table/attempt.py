@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from lakelog.spec.data_file import DataFileMeta
 
-ORDER_COLUMN = "_order"
+ORDER_COLUMN = "_lakelog_order"
 """Column of an inline run: the order of the row in its bucket (log offset, or task number and row number)."""
 
-KIND_COLUMN = "_kind"
+KIND_COLUMN = "_lakelog_kind"
 """Column of an inline run: the row kind as a number (int8)."""
 
 
@@ -17,10 +17,11 @@ KIND_COLUMN = "_kind"
 class StagedRun:
     """Rows of one (partition, bucket) that an attempt has made ready for the file store.
 
-    Either ``inline`` (an Arrow IPC stream of table columns plus ``_order`` int64 and ``_kind`` int8, in order) or
+    Either ``inline`` (an Arrow IPC stream of table columns plus the order, int64, and the kind, int8; rows in order) or
     ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
     inline rows; a file knows its own. ``tells_changes``: the rows belong into the table's changelog, if it has one;
-    ``changelog`` are the changelog files beside ``files``, numbered like them.
+    ``changelog`` are the changelog files beside ``files``, numbered like them. ``retractions``: inline rows that are
+    -U without an insertion of their key behind them.
     """
 
     partition: bytes
@@ -32,6 +33,7 @@ class StagedRun:
     schema_id: int = 0
     tells_changes: bool = True
     changelog: tuple[DataFileMeta, ...] = ()
+    retractions: bool = False
 
     @property
     def whole_files(self) -> tuple[DataFileMeta, ...]:

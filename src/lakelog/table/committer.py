@@ -22,6 +22,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.late_retractions import late_keys
 from lakelog.table.log_repair import LogRepair
 from lakelog.table.log_state import LogState, WriterState, newest_state
 from lakelog.table.register import register_writer
@@ -63,7 +64,7 @@ class Committer:
         self._state = LogState()
         self._known: _Position | None = None
         self._tip = 0
-        self._decided: dict[int, frozenset[str]] = {}
+        self._decided: dict[int, EpochRecord] = {}
         self._has_appended = False  # a batch writer: its origin is where its rows begin, or it is forgotten
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
@@ -264,7 +265,7 @@ class Committer:
     def _look(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
         self._state, self._tip = found.state, max(self._tip, found.tip)
-        self._decided = {r.epoch: r.accepted for r in found.waiting if r.writer == self.writer}
+        self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
         return found
 
     def _sealed(self) -> WriterState | None:
@@ -315,22 +316,24 @@ class Committer:
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
-        accepted = {record.epoch: record.accepted} | (self._decided if known is None else {})
+        records = {record.epoch: record} | (self._decided if known is None else {})
         starts = self._starts(record, known)
         later = Later.FENCED
         if self._helps:
-            accepted, later = {epoch: a for epoch, a in accepted.items() if epoch <= record.epoch}, Later.OPEN
+            records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
+        accepted = {epoch: r.accepted for epoch, r in records.items()}
+        late = late_keys(self.table, records.values())
         reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
         verified: dict[int, int] = {}
         for bucket, end in reader.end_offsets().items():
             start = starts.get(bucket, 0)
             # nothing to read when the log grew by just what this writer has appended, since a point that it verified
-            if record.since.get(bucket, 0) == start:
+            if record.since.get(bucket, 0) == start and bucket not in late:
                 extra = 0 if known is None else known.extra.get(bucket, 0)
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
                     verified[bucket] = end
                     continue
-            verified[bucket] = repair.repair(bucket, start)
+            verified[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()))
         self._known = _Position(record.epoch, verified, decided=max(accepted))
 
     def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
@@ -361,7 +364,7 @@ class Committer:
             while True:
                 found = self._look()
                 newest = found.newest().get(self.writer, -1)
-                accepted = dict(self._decided)
+                accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
                 starts = self._position(newest + 1).verified
                 sealed = self._state.writers.get(self.writer)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):

@@ -74,8 +74,14 @@ def conform(
                 f"NULL in column '{field.name}' of table {table}, which is {what} (row {row} of a batch): "
                 f"give it a value or filter the row out"
             )
-        columns.append(column)
+        is_key = field.name in schema.primary_keys
+        columns.append(_one_zero(column) if is_key and pa.types.is_floating(field.type) else column)
     return pa.RecordBatch.from_arrays(columns, schema=target), _kinds(batch, schema, table)
+
+
+def _one_zero(key: pa.Array) -> pa.Array:
+    """A floating key column with one zero and one NaN: -0.0 and 0.0 are one key in the files and in the log."""
+    return pc.if_else(pc.is_nan(key), pa.scalar(float("nan"), key.type), pc.add(key, pa.scalar(0.0, key.type)))
 
 
 def _kinds(batch: pa.RecordBatch, schema: TableSchema, table: str) -> np.ndarray:

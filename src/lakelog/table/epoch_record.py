@@ -131,6 +131,7 @@ def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, An
                 "tells_changes": run.tells_changes,
                 "changelog": [file_to_json(f) for f in run.changelog],
             }
+            | ({"retractions": True} if run.retractions else {})
         )
     appends = [[p.bucket, p.first_offset, p.entry_count] for p in attempt.appends]
     return {"attempt": attempt.attempt, "row_count": attempt.row_count, "appends": appends, "runs": runs} | {
@@ -152,6 +153,7 @@ def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
             schema_id=r.get("schema_id", 0),
             tells_changes=r.get("tells_changes", True),
             changelog=tuple(file_from_json(f) for f in r.get("changelog", ())),
+            retractions=r.get("retractions", False),
         )
         for r in json["runs"]
     )

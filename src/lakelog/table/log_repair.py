@@ -30,11 +30,15 @@ class LogRepair:
     accepted: Mapping[int, frozenset[str]]
     later: Later = Later.FENCED
 
-    def repair(self, bucket: int, start: int) -> int:
-        """Heals a bucket from an offset on; returns the verified offset. Raises Unavailable, Fenced."""
-        return heal(reader_for(self.log), appender_for(self.log), bucket, start, self._healing(bucket, start))
+    def repair(self, bucket: int, start: int, late: frozenset[bytes] = frozenset()) -> int:
+        """Heals a bucket from an offset on; returns the verified offset. Raises Unavailable, Fenced.
 
-    def _healing(self, bucket: int, start: int) -> Healing:
+        ``late`` are keys with a -U that may have come behind the insertion that replaces it (``late_keys``).
+        """
+        healing = self._healing(bucket, start, late)
+        return heal(reader_for(self.log), appender_for(self.log), bucket, start, healing)
+
+    def _healing(self, bucket: int, start: int, late: frozenset[bytes]) -> Healing:
         table, reader = self.table, reader_for(self.log)
         form = log_format(table.options.need(DATA_FORMAT))
 
@@ -54,6 +58,7 @@ class LogRepair:
             is_open=_is_open(table),
             later=self.later,
             own_first=not table.emits_files,
+            late=late,
         )
 
 

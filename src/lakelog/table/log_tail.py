@@ -83,7 +83,7 @@ class LogTail:
 
 
 def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
-    """The rows of the records of a bucket that count, in order: table columns and ``_kind`` (int8), chunk by chunk.
+    """The rows of the records of a bucket that count, in order: table columns and the row kind (int8), chunk by chunk.
 
     Called by the reader of the rows, on executors too. Of an update only the new row is given, as the files get it.
     """

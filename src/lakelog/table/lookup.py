@@ -68,6 +68,6 @@ def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
     if len(names) == 1 or not found.num_rows:
         return found
     # the filter knows the columns one by one; Arrow's own join takes no nested columns along
-    numbered = pl.DataFrame(found.select(names)).with_row_index("_row")
+    numbered = pl.DataFrame(found.select(names)).with_row_index("_lakelog_row")
     kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
-    return found.take(pa.array(kept["_row"].to_numpy()))
+    return found.take(pa.array(kept["_lakelog_row"].to_numpy()))

@@ -105,8 +105,8 @@ def partitions_meeting(schema: TableSchema, live: Collection[bytes], condition: 
     columns = zip(*(decode_partition(p, schema) for p in ordered), strict=True)
     kinds = arrow_schema(schema.select(keys))
     values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)]
-    rows = pa.Table.from_arrays([*values, pa.array(ordered, pa.binary())], names=[*keys, "_partition"])
-    return frozenset(rows.filter(condition.to_arrow(kinds)).column("_partition").to_pylist())
+    rows = pa.Table.from_arrays([*values, pa.array(ordered, pa.binary())], names=[*keys, "_lakelog_partition"])
+    return frozenset(rows.filter(condition.to_arrow(kinds)).column("_lakelog_partition").to_pylist())
 
 
 def _typed(schema: TableSchema, name: str, value: object) -> Any:

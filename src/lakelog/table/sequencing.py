@@ -23,7 +23,7 @@ Place = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class InlineRows:
-    """Rows whose ``_order`` is the final sequence number, and whether they belong into a changelog."""
+    """Rows whose order is the final sequence number, and whether they belong into a changelog."""
 
     rows: pa.Table
     tells_changes: bool = True
@@ -114,7 +114,11 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
     delta = max(run.delta for run in with_files)
     lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.whole_files)
     if rows is not None:
-        lowest_order = min(lowest_order, pc.min(rows.column(ORDER_COLUMN)).as_py())
+        orders = rows.column(ORDER_COLUMN).to_numpy()
+        lowest_order = min([lowest_order, *orders[orders >= 0].tolist()])
+        if (orders < 0).any():  # retractions alone, see ``late_retractions``: before all others of the epoch
+            lowest_order -= 1
+            rows = _with_order(rows, pa.array(np.where(orders < 0, lowest_order, orders)))
     delta = max(delta, below + 1 - lowest_order)
     highest = below
     for run in with_files:

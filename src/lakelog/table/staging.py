@@ -12,11 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.filestore.data_file_writer import FileNames
-from lakelog.filestore.reader import engine_of
 from lakelog.filestore.scan import Place
-from lakelog.merge.base import KIND_COLUMN as KIND
-from lakelog.merge.base import SEQUENCE_COLUMN, PickingEngine
-from lakelog.merge.runs import fold_rows
 from lakelog.spec.partition import encode_partition
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
@@ -24,6 +20,10 @@ from lakelog.table.dynamic_table import DynamicTable
 
 _OWN_BITS = 36
 """The lower bits of an order, in which the rows of one epoch differ; if not, the seal moves them (``sequencing``)."""
+
+_ROW = "_lakelog_row"
+_ONCE = {"_order": ORDER_COLUMN, "_kind": KIND_COLUMN}
+"""What the columns of an inline run were called before."""
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -39,20 +39,9 @@ def run_to_ipc(rows: pa.Table) -> bytes:
 def run_from_ipc(data: bytes) -> pa.Table:
     """The reverse of ``run_to_ipc``."""
     with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
-
-
-def check_folds(rows: pa.Table, table: DynamicTable) -> None:
-    """Raises InvalidSchema for rows of a run that the table's merge engine cannot fold, as a sum that does not fit.
-
-    Called before a run is staged inline: once its epoch is decided, it is too late. Large runs are folded as they are
-    written.
-    """
-    engine = engine_of(table.schema)
-    if table.schema.is_keyed and not isinstance(engine, PickingEngine):
-        names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
-        renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
-        fold_rows(renamed, table.schema.trimmed_primary_keys, engine)
+        rows = reader.read_all()
+    # the names of the last two were others once, which a column of the table may have, too
+    return rows.rename_columns([*rows.column_names[:-2], *(_ONCE.get(n, n) for n in rows.column_names[-2:])])
 
 
 def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, pa.Table]]:
@@ -62,11 +51,11 @@ def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, p
     if not keys:
         yield encode_partition((), schema), rows
         return
-    numbered = rows.select(keys).append_column("_row", pa.array(np.arange(rows.num_rows)))
-    groups = numbered.group_by(keys, use_threads=False).aggregate([("_row", "list")])
+    numbered = rows.select(keys).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+    groups = numbered.group_by(keys, use_threads=False).aggregate([(_ROW, "list")])
     for index in range(groups.num_rows):
         values = tuple(_exact(groups.column(key)[index]) for key in keys)
-        chosen = groups.column("_row_list")[index].values
+        chosen = groups.column(f"{_ROW}_list")[index].values
         yield encode_partition(values, schema), rows.take(chosen)
 
 
@@ -122,7 +111,7 @@ def write_run_files(
     replaces: bool = False,
     names: FileNames | None = None,
 ) -> StagedRun:
-    """Writes a large run as sorted level-0 data files at once; its sequence numbers are ``_order`` + delta.
+    """Writes a large run as sorted level-0 data files at once; its sequence numbers are order + delta.
 
     With ``replaces`` the bucket will be empty when they are committed, and no changes are told. ``names`` is what names
     the files.

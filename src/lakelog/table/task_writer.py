@@ -25,7 +25,7 @@ from lakelog.options.log import DATA_FORMAT
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.row_kind import UPDATE_BEFORE
+from lakelog.spec.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.spec.schema import DYNAMIC_BUCKET
 from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
 from lakelog.table.bucket_count import check_bucket_count
@@ -35,7 +35,10 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
-from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
+from lakelog.table.late_retractions import in_update_order, split_retractions
+from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
+from lakelog.table.seal_trial import check_seal
+from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
 """Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
@@ -118,6 +121,13 @@ class TaskWriter:
             return
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
         rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
+        check_text(rows, self._table.name)
+        check_map_keys(rows, self._table.name)
+        if self._table.log is not None and is_new:
+            check_years(_added(rows, kinds), self._table.name)
+        order = in_update_order(rows, kinds, self._table.schema)
+        if order is not None:
+            rows, kinds = rows.take(pa.array(order)), kinds[order]
         self._row_count += rows.num_rows
         if self._event_time is not None:
             self._event_time.take(rows)
@@ -184,7 +194,8 @@ class TaskWriter:
     ) -> dict[int, np.ndarray | _LogOrder]:
         """Encodes the rows and appends each bucket's records; the order of a row is that of its change in the log."""
         keys = self._table.schema.primary_keys
-        messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
+        with row_errors(self._table.name):
+            messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
         begins = [b for b in places if b not in self._firsts]
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
@@ -227,7 +238,8 @@ class TaskWriter:
 
         def stage(bucket: int) -> None:
             held = self._rows.pop(bucket)
-            self._stage(bucket, held, bucket in inline, buckets)
+            with row_errors(self._table.name):
+                self._stage(bucket, held, bucket in inline, buckets)
 
         with ThreadPoolExecutor(min(_THREADS, len(buckets)) or 1, "staging") as threads:
             for _ in threads.map(stage, buckets):
@@ -246,15 +258,13 @@ class TaskWriter:
         parts = list(by_partition(table, self._table))
         if not self._replaces:
             check_bucket_count(self._table, {partition for partition, _ in parts})
-        for partition, part in parts:
-            if inline:
-                check_folds(part, self._table)
-                schema_id = self._table.schema.id
-                ipc, tells = run_to_ipc(part), self._table.tells_changes and not self._replaces
-                self._runs.append(
-                    StagedRun(partition, bucket, part.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
-                )
-            else:
+        for partition, whole in parts:
+            part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
+            if alone is not None:
+                self._stage_inline(partition, bucket, alone, retractions=True)
+            if inline and part.num_rows:
+                self._stage_inline(partition, bucket, part)
+            elif part.num_rows:
                 # an overwrite finds its buckets empty
                 lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
                 with self._lock:
@@ -262,12 +272,25 @@ class TaskWriter:
                 names = None if self._job is None else self._job.new_names()
                 self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
 
+    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, retractions: bool = False) -> None:
+        check_seal(rows, self._table, partition, bucket)
+        tells = self._table.tells_changes and not self._replaces
+        ipc, schema_id = run_to_ipc(rows), self._table.schema.id
+        run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
+        self._runs.append(replace(run, retractions=retractions))
+
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Indices of the rows to keep: a -U whose +U is in the same log record says nothing to the files."""
     same_record = np.zeros(len(orders), dtype=bool)
     same_record[:-1] = orders[:-1] == orders[1:]
     return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
+
+
+def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
+    """The rows without retractions, which take back what is in the table already."""
+    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    return rows if is_added.all() else rows.filter(pa.array(is_added))
 
 
 def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:

@@ -54,6 +54,9 @@ def _mapped(location: LogLocation) -> Iterator[None]:
         raise Unavailable(f"the embedded log {location.address} cannot be used now: {failed}") from failed
     except sqlite3.DatabaseError as failed:
         raise Corrupt(f"the embedded log {location.address} is damaged or not a log: {failed}") from failed
+    except OSError as failed:
+        why = failed.strerror or failed
+        raise Unavailable(f"the embedded log {location.address} cannot be made: {why}") from failed
 
 
 class EmbeddedLogSystem(LogSystem):
@@ -62,10 +65,10 @@ class EmbeddedLogSystem(LogSystem):
     def create(self, location: LogLocation) -> LogLocation:
         if os.path.exists(location.address):
             return self._adopt(location)
-        os.makedirs(os.path.dirname(location.address), exist_ok=True)
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
         part = f"{location.address}.{new_uuid()}.tmp"
         with _mapped(location):
+            os.makedirs(os.path.dirname(location.address), exist_ok=True)
             with contextlib.closing(sqlite3.connect(part)) as database:
                 # in the file for good, so that no first opener needs the lock that the change takes
                 database.execute("pragma journal_mode = wal")

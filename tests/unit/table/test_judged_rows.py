@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import CommitDecided, Fenced, InvalidSchema, LakelogError, Unavailable, after_decision
+from lakelog.lake.table import Table
+from lakelog.logstore.formats import log_format
+
+LOG = "'log-store.enabled' = 'true'"
+INTERNAL = ["_kind", "_order", "_row", "_partition", "_offset", "_row_of_group", "_row_list", "_level", "_sequence"]
+
+
+def make(tmp_path: Path, columns: str, options: str = LOG, key: str = "id") -> Table:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    primary = f", primary key ({key})" if key else ""
+    given = f" tblproperties ({options})" if options else ""
+    lake.sql(f"create table db.t (id bigint, {columns}{primary}) using lakelog{given}")
+    return lake.table("db.t")
+
+
+def write(table: Table, rows: pa.Table) -> None:
+    with table.writer() as writer:
+        writer.write(rows)
+
+
+def columns_of(kind: pa.DataType, *values: Any, name: str = "v", first: int = 0) -> pa.Table:
+    return pa.table({"id": range(first, first + len(values)), name: pa.array(values, kind)})
+
+
+def bad_text(*values: bytes) -> pa.Array:
+    buffers = pa.array(values, pa.binary()).buffers()
+    return pa.StringArray.from_buffers(len(values), buffers[1], buffers[2])
+
+
+def everywhere(table: Table) -> list[list[dict[str, Any]]]:
+    """The rows as each kind of reader finds them."""
+    found = [table.scan().to_arrow().to_pylist()]
+    if table._table.log is not None:
+        found.append(table.scan(options={"read.mode": "union"}).to_arrow().to_pylist())
+        found += [folded(table, "earliest"), folded(table, "latest-full")]
+    return [sorted(rows, key=lambda row: row["id"]) for rows in found]
+
+
+def folded(table: Table, start: str) -> list[dict[str, Any]]:
+    state: dict[int, dict[str, Any]] = {}
+    for batch in table.tail(start, stop="latest"):
+        for row in batch.to_pylist():
+            if row.pop("_row_kind") in ("+I", "+U"):
+                state[row["id"]] = row
+            else:
+                state.pop(row["id"], None)
+    return list(state.values())
+
+
+def refused(table: Table, rows: pa.Table, *texts: str) -> None:
+    """Such rows are refused with these words in the error, and nothing of them is anywhere; later rows go on."""
+    before = everywhere(table)
+    with pytest.raises(InvalidSchema) as told:
+        write(table, rows)
+    assert all(text in str(told.value) for text in texts), told.value
+    assert everywhere(table) == before and not table._table.staged.writers()
+    table.seal()
+
+
+@pytest.mark.parametrize("options", [LOG, "", f"{LOG}, 'log.format' = 'arrow'"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_text_that_is_not_utf8_is_refused_before_anything_is_written(tmp_path, options, file_format) -> None:
+    both = f"{options}, " if options else ""
+    table = make(tmp_path, "v string", f"{both}'file.format' = '{file_format}'")
+    write(table, columns_of(pa.string(), "a", "b"))
+    wrong = pa.table({"id": [2, 3, 4], "v": bad_text(b"fine", b"\xff\x00", b"fine")})
+    refused(table, wrong, "column 'v'", "db.t", r"b'\xff\x00'", "row 1")
+    write(table, columns_of(pa.string(), "z", first=7))
+    assert all([row["v"] for row in rows] == ["a", "b", "z"] for rows in everywhere(table))
+
+
+def test_text_that_is_not_utf8_is_found_in_nested_columns(tmp_path) -> None:
+    table = make(tmp_path, "v array<struct<a: string>>")
+    inner = pa.StructArray.from_arrays([bad_text(b"ok", b"\xfe")], ["a"])
+    refused(table, pa.table({"id": [1, 2], "v": pa.ListArray.from_arrays([0, 1, 2], inner)}), "'v'", r"\xfe", "row 1")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "value", "shown"),
+    [
+        ("timestamp_ltz", pa.timestamp("us", "UTC"), 253402318799000000, "10000-01-01 04:59:59"),
+        ("timestamp_ntz", pa.timestamp("us"), -62135600000000000, "0000-12-31"),
+        ("timestamp_ntz", pa.timestamp("us"), 2**63 - 1, "294247-01-10"),
+        ("date", pa.date32(), 2932897, "10000-01-01"),
+        ("array<date>", pa.list_(pa.date32()), [0, 2932897], "10000-01-01"),
+    ],
+)
+def test_a_time_outside_the_years_of_a_log_is_refused(tmp_path, column, kind, value, shown) -> None:
+    table = make(tmp_path, f"v {column}")
+    refused(table, columns_of(kind, None, value), "column 'v'", shown, "row 1", "0001 to 9999")
+
+
+def test_the_first_and_the_last_moment_of_the_years_of_a_log_are_read_by_all(tmp_path) -> None:
+    table = make(tmp_path, "v timestamp_ntz, d date")
+    times = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
+    rows = columns_of(pa.timestamp("us"), *times).append_column("d", pa.array([t.date() for t in times]))
+    write(table, rows)
+    assert all(found == rows.to_pylist() for found in everywhere(table))
+
+
+def test_a_table_without_a_log_keeps_times_of_any_year(tmp_path) -> None:
+    table = make(tmp_path, "v timestamp_ntz", "")
+    write(table, columns_of(pa.timestamp("us"), 253402318799000000))
+    assert table.scan().to_arrow().column("v").cast(pa.int64()).to_pylist() == [253402318799000000]
+
+
+def test_records_of_others_with_times_outside_these_years_are_read() -> None:
+    form = log_format("debezium-json")
+    value = b'{"before":null,"after":{"id":1,"v":"+10000-01-01 04:59:59.000000","d":"+10000-01-01"},"op":"c"}'
+    schema = pa.schema([("id", pa.int64()), ("v", pa.timestamp("us")), ("d", pa.date32())])
+    read = form.decode(pa.array([value], pa.large_binary()), schema)
+    assert read.column("v").cast(pa.int64()).to_pylist() == [253402318799000000]
+    assert read.column("d").cast(pa.int32()).to_pylist() == [2932897]
+
+
+def test_a_map_with_a_key_twice_is_refused(tmp_path) -> None:
+    table = make(tmp_path, "v map<string, int>")
+    kind = pa.map_(pa.string(), pa.int32())
+    refused(table, columns_of(kind, [("a", 1), ("b", 2)], [("b", 1), ("b", 2)]), "column 'v'", "'b'", "row 1")
+    write(table, columns_of(kind, [("a", 1), ("b", 2)], [("b", 1)], None, []))
+    assert all([r["v"] for r in rows] == [[("a", 1), ("b", 2)], [("b", 1)], None, []] for rows in everywhere(table))
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+def test_zero_is_one_key_and_so_is_nan_in_both_stores(tmp_path, buckets) -> None:
+    lake = connect(warehouse=str(tmp_path))
+    lake.sql(
+        f"create table db.t (k double, v int, primary key (k)) using lakelog "
+        f"tblproperties ({LOG}, 'bucket' = '{buckets}')"
+    )
+    table = lake.table("db.t")
+    odd = float(np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0])
+    for number, key in enumerate([0.0, -0.0, float("nan"), odd]):
+        write(table, pa.table({"k": [key], "v": pa.array([number], pa.int32())}))
+    assert sorted(r["v"] for r in table.scan().to_arrow().to_pylist()) == [1, 3]
+    assert {bytes(k) for part in table.log_records() for k in part["key"].to_pylist() if k} == {
+        b'{"k":0.0}',
+        b'{"k":"NaN"}',
+    }
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+@pytest.mark.parametrize("key", ["id", ""])
+def test_a_column_may_have_any_name_that_is_not_reserved(tmp_path, name, key) -> None:
+    table = make(tmp_path, f"`{name}` string", key=key)
+    write(table, columns_of(pa.string(), "a", "b", name=name))
+    write(table, columns_of(pa.string(), "c", name=name, first=2))
+    assert all([row[name] for row in rows] == ["a", "b", "c"] for rows in everywhere(table))
+    found = table.scan(filter=f"`{name}` = 'b'").to_arrow()
+    assert found.to_pylist() == [{"id": 1, name: "b"}]
+
+
+@pytest.mark.parametrize(
+    "name", ["_lakelog_order", "_LAKELOG_kind", "_row_kind", "_Row_Kind", "_KEY_id", "_VALUE_KIND"]
+)
+def test_a_reserved_name_is_refused_at_create_and_alter(tmp_path, name) -> None:
+    with pytest.raises(InvalidSchema, match="reserved"):
+        make(tmp_path, f"`{name}` string")
+    table = make(tmp_path, "v string", "")
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    for change in (f"add column `{name}` string", f"rename column v to `{name}`"):
+        with pytest.raises(InvalidSchema, match="reserved"):
+            lake.sql(f"alter table db.t {change}")
+    assert table.scan().to_arrow().num_rows == 0
+
+
+def test_what_the_files_cannot_hold_is_refused_before_the_rows_are_decided(tmp_path) -> None:
+    table = make(tmp_path, "v timestamp(9), w timestamp(3)", f"{LOG}")
+    stamps = {name: pa.array([1], pa.timestamp(unit)) for name, unit in (("v", "ns"), ("w", "ms"))}
+    with pytest.raises(LakelogError, match="TIMESTAMP"):
+        write(table, pa.table({"id": [1], **stamps}))
+    assert everywhere(table)[0] == [] and not table._table.staged.writers()
+
+
+@contextlib.contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """Files of this process cannot grow beyond a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("options", ["", LOG])
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, options) -> None:
+    table = make(tmp_path, "v string", options)
+    rng = np.random.default_rng(0)
+    large = columns_of(pa.string(), *(rng.bytes(3000).hex() for _ in range(1500)))
+    with small_disk(1 << 20), pytest.raises(Unavailable, match=str(tmp_path)):
+        write(table, large)
+    assert everywhere(table)[0] == []
+    write(table, large)
+    assert everywhere(table)[0] == large.to_pylist()
+
+
+@pytest.mark.parametrize("why", [OSError(28, "No space left on device"), Fenced("ended"), KeyError("_kind")])
+def test_a_failure_after_the_decision_says_so(why) -> None:
+    with pytest.raises(CommitDecided, match="do not write them again") as told, after_decision("db.t"):
+        raise why
+    assert told.value.__cause__ is why and not told.value.retriable and "db.t" in str(told.value)
+    with pytest.raises(CommitDecided) as again, after_decision("db.t"):
+        raise told.value
+    assert again.value is told.value
