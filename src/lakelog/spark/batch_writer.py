@@ -34,8 +34,8 @@ from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.gone_writers import finish_gone_quietly
 from lakelog.table.job_files import JobFiles
-from lakelog.table.overwrite import check_overwritable, commit_overwrite
-from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
+from lakelog.table.overwrite import commit_overwrite
+from lakelog.table.overwrite_target import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.rewrite import commit_rewrite
 from lakelog.table.seal import seal
