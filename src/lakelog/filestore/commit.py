@@ -28,6 +28,9 @@ from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
 from lakelog.spec.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 
 _KINDS = (APPEND, COMPACT, OVERWRITE, ANALYZE)
+_STALLED_ROUNDS = 10
+"""A commit gives up after so many lost rounds in which no other commit came."""
+_GROWING_ROUNDS = 6
 _ASKED_AGAIN = 3
 """How often a snapshot whose outcome is unknown is looked up and created again."""
 
@@ -52,7 +55,7 @@ class TableCommit:
     def commit(self, request: CommitRequest) -> Snapshot:
         """Commits, and returns the snapshot that holds the files (an older one, if it was committed before).
 
-        Raises CommitConflict (files were replaced by others; or the race was lost ``commit.max-retries`` times),
+        Raises CommitConflict (files were replaced by others; or the race was lost too often, see ``_Patience``),
         CommitUnknown (nobody can say whether the snapshot was created: ask again with the same request),
         InvalidRequest for an empty commit, UnsupportedFeature for a table that must not be written, and what
         ``prepare`` raises.
@@ -60,14 +63,12 @@ class TableCommit:
         # 1
         changes = self._collect(request)
         options = Options(self.manifests.paths.schema.options)
-        started = clock.monotonic_s()
-        timeout = options.get_typed(COMMIT_TIMEOUT)
+        patience = _Patience(options)
         seen = 0
-        rounds = options.need(COMMIT_MAX_RETRIES) + 1
-        for round_ in range(rounds):
+        while True:
             latest = self.snapshots.latest()
             # 2
-            if round_ > 0 or not request.first_try:
+            if patience.losses > 0 or not request.first_try:
                 done = self.snapshots.find(request.user, request.identifier, request.kind, latest, after=seen)
                 if done is not None:
                     return done
@@ -96,13 +97,12 @@ class TableCommit:
                     return snapshot
                 METER.add(COMMIT_CONFLICTS, table=self.table)
             self._delete(writer)
-            if timeout is not None and clock.monotonic_s() - started > timeout.total_seconds():
+            if not patience.lost(seen):
                 break
-            self._wait(options, round_)
         self._delete_copies(request, changes)
         raise CommitConflict(
             f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
-            f"other commits {rounds} times: try again, or raise '{COMMIT_MAX_RETRIES.key}'"
+            f"other commits {patience.losses} times: try again, or raise '{patience.limit}'"
         )
 
     def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
@@ -243,6 +243,31 @@ class TableCommit:
             except LakelogError:
                 return
 
-    def _wait(self, options: Options, round_: int) -> None:
-        shortest, longest = (options.need(o).total_seconds() for o in (COMMIT_MIN_WAIT, COMMIT_MAX_WAIT))
-        clock.sleep(min(longest, shortest * 2**round_) * (0.5 + random_fraction()))
+
+class _Patience:
+    """How often and how long a commit is tried again.
+
+    Each loss to another commit is progress of the table, so it alone ends nothing: of n writers each wins about each
+    nth round. Waits grow to 64 times the shortest one and no further, so that who lost often does not come last.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._shortest, self._longest = (options.need(o).total_seconds() for o in (COMMIT_MIN_WAIT, COMMIT_MAX_WAIT))
+        self._most, timeout = options.get_typed(COMMIT_MAX_RETRIES), options.get_typed(COMMIT_TIMEOUT)
+        self._end = None if timeout is None else clock.monotonic_s() + timeout.total_seconds()
+        self._newest, self._stalled = -1, 0
+        self.losses, self.limit = 0, COMMIT_MAX_RETRIES.key
+
+    def lost(self, seen: int) -> bool:
+        """Waits after a round that was lost, in which ``seen`` was the newest snapshot; False when it was the last."""
+        self.losses += 1
+        self._stalled = self._stalled + 1 if seen == self._newest else 0
+        self._newest = seen
+        if self._end is not None and clock.monotonic_s() > self._end:
+            self.limit = COMMIT_TIMEOUT.key
+            return False
+        if self.losses > self._most if self._most is not None else self._stalled >= _STALLED_ROUNDS:
+            return False
+        grown = self._shortest * 2 ** min(self.losses - 1, _GROWING_ROUNDS)
+        clock.sleep(min(self._longest, grown) * (0.5 + random_fraction()))
+        return True

@@ -191,6 +191,15 @@ EXPIRED_OFFSETS: Final = Option(
     scope=("table", "read"),
     choices=("error", "earliest", "latest-full"),
 )
+ON_BAD_RECORD: Final = Option(
+    "scan.on-bad-record",
+    str,
+    "error",
+    "Effect of a log record that cannot be read: the read fails and names the record (error), or goes on without it "
+    "and counts it (skip).",
+    scope=("table", "read"),
+    choices=("error", "skip"),
+)
 STARTUP_TIMESTAMP: Final = Option(
     "scan.startup.timestamp-millis",
     int,
@@ -274,6 +283,7 @@ LOG_OPTIONS: Final = Declared(
         STARTUP_TIMESTAMP,
         STARTUP_OFFSETS,
         EXPIRED_OFFSETS,
+        ON_BAD_RECORD,
         WRITER_TIMEOUT,
         MAX_ROWS_PER_TRIGGER,
         SCAN_FILTER,

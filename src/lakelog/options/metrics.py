@@ -65,6 +65,9 @@ COMPACTION_CONFLICTS: Final = Metric(
 SNAPSHOTS_EXPIRED: Final = Metric("snapshots_expired", COUNTER, "Snapshots that expiry has removed.")
 PARTITIONS_EXPIRED: Final = Metric("partitions_expired", COUNTER, "Partitions that expiry has dropped.")
 ORPHANS_REMOVED: Final = Metric("orphans_removed", COUNTER, "Files that nothing named and orphan cleaning has removed.")
+BAD_RECORDS: Final = Metric(
+    "bad_records", COUNTER, "Records of the log that could not be read and were skipped.", ("table",)
+)
 LOG_ERRORS: Final = Metric(
     "log_errors",
     COUNTER,

@@ -288,7 +288,12 @@ MANIFEST_COMPRESSION: Final = Option(
 )
 
 COMMIT_MAX_RETRIES: Final = Option(
-    "commit.max-retries", int, 10, "How often a commit that lost a race is tried again.", _WRITE
+    "commit.max-retries",
+    int,
+    None,
+    "Maximum number of times that a commit which lost a race is tried again. Without it a commit is tried again for as "
+    "long as other commits succeed, and 10 times without any.",
+    _WRITE,
 )
 COMMIT_TIMEOUT: Final = Option(
     "commit.timeout", timedelta, None, "How long a commit may try again; no limit unless given.", _WRITE

@@ -35,8 +35,8 @@ from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.job_files import JobFiles
 from lakelog.table.lease_keeper import drop_lease
-from lakelog.table.overwrite import check_overwritable, commit_overwrite
-from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
+from lakelog.table.overwrite import commit_overwrite
+from lakelog.table.overwrite_target import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, Lease
 from lakelog.table.retention import tidy_quietly

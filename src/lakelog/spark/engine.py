@@ -47,7 +47,7 @@ from lakelog.table.catalog_place import CatalogPlace
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
 from lakelog.table.log_scan import LogScan
-from lakelog.table.overwrite import check_overwritable
+from lakelog.table.overwrite_target import check_overwritable
 from lakelog.table.rewrite import files_to_rewrite
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal_staged

@@ -111,6 +111,8 @@ class LogFigures:
     log_first: bool = False
     """Rows of nobody wait for a follower."""
     trouble: str = ""
+    bad_records: tuple[str, ...] = ()
+    """Records that readers could not read, as bucket-offset."""
 
     @property
     def lag(self) -> int:

@@ -142,7 +142,8 @@ def _created(table: DynamicTable) -> int:
 
 
 def _old_partitions(table: DynamicTable, files: _Files) -> int:
-    rule = PartitionRule.of(table.options) if table.schema.partition_keys else None
+    expires = table.schema.partition_keys and not table.emits_log
+    rule = PartitionRule.of(table.options) if expires else None
     if rule is None:
         return 0
     now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)

@@ -153,7 +153,8 @@ class Follower:
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
                     left -= records.num_rows
                     parse_kinds(records.column("header"))
-                    for batch in scan.decode(records.filter(are_nobodys(records.column("header")))).to_batches():
+                    nobodys = records.filter(are_nobodys(records.column("header")))
+                    for batch in scan.decode(nobodys, bucket).to_batches():
                         task.write(batch)
             result = task.finish()
         except BaseException:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lakelog.errors import OffsetExpired
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
+from lakelog.table.bad_records import noted_bad_records
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.figures import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
@@ -36,7 +37,14 @@ def look_at_log(table: DynamicTable) -> LogFigures:
         tuple(_writer(moment.epochs, name, writer, lags) for name, writer in sorted(moment.writers.items())),
         tuple(_reader(reader, moment, found) for found in readers),
         any(offset < moment.ends.get(bucket, 0) for bucket, offset in moment.nobodys.items()),
+        bad_records=_held(noted_bad_records(table), moment),
     )
+
+
+def _held(records: Iterable[str], moment: LogMoment) -> tuple[str, ...]:
+    """Of records as bucket-offset those that the log still holds."""
+    places = ((name, *name.split("-")) for name in records)
+    return tuple(name for name, bucket, offset in places if int(offset) >= moment.firsts.get(int(bucket), 0))
 
 
 def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:

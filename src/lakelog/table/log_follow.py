@@ -202,7 +202,7 @@ class _LogSteps:
         """Parts of a bucket that end at an offset, without the rows below ``first`` and the first ``told`` others."""
         for part in parts:
             records = self._without_old(bucket, part.records, first)
-            rows = self._scan.decode(records)
+            rows = self._scan.decode(records, bucket)
             if self._states is not None:
                 rows = self._states.fold(bucket, rows)
             batches = [batch for batch in rows.to_batches() if batch.num_rows]
@@ -227,7 +227,7 @@ class _LogSteps:
         if pc.all(is_new).as_py():
             return records
         if self._states is not None:
-            self._states.fold(bucket, self._scan.decode(records.filter(pc.invert(is_new))))
+            self._states.fold(bucket, self._scan.decode(records.filter(pc.invert(is_new)), bucket))
         return records.filter(is_new)
 
     def _behind_part(self, bucket: int, part: ShownPart) -> TailPosition:

@@ -46,6 +46,11 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
     system = options.get_typed(LOG_TYPE) or _system_at(address)
+    if address is not None and system != "embedded" and _is_path(address):
+        raise InvalidOption(
+            f"'{LOG_ADDRESS.key}' = '{address}' is the path of a file, which '{LOG_TYPE.key}' = '{system}' does not "
+            f"take: write '{LOG_TYPE.key}' = 'embedded' with it, or give {_KAFKA_ADDRESS}"
+        )
     if address is None and system != "embedded":
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give "
@@ -64,6 +69,10 @@ def _system_at(address: str | None) -> str:
     if address is None:
         return "embedded"
     return "pulsar" if address.startswith(("pulsar://", "pulsar+ssl://")) else "kafka"
+
+
+def _is_path(address: str) -> bool:
+    return address.startswith(("/", "./", "../", "~", "file:")) or address.endswith((".sqlite", ".db"))
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:

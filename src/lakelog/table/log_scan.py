@@ -30,6 +30,7 @@ from lakelog.options.log import (
 )
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
+from lakelog.table.bad_records import RecordDecoder
 from lakelog.table.committed_records import CommittedRecords, ShownPart
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import LogPosition, Switch
@@ -132,7 +133,7 @@ class LogScan:
         """
         for records in self.records_between(bucket, start, end):
             for part in self.parts(bucket, records):
-                yield from self.decode(part.records).to_batches()
+                yield from self.decode(part.records, bucket).to_batches()
 
     def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
@@ -203,8 +204,11 @@ class LogScan:
         for bucket, position in self.start_offsets(start).items():
             yield from self.records_between(bucket, position, ends[bucket])
 
-    def decode(self, records: pa.Table) -> pa.Table:
-        """Rows (``schema``) of log records (RECORDS_SCHEMA); control records give none."""
+    def decode(self, records: pa.Table, bucket: int | None = None) -> pa.Table:
+        """Rows (``schema``) of log records (RECORDS_SCHEMA) of a bucket; control records give none.
+
+        Raises Corrupt as ``RecordDecoder``.
+        """
         kinds = parse_kinds(records.column("header"))
         wanted = pc.equal(kinds, DATA)
         if self.emits_corrections:
@@ -213,7 +217,7 @@ class LogScan:
         chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
         if chosen.num_rows == 0:
             return self.schema.empty_table()
-        rows = self.rows(chosen.column("value").combine_chunks())
+        rows = self.rows(chosen, bucket)
         return self._inserts(rows) if self._is_append_only else rows
 
     @property
@@ -235,9 +239,11 @@ class LogScan:
             raise InvalidRequest(retraction_refused(self.table.name, kind))
         return rows.filter(inserts)
 
-    def rows(self, values: pa.LargeBinaryArray) -> pa.Table:
-        """Rows (``schema``) of log values, none of them null, in their order."""
-        return self._checked(self.form.decode(values, self.data_schema).select(self.schema.names))
+    def rows(self, records: pa.Table, bucket: int | None) -> pa.Table:
+        """Rows (``schema``) of log records with values, in their order. Raises Corrupt as ``RecordDecoder``."""
+        decoder = RecordDecoder(self.table, self.form, self.data_schema, bucket)
+        values, offsets = (records.column(name).combine_chunks() for name in ("value", "offset"))
+        return self._checked(decoder.rows(values, offsets).select(self.schema.names))
 
     def _checked(self, rows: pa.Table) -> pa.Table:
         """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""

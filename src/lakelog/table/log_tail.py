@@ -94,8 +94,7 @@ def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[p
     for records in scan.records_between(bucket, start, end):
         counts = tail.counting(bucket, records, gone)
         if counts.any():
-            values = records.column("value").filter(pa.array(counts)).combine_chunks()
-            yield _numbered(scan.rows(values))
+            yield _numbered(scan.rows(records.filter(pa.array(counts)), bucket))
 
 
 def _numbered(rows: pa.Table) -> pa.Table:

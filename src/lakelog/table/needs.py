@@ -8,7 +8,7 @@ from typing import Final
 
 from lakelog.errors import InvalidRequest
 from lakelog.options.compaction import STOP_TRIGGER
-from lakelog.options.log import COMMIT_INTERVAL, WRITER_TIMEOUT
+from lakelog.options.log import COMMIT_INTERVAL, ON_BAD_RECORD, WRITER_TIMEOUT
 from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, check_writable, needs_lookup
@@ -228,6 +228,13 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
                 f"nothing while its source is quiet; start it again, or if it never comes back: "
                 f"CALL sys.end_writer('{name}', '{writer.name}')",
             )
+    if log.bad_records:
+        which = f"{', '.join(log.bad_records[:3])}{', …' if len(log.bad_records) > 3 else ''}"
+        yield Wait(
+            "readers of the log that do not skip bad records",
+            f"{_count(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
+            f"mend the producer; read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
+        )
     if log.log_first:
         to_do = f"lakelog follow {name}"
         yield Wait("rows that were written to the log first", "a follower makes files of them", to_do)

@@ -15,31 +15,23 @@ from lakelog.filestore.commit_request import CommitRequest, Overwrite
 from lakelog.filestore.filter import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
-from lakelog.options.log import EMIT_MODE
 from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import carried_state
-from lakelog.table.overwrite_target import OverwriteTarget, existing_partitions, partitions_meeting
+from lakelog.table.overwrite_target import (
+    OverwriteTarget,
+    check_overwritable,
+    existing_partitions,
+    partitions_meeting,
+)
 from lakelog.table.seal import level0_files, pause, seal_staged
 from lakelog.table.sequencing import sequence_runs
 from lakelog.table.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 8
-
-
-def check_overwritable(table: DynamicTable) -> None:
-    """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
-
-    An overwrite is no stream of changes: readers of the log would keep the rows that the files have lost.
-    """
-    if table.emits_log:
-        raise UnsupportedFeature(
-            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE or DROP PARTITION: "
-            f"delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' to change the files alone"
-        )
 
 
 def commit_overwrite(

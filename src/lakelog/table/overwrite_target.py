@@ -8,15 +8,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
 from lakelog.filestore.commit_request import Overwrite
 from lakelog.filestore.filter import Predicate
+from lakelog.options.log import EMIT_MODE
 from lakelog.options.option import Options
 from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
 from lakelog.spec.arrow import arrow_schema, arrow_type
 from lakelog.spec.partition import decode_partition
 from lakelog.spec.schema import TableSchema
 from lakelog.table.dynamic_table import DynamicTable
+
+
+def check_overwritable(table: DynamicTable) -> None:
+    """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
+
+    An overwrite is no stream of changes: readers of the log would keep the rows that the files have lost.
+    """
+    if table.emits_log:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE, DROP PARTITION or "
+            f"the expiry of partitions: delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' "
+            f"to change the files alone"
+        )
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from lakelog.io.names import new_uuid
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.overwrite import check_overwritable, commit_overwrite
-from lakelog.table.overwrite_target import OverwriteTarget
+from lakelog.table.overwrite import commit_overwrite
+from lakelog.table.overwrite_target import OverwriteTarget, check_overwritable
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.task_writer import TaskWriter
 from lakelog.table.writer import batches_of

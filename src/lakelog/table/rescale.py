@@ -14,8 +14,8 @@ from lakelog.spec.snapshot import OVERWRITE, Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import carried_state
-from lakelog.table.overwrite import check_overwritable, seal_decided
-from lakelog.table.overwrite_target import OverwriteTarget, partition_values
+from lakelog.table.overwrite import seal_decided
+from lakelog.table.overwrite_target import OverwriteTarget, check_overwritable, partition_values
 from lakelog.table.seal import level0_files
 from lakelog.table.sequencing import sequence_runs
 from lakelog.table.task_writer import TaskWriter

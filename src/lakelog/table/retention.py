@@ -30,6 +30,7 @@ from lakelog.table.lookup_figures import forget_figures
 from lakelog.table.maintenance import compact_quietly
 from lakelog.table.normalizer import forget_streams
 from lakelog.table.open import open_branch
+from lakelog.table.overwrite_target import check_overwritable
 from lakelog.table.waiting_epochs import waiting_epochs
 
 _LOG = logging.getLogger("lakelog.expire")
@@ -92,8 +93,10 @@ def expire_partitions(
 ) -> list[dict[str, object]]:
     """Drops old partitions in one commit; returns their values by column.
 
-    Raises InvalidRequest when neither the table nor the call says how old a partition may be.
+    Raises InvalidRequest when neither the table nor the call says how old a partition may be, UnsupportedFeature for a
+    table with a log, whose readers would keep the rows.
     """
+    check_overwritable(table)
     rule = PartitionRule.of(table.options, expiration_time, strategy)
     if rule is None:
         raise InvalidRequest(

@@ -23,7 +23,8 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import carried_state
-from lakelog.table.overwrite import check_overwritable, seal_decided
+from lakelog.table.overwrite import seal_decided
+from lakelog.table.overwrite_target import check_overwritable
 from lakelog.table.scan import Scan
 from lakelog.table.seal import level0_files_of
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
+from lakelog.io.forks import check_not_forked
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
@@ -94,6 +95,7 @@ class TaskWriter:
         replaces: bool = False,
         job: JobFiles | None = None,
     ) -> None:
+        check_not_forked()
         self._event_time = EventTime.of(table)
         table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job

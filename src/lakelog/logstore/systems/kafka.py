@@ -106,8 +106,10 @@ class _Delivered(PendingAppend):
         return (self._offsets[0], self._offsets[-1]) if self._offsets else None
 
     def offsets(self) -> pa.Int64Array:
-        if self.failure is not None or len(self._offsets) != self._count:
-            raise away(self._location, self.failure or "records are not acknowledged")
+        if self.failure is not None:
+            raise error_of(self._location, self.failure)
+        if len(self._offsets) != self._count:
+            raise away(self._location, "records are not acknowledged")
         return pa.array(self._offsets, pa.int64())
 
 

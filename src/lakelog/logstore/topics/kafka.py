@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from confluent_kafka.cimpl import NewTopic
 
-from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, LakelogError, NotFound, Unavailable
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.topics.identity import check_identity, log_id_of, missing
@@ -39,6 +39,9 @@ _REFUSED = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,
 )
+
+
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
 def away(location: LogLocation, why: object) -> Unavailable:
@@ -67,6 +70,12 @@ def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
         return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")
     if code == KafkaError._INVALID_ARG:
         return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
+    if code in _TOO_LARGE:
+        return InvalidRequest(
+            f"a row is larger than a record of topic '{location.topic}' of Kafka at {location.address} may be "
+            f"({error.str()}): raise 'max.message.bytes' of the topic (or 'message.max.bytes' of the broker), and the "
+            f"client's limit with 'properties.message.max.bytes'"
+        )
     return away(location, error.str())
 
 

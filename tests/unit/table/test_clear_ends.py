@@ -1,0 +1,127 @@
+"""Faults of the surroundings end with an error that says what happened and what to do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import pyarrow as pa
+import pytest
+
+from lakelog import connect
+from lakelog.errors import CommitConflict, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.commit import _Patience
+from lakelog.io import clock
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.topics.kafka import error_of
+from lakelog.options.option import Options
+
+
+def make(tmp_path, more: str = "", columns: str = "id int, name string, primary key (id)", part: str = ""):
+    lake = connect(warehouse=str(tmp_path))
+    lake.sql(f"create table db.t ({columns}) using lakelog{part}" + (f" tblproperties ({more})" if more else ""))
+    return lake.table("db.t")
+
+
+def write(table, *ids: int) -> None:
+    with table.writer() as writer:
+        writer.write(pa.table({"id": pa.array(ids, pa.int32()), "name": ["a"] * len(ids)}))
+
+
+def write_in_child(table, answers) -> None:
+    try:
+        write(table, 2)
+        answers.put("written")
+    except InvalidRequest as why:
+        answers.put(str(why))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
+def test_a_forked_child_of_a_writer_says_that_it_cannot_write(tmp_path) -> None:
+    table = make(tmp_path, "'log-store.enabled' = 'true'")
+    write(table, 1)
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    child = fork.Process(target=write_in_child, args=(table, answers))
+    child.start()
+    try:
+        assert "forked" in answers.get(timeout=60) and table.scan().to_arrow().num_rows == 1
+    finally:
+        child.join(10)
+        child.kill()
+
+
+def test_a_slow_reader_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
+    table = make(tmp_path, "'write-only' = 'true'")
+    write(table, 1)
+    scan = table.scan()
+    splits = scan.plan()
+    for i in range(2, 5):
+        write(table, i)
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    with pytest.raises(NotFound, match=r"snapshot 1 of table db\.t expired while it was read.*snapshot\.time-retained"):
+        list(scan.read(splits[0]))
+
+
+def test_a_row_that_kafka_does_not_take_is_a_row_to_correct() -> None:
+    from confluent_kafka import KafkaError
+
+    location = LogLocation("kafka", "localhost:9092", "orders", 1)
+    found = error_of(location, KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+    assert isinstance(found, InvalidRequest) and "max.message.bytes" in str(found) and "orders" in str(found)
+
+
+@pytest.mark.parametrize("address", ["/var/log.sqlite", "./log.sqlite", "logs/my.db", "file:/tmp/x"])
+def test_the_path_of_a_file_is_no_address_of_kafka(tmp_path, address) -> None:
+    with pytest.raises(InvalidOption, match="'log-store.type' = 'embedded'"):
+        make(tmp_path, f"'log-store.enabled' = 'true', 'log-store.address' = '{address}'")
+
+
+def test_partitions_of_a_table_with_a_log_do_not_expire(tmp_path) -> None:
+    options = "'log-store.enabled' = 'true', 'partition.expiration-time' = '1 d'"
+    table = make(tmp_path, options, "day string, id int, primary key (day, id)", " partitioned by (day)")
+    with table.writer() as writer:
+        writer.write(pa.table({"day": ["2020-01-01"], "id": pa.array([1], pa.int32())}))
+    with pytest.raises(UnsupportedFeature, match="has a log.*expiry of partitions"):
+        table.expire_partitions()
+    assert table.scan().to_arrow().num_rows == 1
+    assert not [need for need in table.health().needs if "partition" in need.kind]
+
+
+def test_a_commit_that_others_overtake_again_and_again_goes_on(monkeypatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(clock, "sleep", waits.append)
+    patience = _Patience(Options({}))
+    assert all(patience.lost(snapshot) for snapshot in range(200))
+    assert max(waits) < 1
+    stalled = _Patience(Options({}))
+    assert [stalled.lost(7) for _ in range(11)] == [True] * 10 + [False]
+    few = _Patience(Options({"commit.max-retries": "2"}))
+    assert [few.lost(snapshot) for snapshot in range(3)] == [True, True, False]
+
+
+def test_four_writers_of_ten_commits_each_all_succeed(tmp_path, monkeypatch) -> None:
+    table = make(tmp_path, "'write-only' = 'true'", "id int, name string")
+    io = type(table._table.io)
+    create, failures = io.create, list[CommitConflict]()
+
+    def slow(self, path: str, data: bytes) -> bool:
+        threading.Event().wait(0.02)  # a store on which each commit takes its time, so that many are lost
+        return bool(create(self, path, data))
+
+    monkeypatch.setattr(io, "create", slow)
+
+    def ten(first: int) -> None:
+        try:
+            for i in range(10):
+                write(table, first + i)
+        except CommitConflict as why:
+            failures.append(why)
+
+    threads = [threading.Thread(target=ten, args=(100 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and table.scan().to_arrow().num_rows == 40
