@@ -95,7 +95,7 @@ def test_every_kind_does_what_the_table_then_no_longer_needs(lake: Lake, monkeyp
     gone = table.writer()
     gone.write(pa.table({"id": pa.array([99], pa.int32()), "day": ["2999-01-01"]}))
     gone.flush()
-    (name,) = table.logical.staged.writers()
+    (name,) = table.logical.registered.writers()
     table.logical.staged.mark_batch(name, BatchMark())
     timeout = table.logical.options.need(WRITER_TIMEOUT).total_seconds() * 1000
     for module in (clock, gone_writers):

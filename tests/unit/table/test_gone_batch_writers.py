@@ -54,7 +54,7 @@ def test_rows_of_one_that_died_before_it_decided_are_taken_back(tmp_path, mode: 
     ((gone, snapshot),) = heal_gone_writers(table.logical)
     assert snapshot is not None
     assert seen(table) == files(table) == [(1, "a"), (2, "a")]
-    assert gone not in table.logical.staged.writers()
+    assert gone not in table.logical.registered.writers()
     assert table.health().needs == ()
     assert list(heal_gone_writers(table.logical)) == []
 
@@ -65,7 +65,7 @@ def test_rows_of_one_that_died_behind_its_decision_get_their_snapshot(tmp_path) 
     assert [need.kind for need in table.health().needs] == ["healing"]
     list(heal_gone_writers(table.logical))
     assert seen(table) == files(table) == [(number, "kept") for number in (1, 7, 8, 9)]
-    assert table.logical.staged.writers() == []
+    assert table.logical.registered.writers() == []
     assert table.health().figures.log.lag == 0
 
 
@@ -86,7 +86,7 @@ def test_one_of_another_machine_is_gone_when_it_has_been_silent_for_the_timeout(
     writer = table.writer()
     writer.write(rows(1))
     writer.flush()
-    (name,) = table.logical.staged.writers()
+    (name,) = table.logical.registered.writers()
     table.logical.staged.mark_batch(name, BatchMark())  # as a job of Spark says it
     timeout = int(table.logical.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
     assert gone_batch_writers(table.logical) == []
@@ -105,9 +105,9 @@ def test_one_that_has_appended_lately_is_left_alone_though_it_came_long_ago(tmp_
     writer = table.writer()
     writer.write(rows(1))
     writer.flush()
-    (name,) = table.logical.staged.writers()
+    (name,) = table.logical.registered.writers()
     table.logical.staged.mark_batch(name, BatchMark())
-    origin = Path(table.logical.staged.origin_path(name))
+    origin = Path(table.logical.registered.origin_path(name))
     old = clock.now_ms() / 1000 - 2 * 3600
     os.utime(origin, (old, old))
     assert gone_batch_writers(table.logical) == [name]
@@ -121,7 +121,7 @@ def test_a_writer_that_ends_well_leaves_no_mark(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1))
-        (name,) = table.logical.staged.writers()
+        (name,) = table.logical.registered.writers()
         mark = table.logical.staged.batch_mark(name)
         assert mark is not None and mark.process == os.getpid()
-    assert table.logical.staged.writers() == []
+    assert table.logical.registered.writers() == []

@@ -84,14 +84,14 @@ def decide_sums(table, epoch: int, ids: list[int], totals: list[int]) -> None:
 def test_a_sum_that_does_not_fit_fails_in_the_task_before_its_epoch_is_decided(sums) -> None:
     with pytest.raises(InvalidSchema, match=r"'sum' of column 'total': 200 does not fit"):
         decide_sums(sums, 0, [1, 1], [100, 100])
-    assert sums._table.staged.epochs("w") == []
+    assert [r.epoch for r in sums._table.decided.of("w")] == []
 
 
 def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> None:
     for epoch, (key, total) in enumerate([(1, 100), (1, 100), (2, 5)]):
         decide_sums(sums, epoch, [key], [total])
     assert [s.commit_identifier for s in sums.seal()] == [2]
-    assert sums._table.staged.epochs("w") == []
+    assert [r.epoch for r in sums._table.decided.of("w")] == []
     assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
     with pytest.raises(InvalidSchema, match=r"200 does not fit"):
         sums.scan().to_arrow()

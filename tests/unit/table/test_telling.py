@@ -93,7 +93,7 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
     assert names(table) == ["old", "new", *(["newer"] if last == "newer" else [])]
     assert folded(table) == files(table) == [(1, last)]
     assert seen(table, "latest-full") == [("+I", 1, last)]
-    assert table._table.staged.epochs("stream") == []
+    assert [r.epoch for r in table._table.decided.of("stream")] == []
 
 
 def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> None:
@@ -120,7 +120,7 @@ def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypat
     owing(table, monkeypatch, "z", 1, "3")
     write(table, "4")
     assert names(table) == ["1", "2", "3", "4"]
-    assert [table._table.staged.epochs(writer) for writer in "az"] == [[], []]
+    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "az"] == [[], []]
 
 
 def test_one_that_comes_back_tells_nothing_of_newer_snapshots_and_what_is_owed_of_older_ones(
@@ -131,7 +131,7 @@ def test_one_that_comes_back_tells_nothing_of_newer_snapshots_and_what_is_owed_o
     owing(table, monkeypatch, "a", 0, "3")
     seal(owner)
     assert names(table) == ["1", "2"]
-    assert [table._table.staged.epochs(writer) for writer in "zma"] == [[], [], [0]]
+    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "zma"] == [[], [], [0]]
     table.seal()
     assert names(table) == ["1", "2", "3"]
 
@@ -188,7 +188,7 @@ def test_a_death_at_any_step_of_the_telling_is_repaired(table, monkeypatch, step
         expected.pop()
     assert names(table) == expected
     assert folded(table) == files(table)
-    assert [table._table.staged.epochs(writer) for writer in "zam"] == [[], [], []]
+    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "zam"] == [[], [], []]
 
 
 def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(table, monkeypatch) -> None:
@@ -217,10 +217,10 @@ def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_is_left_t
     late = TaskWriter(table._table, "stream", 0, 0)
     late.write(rows(1, name="late").to_batches()[0])
     late_record = EpochRecord("stream", 0, now_ms(), (late.finish(),), {})
-    table._table.staged.decide(late_record)  # and dies before it sees the snapshot
+    table._table.decided.decide(late_record)  # and dies before it sees the snapshot
     write(table, "new")
     assert names(table) == ["old", "new"]
-    assert table._table.staged.epochs("stream") == [0]
+    assert [r.epoch for r in table._table.decided.of("stream")] == [0]
 
 
 def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, monkeypatch) -> None:
@@ -234,7 +234,7 @@ def test_one_that_sees_no_log_leaves_what_others_owe(table, monkeypatch) -> None
     decided(table, "other", 0, "new")
     without = table._table.with_hints({"log-store.enabled": "false"})
     seal(_known(Committer(without, "other")))
-    assert table._table.staged.epochs("stream") == [0]
+    assert [r.epoch for r in table._table.decided.of("stream")] == [0]
 
 
 def _known(committer: Committer) -> Committer:

@@ -180,7 +180,7 @@ def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monke
     assert len(seen(table)) == (0 if before else 2)
     assert seal_staged(table._table) == []
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-    assert table._table.staged.epochs("w") == []
+    assert [r.epoch for r in table._table.decided.of("w")] == []
 
 
 @pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
@@ -210,9 +210,9 @@ def test_an_epoch_record_that_came_too_late_tells_nothing(table) -> None:
     committer.commit(0, [attempt(table, "w", 0, 1).finish()])
     seal(committer)
     zombie = attempt(table, "w", 0, 1, 2, name="late").finish()
-    table._table.staged.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
+    table._table.decided.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
     table.seal()
-    assert table._table.staged.epochs("w") == []
+    assert [r.epoch for r in table._table.decided.of("w")] == []
     assert seen(table) == [("+I", 1, "a")]
 
 
