@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lakelog.lake.table import Table
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.task_writer import TaskWriter
 
 Net = dict[tuple[int, str], int]

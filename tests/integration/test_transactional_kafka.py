@@ -14,8 +14,9 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.control import commit_record, commits_in
 from lakelog.service.kafka_broker import KafkaBroker
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.log_scan import LogScan
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows

@@ -14,13 +14,14 @@ from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.lake import CatalogTables
 from lakelog.spec.schema import new_schema
 from lakelog.spec.types import parse_type
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.compaction_job import compact_table
 from lakelog.table.create import create_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import state_at
 from lakelog.table.open import identifier_of
+from lakelog.table.register import register_writer
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter

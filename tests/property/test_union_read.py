@@ -21,8 +21,9 @@ from lakelog.errors import Unavailable
 from lakelog.logstore.header import DATA
 from lakelog.table import log_moment, log_position, log_tail
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.log_position import headers_of
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from lakelog.table.writer import TableWriter

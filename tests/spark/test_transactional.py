@@ -9,7 +9,8 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.spark.realtime import read_changes
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import rows

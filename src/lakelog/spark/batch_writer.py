@@ -30,13 +30,14 @@ from lakelog.spark.types import arrow_for_spark, quoted
 from lakelog.spark.worker import settle
 from lakelog.table.append import commit_append
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.job_files import JobFiles
 from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.overwrite import check_overwritable, commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, overwrite_target
+from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, Lease
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.rewrite import commit_rewrite

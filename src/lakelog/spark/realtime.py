@@ -38,11 +38,11 @@ from lakelog.spark.types import arrow_for_spark, column_of
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.default_value import default_scalar
 from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.table.committer import register_follower
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_scan import LogScan, retraction_refused
 from lakelog.table.normalizer import normalizes
+from lakelog.table.register import register_follower
 
 _CHANGE: Final = "change"
 _ROW: Final = "row"

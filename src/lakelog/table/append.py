@@ -29,20 +29,22 @@ def commit_append(
 ) -> Snapshot | None:
     """Commits the rows of the accepted attempts as one snapshot; None when there are none.
 
-    Of a table with a key, what is decided already is sealed first: these rows come after it. 1 take the files of the
-    attempts, and write their small runs as level-0 files · 2 commit, if dynamic buckets are still those that were given. ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added,
-    the files are gone), CommitUnknown (the rows are in the newest snapshots, or will never be), Unavailable.
+    1 seal what is decided already, of a table with a key: these rows come after it · 2 take the files of the attempts,
+    and write their small runs as level-0 files · 3 commit, if dynamic buckets are still those that were given.
+    ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added, the files are gone),
+    CommitUnknown (the rows are in the newest snapshots, or will never be), Unavailable.
     """
     record = EpochRecord(writer, number, now_ms(), tuple(results))
+    # 1
     if table.schema.is_keyed:
         seal_staged(table)
     for _ in range(_ATTEMPTS):
         latest = table.store.latest_snapshot()
-        # 1
+        # 2
         ready = level0_files_of(table, [record], latest)
         if not any(b.new_files for b in ready.made.files):
             return None
-        # 2
+        # 3
         try:
             snapshot = _commit(ready.table, writer, number, ready.made, watermark_of(record.attempts))
         except IndexReplaced:

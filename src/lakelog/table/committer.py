@@ -22,9 +22,9 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.lease_keeper import keep_lease
 from lakelog.table.log_repair import LogRepair
-from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
+from lakelog.table.log_state import LogState, WriterState, newest_state
+from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, STREAM
 from lakelog.table.streaming_run import StreamingRun, check_alone
 from lakelog.table.waiting_epochs import WaitingEpochs, waiting_epochs
@@ -45,31 +45,6 @@ class _Position:
     decided: int = -1
 
 
-def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dict[int, int]:
-    """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
-
-    Called before the first append of a writer, by a task or by the driver; healing never looks before this point. From
-    then on this process keeps the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable.
-    """
-    if table.log is None:
-        return {}
-    ends = reader_for(table.log).end_offsets()
-    if not table.registered.register(writer, ends):
-        ends = table.registered.origin(writer)
-    keep_lease(table, writer, kind)
-    return ends
-
-
-def register_follower(table: DynamicTable) -> None:
-    """Remembers, once, that the table gets rows of nobody: where the log begins, for they may lie anywhere in it.
-
-    Called before the first of them may be written, and when a follower begins; until its first snapshot union reads
-    and ``latest-full`` know by it that such rows are in no file.
-    """
-    if table.log is not None:
-        table.registered.register(FOLLOWER, reader_for(table.log).first_offsets())
-
-
 class Committer:
     """Commits the epochs of one writer, one after the other.
 
@@ -88,6 +63,7 @@ class Committer:
         self._state = LogState()
         self._known: _Position | None = None
         self._tip = 0
+        self._decided: dict[int, frozenset[str]] = {}
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
@@ -133,7 +109,7 @@ class Committer:
         """
         with self.lock:
             if self.table.emits_log and self.table.log is not None:
-                self._sealed()
+                self._look()
                 self._heal(record, self.table.log)
             else:
                 self._known = _Position(record.epoch, dict(record.since))
@@ -286,6 +262,7 @@ class Committer:
     def _look(self) -> WaitingEpochs:
         found = waiting_epochs(self.table, self.writer)
         self._state, self._tip = found.state, max(self._tip, found.tip)
+        self._decided = {r.epoch: r.accepted for r in found.waiting if r.writer == self.writer}
         return found
 
     def _sealed(self) -> WriterState | None:
@@ -334,7 +311,7 @@ class Committer:
 
     def _heal(self, record: EpochRecord, log: LogLocation) -> None:
         known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
-        accepted = self._accepted(record, known is None)  # before the snapshot is looked at: a seal removes records
+        accepted = {record.epoch: record.accepted} | (self._decided if known is None else {})
         starts = self._starts(record, known)
         later = Later.FENCED
         if self._helps:
@@ -367,12 +344,6 @@ class Committer:
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
 
-    def _accepted(self, record: EpochRecord, look_back: bool) -> Mapping[int, frozenset[str]]:
-        accepted = {record.epoch: record.accepted}
-        if look_back:
-            accepted |= {r.epoch: r.accepted for r in self.table.decided.of(self.writer)}
-        return accepted
-
     def take_back(self) -> dict[int, int]:
         """Takes the writer's undecided records back without deciding their epoch; bucket → offset looked at.
 
@@ -386,7 +357,7 @@ class Committer:
             while True:
                 found = self._look()
                 newest = found.newest().get(self.writer, -1)
-                accepted = {r.epoch: r.accepted for r in found.waiting if r.writer == self.writer}
+                accepted = dict(self._decided)
                 starts = self._position(newest + 1).verified
                 sealed = self._state.writers.get(self.writer)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):

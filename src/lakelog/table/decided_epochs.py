@@ -31,7 +31,13 @@ class DecidedEpochs:
     def all(self) -> list[EpochRecord]:
         """Every record that is there, in order. One that is forgotten meanwhile is left out."""
         lanes = self._by_time(_lane_files(self.io, f"{self.table_path}/lakelog/staged"))
-        return [*lanes, *self._links()] if self.keyed else lanes
+        return [*lanes, *self.links()] if self.keyed else lanes
+
+    def links(self) -> list[EpochRecord]:
+        """The links that a listing shows, ascending."""
+        names = (s.name for s in self.io.list(f"{self.table_path}/lakelog/chain"))
+        found = (self.link(number) for number in sorted(int(name) for name in names if name.isdigit()))
+        return [record for record in found if record is not None]
 
     def link(self, number: int) -> EpochRecord | None:
         """One link of the chain; None when it was never made, or is sealed and forgotten."""
@@ -43,7 +49,7 @@ class DecidedEpochs:
 
     def of(self, writer: str, after: int = -1) -> list[EpochRecord]:
         """The records of a writer's epochs after one, ascending."""
-        found = self._links() if self.keyed else []
+        found = self.links() if self.keyed else []
         lane = self._lane(writer)
         return sorted((r for r in (*lane, *found) if r.writer == writer and r.epoch > after), key=lambda r: r.epoch)
 
@@ -51,7 +57,7 @@ class DecidedEpochs:
         """Writer → its newest epoch that is there. Reads no file of a lane."""
         out: dict[str, int] = {}
         places = [place for _, place in _lane_files(self.io, f"{self.table_path}/lakelog/staged")]
-        for writer, epoch in [*places, *((r.writer, r.epoch) for r in (self._links() if self.keyed else ()))]:
+        for writer, epoch in [*places, *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()))]:
             out[writer] = max(epoch, out.get(writer, epoch))
         return out
 
@@ -90,12 +96,6 @@ class DecidedEpochs:
 
     def _lane_path(self, writer: str, epoch: int) -> str:
         return f"{self.table_path}/lakelog/staged/{writer}/{_PREFIX}{epoch:019d}"
-
-    def _links(self) -> list[EpochRecord]:
-        """The links that a listing shows, ascending."""
-        names = (s.name for s in self.io.list(f"{self.table_path}/lakelog/chain"))
-        found = (self.link(number) for number in sorted(int(name) for name in names if name.isdigit()))
-        return [record for record in found if record is not None]
 
     def _lane(self, writer: str) -> list[EpochRecord]:
         files = _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")

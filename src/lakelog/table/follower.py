@@ -19,13 +19,13 @@ from lakelog.logstore.header import are_nobodys, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.table import WRITE_ONLY
 from lakelog.spec.snapshot import APPEND, Snapshot
-from lakelog.table.committer import register_follower
 from lakelog.table.compaction_worker import worker_for
 from lakelog.table.dynamic_buckets import IndexReplaced, forget_unassigned
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import FOLLOWER, WriterState, newest_state, state_at
+from lakelog.table.register import register_follower
 from lakelog.table.seal import ReadyFiles, level0_files_of, seal_staged
 from lakelog.table.task_writer import TaskWriter
 
@@ -99,8 +99,9 @@ class Follower:
     def _step(self, ends: Mapping[int, int]) -> Snapshot | None:
         """Reads on towards ``ends`` and makes one snapshot of what it has found, None when there is nothing for one.
 
-        1 seal what is decided, and look where the newest snapshot says that the follower is · 2 stage the rows of nobody from there on · 3 commit
-        them with the new offsets, if the follower is still there. A crash leaves at most files that nobody names.
+        1 seal what is decided, and look where the newest snapshot says that the follower is · 2 stage the rows of
+        nobody from there on · 3 commit them with the new offsets, if the follower is still there. A crash leaves at
+        most files that nobody names.
         """
         for _ in range(_ATTEMPTS):
             try:

@@ -112,8 +112,8 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
-    Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises OffsetExpired when the log
-    has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
+    Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises
+    OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
     """
     open_counts = not LogScan(table).is_transactional
     writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}

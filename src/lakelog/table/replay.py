@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from lakelog.errors import InvalidRequest
-from lakelog.table.committer import register_writer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import keep_lease
+from lakelog.table.register import register_writer
 from lakelog.table.registrations import STREAM
 from lakelog.table.waiting_epochs import waiting_epochs
 
@@ -19,7 +19,8 @@ def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
     A process that wrote the epoch before does not look: rows of a replay are taken back like those of any attempt that
-    lost. Any other looks, and remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
+    lost. Any other looks, and remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint
+    belongs to another table.
     """
     key = (os.getpid(), table.path, writer)
     if _SEEN.get(key) != epoch - 1:

@@ -178,7 +178,7 @@ def _sealed(
     known: WriterState | None,
     number: int,
 ) -> WriterState:
-    """What snapshot ``number`` says of a writer some of whose epochs it brings; ``before`` are sealed, not yet marked."""
+    """The state of a writer in snapshot ``number``, which brings ``records``; those of ``before`` may lack markers."""
     last, sealed_in = records[-1], {} if known is None else known.sealed_in
     owed = [r for r in before if known is not None and known.telling.get(r.epoch) == r.digest]
     runs = [r.run for r in records if r.run is not None]

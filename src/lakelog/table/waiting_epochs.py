@@ -1,4 +1,4 @@
-"""One look at the decided epochs of a table and the snapshot under them: which wait for a snapshot, and in what order."""
+"""One look at the decided epochs of a table and the snapshot under them: which ones wait, and in what order."""
 
 from __future__ import annotations
 
@@ -42,8 +42,15 @@ def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpo
 
     With ``writer``, of a table without a key, only at the records of that one. Raises Unavailable.
     """
-    alone = writer is not None and not table.schema.is_keyed
-    records = table.decided.of(writer) if alone and writer is not None else table.decided.all()
+    decided = table.decided
+    if table.schema.is_keyed:
+        records = decided.links()
+        snapshot, state = newest_state(table.store)
+        if state.chain:  # what older versions left in lanes was sealed with the first link
+            return _beside(table, records, snapshot, state)
+        records = decided.all()
+    else:
+        records = decided.all() if writer is None else decided.of(writer)
     return _beside(table, records, *newest_state(table.store))
 
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import drop_lease
+from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH
 from lakelog.table.retention import tidy_quietly
 from lakelog.table.seal import seal

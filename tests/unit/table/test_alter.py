@@ -23,7 +23,8 @@ from lakelog.spec.schema_change import (
     after,
 )
 from lakelog.spec.types import BIGINT, INT, STRING, AtomicType, DataField, RowType, parse_type
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
 

@@ -10,7 +10,8 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Unavailable, UnsupportedFeature
 from lakelog.lake.table import Table
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.task_writer import TaskWriter
 
 

@@ -14,7 +14,8 @@ from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.table import catch_up, committer
 from lakelog.table.catch_up import catch_up_of, is_behind
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 

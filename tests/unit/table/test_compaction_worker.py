@@ -12,10 +12,11 @@ from lakelog.errors import Unavailable
 from lakelog.filestore.store import FileStore
 from lakelog.spec.partition import encode_partition
 from lakelog.table import compaction_worker
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.compaction_task import leases_of
 from lakelog.table.compaction_worker import CompactionWorker
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.register import register_writer
 from lakelog.table.sealer import Sealer
 from lakelog.table.task_writer import TaskWriter
 

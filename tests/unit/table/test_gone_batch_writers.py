@@ -15,8 +15,8 @@ from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.table import gone_writers
-from lakelog.table.committer import register_writer
 from lakelog.table.gone_writers import gone_batch_writers, heal_gone_writers
+from lakelog.table.register import register_writer
 from lakelog.table.staged import BatchMark
 from log_tables import files, make, rows
 

@@ -12,11 +12,12 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import ABORT, COMMIT, parse_kinds
 from lakelog.logstore.systems.embedded import EmbeddedReader
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_state import newest_state
 from lakelog.table.lost_records import lost_control_only
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim

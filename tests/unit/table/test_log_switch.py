@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.log_follow import follow
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import latest_full
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim

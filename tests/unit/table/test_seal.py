@@ -5,7 +5,8 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidSchema
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
 

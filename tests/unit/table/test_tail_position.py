@@ -23,7 +23,8 @@ from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import NOBODYS_HEADER
 from lakelog.logstore.systems.embedded import EmbeddedReader
 from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer, register_follower, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_follower, register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 from log_tables import make, rows, trim

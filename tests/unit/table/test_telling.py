@@ -12,10 +12,11 @@ from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.control import commits_in
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_state import LogState, WriterState, newest_state, state_of
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal, seal_staged
 from lakelog.table.staged import StagedEpochs
 from lakelog.table.task_writer import TaskWriter

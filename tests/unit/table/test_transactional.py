@@ -17,12 +17,13 @@ from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.control import commit_record, commits_in
 from lakelog.logstore.header import NOBODYS_HEADER
 from lakelog.table.committed_records import CommittedRecords
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import latest_full
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal, seal_staged
 from lakelog.table.task_writer import TaskWriter
 from log_tables import files, make, rows, trim

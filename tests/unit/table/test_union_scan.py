@@ -17,7 +17,8 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
-from lakelog.table.committer import Committer, register_follower, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_follower, register_writer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.seal import level0_files_of, seal
