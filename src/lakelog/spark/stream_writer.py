@@ -12,13 +12,14 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.batch_writer import AttemptMessage, write_attempt
 from lakelog.spark.worker import settle, this_task
+from lakelog.spark.worker_end import ending_later
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import committer_for
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.replay import ready_to_write
-from lakelog.table.sealer import sealer_for
+from lakelog.table.sealer import seal_all, sealer_for
 from lakelog.table.take_over import take_over_quietly
 
 
@@ -50,14 +51,19 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         settle(self._counts)
+        with ending_later(seal_all):
+            self._commit(messages, batchId)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], epoch: int) -> None:
         sent = [m for m in messages if isinstance(m, AttemptMessage)]
         if not sent:
             return
         committer = committer_for(self._table, sent[0].result.writer)
         committer.begin_run(sent[0].run)
-        committer.commit(batchId, [m.result for m in sent])
+        committer.commit(epoch, [m.result for m in sent])
         sealer_for(committer, take_over_quietly).notify()
         committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to do: the epoch stays undecided, and the run that decides it takes the rows back."""
+        """Nothing to do: the epoch stays undecided. The run that decides it takes the rows back, or whoever comes next
+        when the lease of this query has run out."""

@@ -96,7 +96,7 @@ _SEALERS_LOCK = threading.Lock()
 
 
 @atexit.register
-def _stop_all() -> None:
+def seal_all() -> None:
     """Ends the threads of this process before the interpreter does: one that is inside Arrow then would crash it.
 
     What they have not sealed yet is sealed here, so that a process that ends leaves no epoch without its snapshot.
