@@ -51,6 +51,7 @@ class Committer:
     Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
     for the same or a later epoch, in this process or another. ``once``: a batch writer. ``ended``: what is committed
     ends the writer. ``helps``: the writer may be at work in another process; only ``verify`` is called.
+    ``origin`` is what the registration said, where this process has registered the writer.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Committer:
         self.lock = threading.RLock()
         self.owes = False  # the control records of an epoch that is sealed
         self.run: StreamingRun | None = None
+        self.origin: Mapping[int, int] | None = None
         self._state = LogState()
         self._known: _Position | None = None
         self._tip = 0
@@ -180,7 +182,7 @@ class Committer:
 
     def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
         """Bucket → the control records that ``append_commit`` of these will append."""
-        if self.table.log is None:
+        if self.table.whole.log is None:
             return {}
         return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
 
@@ -191,7 +193,7 @@ class Committer:
         again perhaps, which does no harm. Transactional readers wait for them. Returns when the log has them all.
         Raises Unavailable.
         """
-        log = self.table.log
+        log = self.table.whole.log  # also of a use that fills no log, which seals what others have decided
         if log is None or not any(a.appends for r in records for a in r.attempts):
             return
         with self.lock:
@@ -283,6 +285,8 @@ class Committer:
         return _Position(-1, self._origin() if self.table.emits_log else {})
 
     def _origin(self) -> dict[int, int]:
+        if self.origin is not None:  # perhaps forgotten by now, because the writer was taken for dead
+            return dict(self.origin)
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
         return register_writer(self.table, self.writer, BATCH if self.once else STREAM)

@@ -143,7 +143,6 @@ def _run() -> None:
         for key, kept in own:
             if key in _KEPT and kept.is_due():
                 with contextlib.suppress(LakelogError, OSError):  # tried again soon; ``check_lease`` is strict
-                    if not kept.renew():
-                        drop_lease(kept.table, kept.writer)
+                    kept.renew()
         _WAKE.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
         _WAKE.clear()

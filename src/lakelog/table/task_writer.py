@@ -35,6 +35,7 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
+from lakelog.table.lease_keeper import check_lease
 from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
@@ -189,6 +190,7 @@ class TaskWriter:
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
+        check_lease(self._table, self._writer)
         with log_errors(self._table.name, "append"):
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
