@@ -47,7 +47,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     """
     for writer, found in dead_writers(table).items():
         offsets = Committer(table, writer, helps=True).take_back()
-        if any(record.writer == writer for record in waiting_epochs(table).waiting):
+        if table.decided.of(writer):
             seal_staged(table)
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:

@@ -148,7 +148,7 @@ def test_as_many_open_rows_as_there_are_records_to_tell_are_not_taken_for_them(t
     check_lost(table)
     committer.append_commit(table._table.decided.of("stream"))
     check_lost(table)
-    table._table.staged.forget("stream", [0, 1])
+    table._table.decided.forget(table._table.decided.of("stream"))
     check_lost(table)
     trim(table)
     check_lost(table)

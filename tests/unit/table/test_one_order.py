@@ -185,8 +185,6 @@ def test_a_batch_write_is_above_one_that_died_before_its_snapshot(table: Table, 
     assert table.logical.registered.writers() == []
 
 
-
-
 def open_write(table: Table, *ids: int, name: str) -> tuple[TableWriter, str]:
     """A batch write that is under way: its rows are in the log; and its writer."""
     before = set(table.logical.registered.writers())

@@ -9,6 +9,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
+from log_tables import files, folded, make
 
 
 @pytest.fixture
@@ -46,24 +47,35 @@ def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(tabl
     assert table.seal() == []
 
 
-def test_each_writer_is_sealed_by_itself(table) -> None:
+def test_the_chain_is_sealed_as_one_snapshot_in_its_order(table) -> None:
+    decide(table, "b", 0, [1, 2])
+    decide(table, "a", 0, [2, 3])
+    (snapshot,) = seal_staged(table._table)
+    assert (snapshot.commit_user, snapshot.commit_identifier) == ("a", 0)
+    assert {r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()} == {1: "b0", 2: "a0", 3: "a0"}
+    assert seal_staged(table._table) == []
+
+
+def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
+    table = make(tmp_path, key="")
     decide(table, "a", 0, [1])
     decide(table, "b", 0, [2])
     assert [s.commit_user for s in seal_staged(table._table)] == ["a", "b"]
     assert table.scan().to_arrow().num_rows == 2
 
 
-def test_a_writer_that_goes_on_elsewhere_is_left_to_it(table) -> None:
+def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:
     decide(table, "w", 0, [1])
     dynamic = table._table
     running = TaskWriter(dynamic, "w", 1, 0)
     running.write(pa.record_batch({"id": pa.array([9], pa.int32()), "name": ["later"]}))
     running.flush_log()
-    assert table.seal() == []
+    assert [s.commit_identifier for s in table.seal()] == [0]
+    assert folded(table) == [(1, "w0"), (9, "later")], "nothing of it is taken back"
     committer = Committer(dynamic, "w")
     committer.commit(1, [running.finish()])
     table.seal()
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 9]
+    assert files(table) == folded(table) == [(1, "w0"), (9, "later")]
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.control import commits_in
 from lakelog.table.committer import Committer
+from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_state import LogState, WriterState, newest_state, state_of
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal, seal_staged
-from lakelog.table.staged import StagedEpochs
+from lakelog.table.take_over import take_over_now
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows
+from log_tables import files, make, rows, silence
 
 Row = tuple[str, int, str]
 
@@ -75,7 +75,7 @@ def write(table: Table, name: str) -> None:
         writer.write(rows(1, name=name))
 
 
-@pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "gone writers", "never"])
+@pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "take over", "never"])
 def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkeypatch, comes_back) -> None:
     owner = owing(table, monkeypatch, "stream", 0, "old")
     write(table, "new")
@@ -88,9 +88,9 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
         seal(decided(table, "stream", 1, last))
     elif comes_back == "end_writer":
         table.end_writer("stream")
-    elif comes_back == "gone writers":
-        monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-        finish_gone_writers(table._table)
+    elif comes_back == "take over":
+        silence(table, "stream")
+        take_over_now(table._table)
     assert names(table) == ["old", "new", *(["newer"] if last == "newer" else [])]
     assert folded(table) == files(table) == [(1, last)]
     assert seen(table, "latest-full") == [("+I", 1, last)]
@@ -155,7 +155,7 @@ def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
         monkeypatch.setattr(owner, name, run)
 
     stepping(Committer, "append_commit")
-    stepping(StagedEpochs, "forget")
+    stepping(DecidedEpochs, "forget")
     return done
 
 
@@ -244,7 +244,7 @@ def _known(committer: Committer) -> Committer:
 
 
 def test_a_writer_that_is_alone_looks_for_no_others(table, monkeypatch) -> None:
-    monkeypatch.setattr(StagedEpochs, "writers", away)
+    monkeypatch.setattr(DecidedEpochs, "writers", away)
     for epoch in range(2):
         committer = decided(table, "stream", epoch, str(epoch))
         seal(committer)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidOption, OffsetExpired, Unavailable
-from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
@@ -19,14 +18,14 @@ from lakelog.logstore.header import NOBODYS_HEADER
 from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import latest_full
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal, seal_staged
+from lakelog.table.take_over import seal_abandoned, take_over_now
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows, trim
+from log_tables import files, make, rows, silence, trim
 
 TRANSACTIONAL = {"log.consistency": "transactional"}
 Row = tuple[str, int, str]
@@ -170,7 +169,7 @@ def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monke
     committer.commit(0, [task.finish()])
 
     before = dies == "before the control records"
-    target = Committer if before else type(table._table.staged)
+    target = Committer if before else type(table._table.decided)
     monkeypatch.setattr(target, "append_commit" if before else "forget", away)
     if before:
         seal(committer)
@@ -236,8 +235,8 @@ def test_the_switch_from_a_snapshot_is_exact(table) -> None:
 
 
 def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
-    staged = type(table._table.staged)
-    registered: Callable = staged.registered
+    registrations = type(table._table.registered)
+    registered: Callable = registrations.all
 
     def later(self: object) -> object:
         monkeypatch.undo()
@@ -246,7 +245,7 @@ def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(tab
         return registered(self)
 
     for options in ({}, TRANSACTIONAL):
-        monkeypatch.setattr(staged, "registered", later)
+        monkeypatch.setattr(registrations, "all", later)
         scan = LogScan(table._table.with_hints(options))
         position = latest_full(scan.table)
         assert behind(scan, position) == []
@@ -323,41 +322,38 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_what_a_gone_writer_decided_is_told_after_its_timeout(table, monkeypatch, sealed) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1, 2).finish()])
+def test_what_a_dead_writer_decided_is_told_when_its_lease_has_run_out(table, monkeypatch, sealed) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1, 2).finish()])
     if sealed:
         monkeypatch.setattr(Committer, "append_commit", away)
         seal(committer)
         monkeypatch.undo()
-    assert finish_gone_writers(table._table) == []
-    assert seen(table) == []
-    hinted = table._table.with_hints({"log.writer-timeout": "0 ms"})
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 1_000)
-    assert len(finish_gone_writers(hinted)) == (0 if sealed else 1)
+    assert seal_abandoned(table._table) == [] and seen(table) == []
+    silence(table, "dead")
+    take_over_now(table._table)
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
 
 
-def test_another_write_finishes_what_gone_writers_left(table, monkeypatch) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-    for number in (2, 3):
-        with table.writer() as writer:
-            writer.write(rows(number))
-    assert sorted(r[1] for r in seen(table)) == [1, 2, 3]
-    late = Committer(table._table, "late")
-    late.commit(0, [attempt(table, "late", 0, 4).finish()])
+def test_another_write_seals_what_dead_writers_have_decided(table) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
+    silence(table, "dead")
     with table.writer() as writer:
-        writer.write(rows(5))
-    assert sorted(r[1] for r in seen(table)) == [1, 2, 3, 5], "it has looked less than a minute ago"
+        writer.write(rows(2))
+    assert sorted(r[1] for r in seen(table)) == [1, 2]
+    late = Committer(table._table, "late")
+    late.commit(0, [attempt(table, "late", 0, 3).finish()])
+    with table.writer() as writer:
+        writer.write(rows(4))
+    assert sorted(r[1] for r in seen(table)) == [1, 2, 4], "it is alive"
 
 
-def test_a_failure_to_finish_others_is_no_failure_of_a_write(table, monkeypatch) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-    monkeypatch.setattr("lakelog.table.gone_writers.seal_writer", away)
+def test_a_failure_to_take_over_is_no_failure_of_a_write(table, monkeypatch) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
+    silence(table, "dead")
+    monkeypatch.setattr(Committer, "take_back", away)
     with table.writer() as writer:
         writer.write(rows(2))
     assert [r[1] for r in seen(table)] == [2]
