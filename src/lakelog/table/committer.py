@@ -130,13 +130,14 @@ class Committer:
             record, is_made = self.table.decided.decide(wanted, self._tip)
             self._tip = max(self._tip, record.number)
             sealed = self._sealed()
-            self._check_not_ended(sealed)
-            if sealed is not None and epoch <= sealed.epoch:
-                if epoch == sealed.epoch and sealed.digest == record.digest:
+            is_ended = sealed is not None and sealed.ended and not self.ended
+            if sealed is not None and (is_ended or epoch <= sealed.epoch):
+                if not is_ended and epoch == sealed.epoch and sealed.digest == record.digest:
                     return record, is_made  # another process was quick to seal it
                 # another driver had decided, sealed and forgotten it: what was created now decides nothing
                 if is_made and record.number <= self._state.chain:
                     self.table.decided.forget([record])
+                self._check_not_ended(sealed)
                 self._heal_behind(sealed)
                 return None, False
             if not 0 < record.number <= self._state.chain:

@@ -17,6 +17,7 @@ from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import LogState, WriterState, newest_state, state_of
 from lakelog.table.register import register_writer
+from lakelog.table.registrations import Registrations
 from lakelog.table.seal import seal, seal_staged
 from lakelog.table.take_over import take_over_now
 from lakelog.table.task_writer import TaskWriter
@@ -124,17 +125,13 @@ def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypat
     assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "az"] == [[], []]
 
 
-def test_one_that_comes_back_tells_nothing_of_newer_snapshots_and_what_is_owed_of_older_ones(
-    table, monkeypatch
-) -> None:
+def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypatch) -> None:
     owing(table, monkeypatch, "z", 0, "1")
     owner = owing(table, monkeypatch, "m", 0, "2")
     owing(table, monkeypatch, "a", 0, "3")
     seal(owner)
-    assert names(table) == ["1", "2"]
-    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "zma"] == [[], [], [0]]
-    table.seal()
     assert names(table) == ["1", "2", "3"]
+    assert table._table.decided.all() == []
 
 
 def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
@@ -159,8 +156,8 @@ def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
     return done
 
 
-STEPS = 12
-"""Two steps of three tellings, each with a moment before and one behind."""
+STEPS = 14
+"""Records that decide nothing are forgotten, then two steps of three tellings, each with a moment before and behind."""
 
 
 @pytest.mark.parametrize("step", range(STEPS + 1))
@@ -212,7 +209,7 @@ def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(tab
     assert names(table) == ["old", "new"]
 
 
-def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_is_left_to_it(table, monkeypatch) -> None:
+def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_tells_nothing(table, monkeypatch) -> None:
     seal(decided(table, "stream", 0, "old"))
     register_writer(table._table, "stream")
     late = TaskWriter(table._table, "stream", 0, 0)
@@ -221,7 +218,7 @@ def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_is_left_t
     table._table.decided.decide(late_record)  # and dies before it sees the snapshot
     write(table, "new")
     assert names(table) == ["old", "new"]
-    assert [r.epoch for r in table._table.decided.of("stream")] == [0]
+    assert table._table.decided.all() == []
 
 
 def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, monkeypatch) -> None:
@@ -230,12 +227,13 @@ def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, 
     assert names(table) == ["old"]
 
 
-def test_one_that_sees_no_log_leaves_what_others_owe(table, monkeypatch) -> None:
+def test_one_that_sees_no_log_tells_what_others_owe_all_the_same(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     decided(table, "other", 0, "new")
     without = table._table.with_hints({"log-store.enabled": "false"})
     seal(_known(Committer(without, "other")))
-    assert [r.epoch for r in table._table.decided.of("stream")] == [0]
+    assert table._table.decided.all() == []
+    assert names(table) == ["old", "new"]
 
 
 def _known(committer: Committer) -> Committer:
@@ -243,8 +241,8 @@ def _known(committer: Committer) -> Committer:
     return committer
 
 
-def test_a_writer_that_is_alone_looks_for_no_others(table, monkeypatch) -> None:
-    monkeypatch.setattr(DecidedEpochs, "writers", away)
+def test_a_writer_that_is_alone_looks_at_no_lease(table, monkeypatch) -> None:
+    monkeypatch.setattr(Registrations, "all", away)
     for epoch in range(2):
         committer = decided(table, "stream", epoch, str(epoch))
         seal(committer)
