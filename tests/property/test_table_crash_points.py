@@ -40,6 +40,7 @@ def make_table(tmp_path, mode: str) -> DynamicTable:
     options = {
         "bucket": "1",
         "log-store.enabled": "true",
+        "log.writer-timeout": "1 h",  # no lease is renewed meanwhile: the calls of the storage are numbered
         "log.changelog-mode": mode,
         "num-sorted-run.compaction-trigger": "2",
     }
