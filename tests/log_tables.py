@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pyarrow as pa
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
+from lakelog.table import take_over
+from lakelog.table.lease_keeper import drop_lease
 
 
 def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:
@@ -42,3 +45,25 @@ def trim(table: Table, below: int = 2**62) -> dict[int, int]:
     database.execute('delete from records where "offset" < ?', [below])
     database.execute("update ends set trimmed = min(next, ?)", [below])
     return dict(database.execute("select bucket, trimmed from ends").fetchall())
+
+
+def folded(table: Table) -> list[tuple[int, str]]:
+    """The rows that a plain consumer of the log ends with, which knows of no epochs, sorted."""
+    found: dict[int, str] = {}
+    for batch in table.tail("earliest", stop="latest"):
+        for kind, number, name in zip(*(batch[c].to_pylist() for c in ("_row_kind", "id", "name")), strict=True):
+            if kind in ("+I", "+U"):
+                found[number] = name
+            elif kind == "-D":
+                found.pop(number, None)
+    return sorted(found.items())
+
+
+def silence(table: Table, writer: str) -> None:
+    """Lets the lease of a writer run out, as that of one that died; the next write looks at the leases again."""
+    registered = table.logical.registered
+    drop_lease(table.logical, writer)
+    lease = registered.lease(writer)
+    assert lease is not None
+    registered.write_lease(writer, replace(lease, until_ms=0))
+    take_over._LOOKED.clear()

@@ -55,7 +55,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_KEPT", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
-    yield waiting_epochs, "_CHAINED", set()
+    yield waiting_epochs, "_WITHOUT_LANES", set()
 
 
 class StreamCommits:

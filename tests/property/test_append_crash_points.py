@@ -65,7 +65,7 @@ def attempt(made: DynamicTable, plan: FaultPlan) -> None:
         append(broken, range(200, 600), "new")
     plan.arrive()
     assert content(table) in (OLD, NEW)
-    assert table.staged.writers() == []
+    assert table.registered.writers() == []
     append(table, range(200, 600), "new")
     assert content(table) == NEW
 

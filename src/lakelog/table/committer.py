@@ -52,6 +52,7 @@ class Committer:
     Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
     for the same or a later epoch, in this process or another. ``once``: a batch writer. ``ended``: what is committed
     ends the writer. ``helps``: the writer may be at work in another process; only ``verify`` is called.
+    ``origin`` is what the registration said, where this process has registered the writer.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Committer:
         self.lock = threading.RLock()
         self.owes = False  # the control records of an epoch that is sealed
         self.run: StreamingRun | None = None
+        self.origin: Mapping[int, int] | None = None
         self._state = LogState()
         self._known: _Position | None = None
         self._tip = 0
@@ -130,13 +132,14 @@ class Committer:
             record, is_made = self.table.decided.decide(wanted, self._tip)
             self._tip = max(self._tip, record.number)
             sealed = self._sealed()
-            self._check_not_ended(sealed)
-            if sealed is not None and epoch <= sealed.epoch:
-                if epoch == sealed.epoch and sealed.digest == record.digest:
+            is_ended = sealed is not None and sealed.ended and not self.ended
+            if sealed is not None and (is_ended or epoch <= sealed.epoch):
+                if not is_ended and epoch == sealed.epoch and sealed.digest == record.digest:
                     return record, is_made  # another process was quick to seal it
                 # another driver had decided, sealed and forgotten it: what was created now decides nothing
                 if is_made and record.number <= self._state.chain:
                     self.table.decided.forget([record])
+                self._check_not_ended(sealed)
                 self._heal_behind(sealed)
                 return None, False
             if not 0 < record.number <= self._state.chain:
@@ -182,7 +185,7 @@ class Committer:
 
     def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
         """Bucket → the control records that ``append_commit`` of these will append."""
-        if self.table.log is None:
+        if self.table.whole.log is None:
             return {}
         return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
 
@@ -193,7 +196,7 @@ class Committer:
         again perhaps, which does no harm. Transactional readers wait for them. Returns when the log has them all.
         Raises Unavailable.
         """
-        log = self.table.log
+        log = self.table.whole.log  # also of a use that fills no log, which seals what others have decided
         if log is None or not any(a.appends for r in records for a in r.attempts):
             return
         with self.lock:
@@ -286,6 +289,8 @@ class Committer:
         return _Position(-1, self._origin() if self.table.emits_log else {})
 
     def _origin(self) -> dict[int, int]:
+        if self.origin is not None:  # perhaps forgotten by now, because the writer was taken for dead
+            return dict(self.origin)
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
         if self._has_appended:

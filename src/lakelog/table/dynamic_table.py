@@ -51,6 +51,11 @@ class DynamicTable:
         """The same table with options for one use."""
         return replace(self, hints={**self.hints, **hints})
 
+    @cached_property
+    def whole(self) -> DynamicTable:
+        """The same table without the options of this use, which may leave out one of its stores."""
+        return replace(self, hints={}) if self.hints else self
+
     def with_schema(self, schema: TableSchema) -> DynamicTable:
         """The same table seen with another schema."""
         return replace(self, location=replace(self.location, schema=schema))

@@ -76,9 +76,9 @@ class LogBucketFigures:
 class WriterFigures:
     """A writer of the log: its newest decided and sealed epochs (-1: none), the decided ones that wait for a snapshot.
 
-    ``kind``: ``batch``, ``stream`` or ``follower``. ``is_gone``: its lease has run out, and nobody has taken back
-    yet what it may have left open. ``undecided_ms`` is when a batch writer came that
-    has not decided.
+    ``kind``: ``batch``, ``stream`` or ``follower``. ``is_alive``: its lease has not run out. ``is_gone``: it has, and
+    nobody has taken back yet what it may have left open. ``undecided_ms`` is when a batch writer came that has not
+    decided.
     """
 
     name: str
@@ -90,6 +90,7 @@ class WriterFigures:
     waiting_ms: int | None = None
     undecided_ms: int | None = None
     is_gone: bool = False
+    is_alive: bool = True
 
 
 @dataclass(frozen=True)

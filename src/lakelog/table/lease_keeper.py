@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import Fenced, LakelogError
+from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.table.dynamic_table import DynamicTable
@@ -71,10 +71,11 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
         kept = _KEPT.get(key)
         if kept is None:
             timeout = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
-            kept = _KEPT[key] = _Kept(table, writer, kind, timeout)
-        kept.used_ms = now_ms()
+            kept = _Kept(table, writer, kind, timeout)
+        kept.table, kept.used_ms = table, now_ms()  # a newer handle may have newer credentials
         if kept.is_due():
             kept.renew()
+        _KEPT[key] = kept
         thread = _THREADS.get(os.getpid())
         if thread is None or not thread.is_alive():
             thread = _THREADS[os.getpid()] = threading.Thread(target=_run, name="lakelog-leases", daemon=True)
@@ -142,8 +143,7 @@ def _run() -> None:
             continue
         for key, kept in own:
             if key in _KEPT and kept.is_due():
-                with contextlib.suppress(LakelogError, OSError):  # tried again soon; ``check_lease`` is strict
-                    if not kept.renew():
-                        drop_lease(kept.table, kept.writer)
+                with contextlib.suppress(Exception):  # tried again soon; ``check_lease`` is strict
+                    kept.renew()
         _WAKE.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
         _WAKE.clear()

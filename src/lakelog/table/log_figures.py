@@ -109,6 +109,7 @@ def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterView, lags: 
         min(waiting, default=None),
         writer.since_ms if is_open else None,
         writer.is_dead and (lags or kind == BATCH),
+        writer.is_alive,
     )
 
 

@@ -83,17 +83,15 @@ def pick_needs(figures: TableFigures, options: Options, now_ms: int) -> tuple[Ne
 def _healing(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
     if figures.log is None:
         return None
-    timeout = _ms(options.need(WRITER_TIMEOUT).total_seconds())
     gone = [w for w in figures.log.writers if w.is_gone]
-    late = [w for w in figures.log.writers if not w.is_gone and w.waiting_ms is not None]
-    late = [w for w in late if now_ms - (w.waiting_ms or 0) > timeout]
+    late = [w for w in figures.log.writers if not w.is_gone and not w.is_alive and w.waiting_ms is not None]
     if not gone and not late:
         return None
     reasons = []
     if gone:
-        reasons.append(f"{_count(len(gone), 'batch writer')} died and left rows in the log that no file will ever have")
+        reasons.append(f"{_count(len(gone), 'writer')} died and left rows in the log that no file will ever have")
     if late:
-        reasons.append(f"{_count(len(late), 'writer')} decided rows that wait for their snapshot")
+        reasons.append(f"{_count(len(late), 'dead writer')} decided rows that wait for their snapshot")
     names = ", ".join(w.name for w in (*gone, *late)[:3])
     return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
 
@@ -212,14 +210,14 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
             yield Wait(
                 f"the snapshot of {_count(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
                 f"the writer decided the oldest {aged(now_ms - writer.waiting_ms)} ago and has made no snapshot since",
-                f"start it again, or Table.seal(); lakelog optimize does it {aged(_ms(timeout))} after the decision",
+                f"start it again, or Table.seal(); lakelog optimize does it {aged(_ms(timeout))} after its death",
             )
         if writer.undecided_ms is not None and not writer.is_gone:
             yield Wait(
                 f"the rows of batch writer {writer.name}",
                 f"it began {aged(now_ms - writer.undecided_ms)} ago and has not committed",
-                "nothing while it runs; it is taken for dead, and its rows are taken back, once its process has ended "
-                f"or it has been silent for {aged(_ms(timeout))}",
+                "nothing while it runs; it counts as dead, and its rows are taken back, when it has not renewed its "
+                f"lease for {aged(_ms(timeout))}",
             )
         if writer.kind == STREAM and writer.waiting_ms is None and now_ms - writer.active_ms > _ms(timeout):
             yield Wait(

@@ -62,7 +62,7 @@ def seal(committer: Committer) -> Snapshot | None:
         # 2
         states = {writer: replace(state, once=committer.once)}
         for other in {r.writer: r for r in records if r.writer != writer}.values():
-            states[other.writer] = Committer(table, other.writer, helps=True).verify(other)
+            states[other.writer] = Committer(table.whole, other.writer, helps=True).verify(other)
         try:
             with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as told:
                 # 3
@@ -110,7 +110,7 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     """
     if not table.decided.all():
         return []
-    table = replace(table, hints={})
+    table = table.whole
     found = waiting_epochs(table)
     lasts = {r.writer: r for r in found.waiting}
     if table.schema.is_keyed and found.waiting:

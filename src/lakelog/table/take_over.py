@@ -53,9 +53,8 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         if lease is not None and lease.is_alive:
             continue  # it has come back
         if found.is_batch:
-            if table.decided.of(writer):
-                continue  # its markers are missing yet
-            table.registered.forget(writer)
+            if not table.decided.of(writer):  # else its control records are missing yet
+                table.registered.forget(writer)
         else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
         yield writer

@@ -37,6 +37,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
 from lakelog.table.late_retractions import in_update_order, split_retractions
+from lakelog.table.lease_keeper import check_lease
 from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
 from lakelog.table.seal_trial import check_seal
 from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
@@ -202,6 +203,7 @@ class TaskWriter:
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
+        check_lease(self._table, self._writer)
         with log_errors(self._table.name, "append"):
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())

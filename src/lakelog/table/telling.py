@@ -32,13 +32,13 @@ def append_markers(
     """
     table = committer.table
     owed = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
-    # a driver that was away may create a record of an epoch that was decided, sealed and forgotten: it decides nothing
-    table.decided.forget(r for r in owed if not _is_owed(r, state))
     debts = sorted((r for r in owed if _is_owed(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch))
-    if not debts and not records:
+    if not owed and not records:
         return
-    committer.owes = True
+    committer.owes = bool(debts or records)
     try:
+        # a driver that was away may create a record of an epoch that was decided, sealed and forgotten
+        table.decided.forget(r for r in owed if not _is_owed(r, state))
         for _, marked in itertools.groupby([*debts, *records], key=lambda r: _sealed_in(r, state)):
             group = list(marked)
             committer.append_commit(group)

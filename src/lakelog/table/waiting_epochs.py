@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import LogState, newest_state
 
-_CHAINED: set[str] = set()
-"""Tables whose chain has begun: what older versions left in lanes was sealed with the first link."""
+_WITHOUT_LANES: Final[set[str]] = set()
+"""Tables with a key of which this process knows that no record of an older version is in a lane any more."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpo
     With ``writer``, of a table without a key, only at the records of that one. Raises Unavailable.
     """
     decided, keyed = table.decided, table.schema.is_keyed
-    if keyed and table.path in _CHAINED:
+    if keyed and table.path in _WITHOUT_LANES:
         records = decided.links()
     else:
         records = decided.all() if keyed or writer is None else decided.of(writer)
     snapshot, state = newest_state(table.store)
-    if state.chain:
-        _CHAINED.add(table.path)
+    if keyed and state.chain and all(r.number for r in records):
+        _WITHOUT_LANES.add(table.path)
     return _beside(table, records, snapshot, state)
 
 

@@ -13,7 +13,7 @@ from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.lease_keeper import drop_lease
+from lakelog.table.lease_keeper import begin_use, drop_lease
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH
 from lakelog.table.retention import tidy_quietly
@@ -48,7 +48,8 @@ class TableWriter:
             if self._task is None:
                 if self._committer is not None:
                     take_over_quietly(self._table)
-                    register_writer(self._table, self._writer, BATCH)
+                    self._committer.origin = register_writer(self._table, self._writer, BATCH)
+                    begin_use(self._table, self._writer)  # until it is closed, however long the next rows take
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             for batch in batches_of(rows):
                 self._task.write(batch)

@@ -101,10 +101,12 @@ def test_a_large_difference_is_made_up_for_one_record_a_round() -> None:
     assert len(plan(rows)) == 1
 
 
-def test_a_key_ends_with_its_last_accepted_row() -> None:
+def test_a_key_ends_with_its_last_decided_row() -> None:
     rows = [data(BAD, None, 7), data(GOOD, None, 1), correction(0, -1, 7, None)]
-    ((_, sign, change),) = plan(rows)
+    ((_, sign, change),) = plan(rows, files={1: 1})
     assert (sign, change["after"], change["before"]) == (0, image(1), image(1))
+    ((_, sign, change),) = plan(rows, files={1: 9})  # of a writer that decided later
+    assert (sign, change["after"], change["before"]) == (0, image(9), image(9))
 
 
 def test_a_key_without_an_accepted_row_ends_as_it_is_in_the_files() -> None:
@@ -129,15 +131,35 @@ def test_keys_that_nobody_touched_are_not_looked_up() -> None:
     assert quiet.plan(region([data(GOOD, None, 1), data(GOOD, None, 2, key=2)])) == []
 
 
-def test_another_writer_is_left_alone() -> None:
+def test_keys_of_another_writer_alone_are_left_to_it() -> None:
     assert plan([data(BAD, None, 1, writer="other"), data(GOOD, None, 2, key=2)]) == []
-    assert plan([data(BAD, None, 1), correction(0, -1, 1, None), data(BAD, None, 3, writer="other")]) == []
+
+
+def test_the_row_of_another_writer_that_is_still_open_is_left_to_it() -> None:
+    rows = region([data(BAD, None, 1), correction(0, -1, 1, None), data(BAD, None, 3, writer="other")])
+    assert replace(healing(), is_open=lambda header: header.writer == "other").plan(rows) == []
+
+
+@pytest.mark.parametrize("mode", ["all", "upsert"])
+def test_the_last_row_of_a_key_is_judged_although_another_writer_wrote_it(mode: str) -> None:
+    rows = [data(GOOD, None, 1), data(BAD, None, 3, writer="other")]
+    assert plan(rows, mode=mode, files={1: 3}) == []
+    (found,) = plan(rows, mode=mode, files={1: 1})
+    assert (found[0], found[1], found[2]["after"]) == (1, 0, image(1))
+
+
+@pytest.mark.parametrize("mode", ["all", "upsert"])
+def test_a_correction_of_another_writer_behind_an_accepted_row_is_judged(mode: str) -> None:
+    healed = b'{"id":1}', value(None, 5), encode_header(CORRECTION, "healer", 0, BAD, 0, 0)
+    assert plan([data(GOOD, None, 1), healed], mode=mode, files={1: 5}) == []
+    (found,) = plan([data(GOOD, None, 1), healed], mode=mode, files={1: 1})
+    assert (found[1], found[2]["after"]) == (0, image(1))
 
 
 def test_an_upsert_log_gets_only_the_right_last_state() -> None:
     rows = [data(BAD, None, 7), data(GOOD, None, 1), data(BAD, None, 8)]
-    assert plan(rows, mode="upsert") == [(2, 0, {"before": None, "after": image(1), "op": "c"})]
-    assert plan(rows[:2], mode="upsert") == []
+    assert plan(rows, mode="upsert", files={1: 1}) == [(2, 0, {"before": None, "after": image(1), "op": "c"})]
+    assert plan(rows[:2], mode="upsert", files={1: 1}) == []
     assert plan([data(BAD, None, 7)], mode="upsert") == [(0, 0, {"before": image(7), "after": None, "op": "d"})]
     assert plan([data(BAD, None, 7)], mode="upsert", files={1: 4}) == [
         (0, 0, {"before": None, "after": image(4), "op": "c"})

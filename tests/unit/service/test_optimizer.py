@@ -15,17 +15,15 @@ from lakelog.filestore.manifest_cache import MANIFEST_CACHE
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
 from lakelog.lake import Lake
-from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
 from lakelog.service.optimizer.work import Done, Work, run_need
-from lakelog.table import gone_writers
 from lakelog.table.compaction_lease import Leases
 from lakelog.table.compaction_task import LocalExecutor, leases_of
 from lakelog.table.needs import KINDS
 from lakelog.table.runs import DONE, FAILED, NOTHING, STOPPED, WAITS
-from lakelog.table.staged import BatchMark
+from log_tables import silence
 
 _OLD = 8 * 24 * 3_600_000
 
@@ -92,15 +90,13 @@ def test_every_kind_does_what_the_table_then_no_longer_needs(lake: Lake, monkeyp
     for number in range(6):
         more(number)
     table.create_tag("short", retained="1 ms")
-    gone = table.writer()
-    gone.write(pa.table({"id": pa.array([99], pa.int32()), "day": ["2999-01-01"]}))
-    gone.flush()
-    (name,) = table.logical.staged.writers()
-    table.logical.staged.mark_batch(name, BatchMark())
-    timeout = table.logical.options.need(WRITER_TIMEOUT).total_seconds() * 1000
-    for module in (clock, gone_writers):
-        now = module.now_ms
-        monkeypatch.setattr(module, "now_ms", lambda now=now: now() + int(_OLD + timeout))
+    dead = table.writer()
+    dead.write(pa.table({"id": pa.array([99], pa.int32()), "day": ["2999-01-01"]}))
+    dead.flush()
+    (name,) = table.logical.registered.writers()
+    silence(table, name)
+    now = clock.now_ms
+    monkeypatch.setattr(clock, "now_ms", lambda: now() + _OLD)
     runs = {kind: outcome for _, kind, outcome in once(lake, parallel=1)}
     assert runs.pop("full-compaction") in (DONE, NOTHING)  # the compaction before it has done it
     assert runs == dict.fromkeys([kind for kind in KINDS if kind != "full-compaction"], DONE)

@@ -63,7 +63,7 @@ def test_one_write_is_one_snapshot_and_leaves_no_epoch(lake) -> None:
         writer.write(rows(range(3), "a"))
     snapshot = table.latest_snapshot()
     assert (snapshot.id, snapshot.commit_kind) == (1, "APPEND")
-    assert table._table.staged.writers() == []
+    assert table._table.registered.writers() == []
     assert state_of(snapshot).writers == {}
 
 
@@ -154,7 +154,7 @@ def test_a_commit_that_failed_is_not_done_again_without_its_rows(lake, monkeypat
     with pytest.raises(InvalidRequest, match="has failed"):
         writer.commit()
     writer.close()
-    assert names(table) == {} and table._table.staged.writers() == []
+    assert names(table) == {} and table._table.registered.writers() == []
 
 
 def test_a_log_beside_the_files_keeps_its_state(lake) -> None:

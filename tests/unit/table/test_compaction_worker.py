@@ -17,7 +17,7 @@ from lakelog.table.compaction_task import leases_of
 from lakelog.table.compaction_worker import CompactionWorker
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.register import register_writer
-from lakelog.table.seal import Sealer
+from lakelog.table.sealer import Sealer
 from lakelog.table.task_writer import TaskWriter
 
 LONG = 30.0
@@ -121,7 +121,7 @@ def test_seals_wait_when_a_bucket_has_too_many_runs_and_the_log_goes_on(make_wri
     assert waiting.wait(LONG)
     assert not writer.worker.told.acquire(blocking=False)
     writer.write()  # decided and in the log, while seals wait
-    assert writer.table.staged.epochs("w") == [4, 5]
+    assert [r.epoch for r in writer.table.decided.of("w")] == [4, 5]
     writer.gate.set()
     assert writer.worker.told.acquire(timeout=LONG)
 

@@ -157,7 +157,7 @@ def test_a_new_checkpoint_goes_on_behind_a_query_that_was_ended(table: Table, ep
     for driver in (old.committer, Committer(old.table, "query")):
         with pytest.raises(Fenced, match="new checkpointLocation"):
             driver.commit(epochs, late)
-    assert old.table.staged.epochs("query") == []
+    assert [r.epoch for r in old.table.decided.of("query")] == []
     assert table.end_writer("query") is None
     assert table.end_writer("anew") is not None
     assert net(table) == files(table) == {(i, f"e{i}"): 1 for i in range(epochs)} | {(50, "e0"): 1}

@@ -242,7 +242,7 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
 
 def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
     old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13)
-    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path)._table.staged)
+    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path)._table.registered)
     assert set(state.writers) == {FOLLOWER, "new"}
 
 

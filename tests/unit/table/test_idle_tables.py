@@ -146,9 +146,9 @@ def test_as_many_open_rows_as_there_are_records_to_tell_are_not_taken_for_them(t
     attempt(table, "other", 0, 1).finish()
     keep_from(table, bucket, state.offsets[bucket] + told)
     check_lost(table)
-    committer.append_commit(table._table.staged.records("stream"))
+    committer.append_commit(table._table.decided.of("stream"))
     check_lost(table)
-    table._table.staged.forget("stream", [0, 1])
+    table._table.decided.forget(table._table.decided.of("stream"))
     check_lost(table)
     trim(table)
     check_lost(table)
@@ -240,7 +240,7 @@ class Writers:
             self.streams[name] = Committer(self.table._table, name)
         elif what < 0.9:
             self.table.seal()
-        elif "z" in self.table._table.staged.writers():
+        elif "z" in self.table._table.registered.writers():
             self.table.end_writer("z")
 
 

@@ -100,22 +100,21 @@ def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() ->
     figures = replace(KEYED, buckets=(bucket(9, 9),), log=both)
     found = pick_needs(figures, Options(), NOW)
     assert [need.kind for need in found] == ["healing", "compaction"]
-    assert "1 batch writer died" in found[0].reason and "(w2)" in found[0].reason
+    assert "1 writer died" in found[0].reason and "(w2)" in found[0].reason
     waiting = waits(figures)
     assert any(w.startswith("the rows of batch writer w1: it began 5 s ago") for w in waiting)
     assert not any("w2" in w for w in waiting)
 
 
-def test_decided_epochs_of_a_writer_that_is_silent_are_healed_after_its_timeout_and_told_of_before() -> None:
-    late = WriterFigures("q", STREAM, 4, 3, 1, NOW - 2 * HOUR, waiting_ms=NOW - 2 * HOUR)
+def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_told_of() -> None:
+    late = WriterFigures("q", STREAM, 4, 3, 1, NOW - 2 * HOUR, waiting_ms=NOW - HOUR // 2, is_alive=False)
     assert (
-        "decided rows that wait for their snapshot (q)"
+        "1 dead writer decided rows that wait for their snapshot (q)"
         in needs(replace(KEYED, log=LogFigures(writers=(late,))))["healing"].reason
     )
-    soon = replace(KEYED, log=LogFigures(writers=(replace(late, waiting_ms=NOW - HOUR // 2),)))
+    soon = replace(KEYED, log=LogFigures(writers=(replace(late, is_alive=True),)))
     assert needs(soon) == {}
     assert any("the snapshot of 1 epoch of stream writer q" in w and "30 min ago" in w for w in waits(soon))
-    assert needs(soon, **{"log.writer-timeout": "10 min"})["healing"]
 
 
 @pytest.mark.parametrize(

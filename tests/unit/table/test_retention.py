@@ -8,10 +8,10 @@ from lakelog.errors import InvalidRequest
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.table import task_writer
 from lakelog.table.committer import Committer
+from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.log_state import state_at
 from lakelog.table.retention import expire_quietly, expire_snapshots
 from lakelog.table.seal import seal
-from lakelog.table.staged import StagedEpochs
 from lakelog.table.task_writer import TaskWriter
 
 
@@ -79,7 +79,7 @@ def test_epochs_of_a_seal_that_died_are_not_sealed_again_after_a_rollback(tmp_pa
     committer = Committer(table._table, "w")
     committer.commit(0, [task.finish()])
     with monkeypatch.context() as dies:
-        dies.setattr(StagedEpochs, "forget", lambda *_: None)
+        dies.setattr(DecidedEpochs, "forget", lambda *_: None)
         seal(committer)
     table.rollback_to(1)
     assert table.seal() == []

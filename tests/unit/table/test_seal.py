@@ -9,6 +9,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
+from log_tables import files, folded, make
 
 
 @pytest.fixture
@@ -46,24 +47,35 @@ def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(tabl
     assert table.seal() == []
 
 
-def test_each_writer_is_sealed_by_itself(table) -> None:
+def test_the_chain_is_sealed_as_one_snapshot_in_its_order(table) -> None:
+    decide(table, "b", 0, [1, 2])
+    decide(table, "a", 0, [2, 3])
+    (snapshot,) = seal_staged(table._table)
+    assert (snapshot.commit_user, snapshot.commit_identifier) == ("a", 0)
+    assert {r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()} == {1: "b0", 2: "a0", 3: "a0"}
+    assert seal_staged(table._table) == []
+
+
+def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
+    table = make(tmp_path, key="")
     decide(table, "a", 0, [1])
     decide(table, "b", 0, [2])
     assert [s.commit_user for s in seal_staged(table._table)] == ["a", "b"]
     assert table.scan().to_arrow().num_rows == 2
 
 
-def test_a_writer_that_goes_on_elsewhere_is_left_to_it(table) -> None:
+def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:
     decide(table, "w", 0, [1])
     dynamic = table._table
     running = TaskWriter(dynamic, "w", 1, 0)
     running.write(pa.record_batch({"id": pa.array([9], pa.int32()), "name": ["later"]}))
     running.flush_log()
-    assert table.seal() == []
+    assert [s.commit_identifier for s in table.seal()] == [0]
+    assert folded(table) == [(1, "w0"), (9, "later")], "nothing of it is taken back"
     committer = Committer(dynamic, "w")
     committer.commit(1, [running.finish()])
     table.seal()
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 9]
+    assert files(table) == folded(table) == [(1, "w0"), (9, "later")]
 
 
 @pytest.fixture
@@ -85,14 +97,14 @@ def decide_sums(table, epoch: int, ids: list[int], totals: list[int]) -> None:
 def test_a_sum_that_does_not_fit_fails_in_the_task_before_its_epoch_is_decided(sums) -> None:
     with pytest.raises(InvalidSchema, match=r"'sum' of column 'total': 200 does not fit"):
         decide_sums(sums, 0, [1, 1], [100, 100])
-    assert sums._table.staged.epochs("w") == []
+    assert [r.epoch for r in sums._table.decided.of("w")] == []
 
 
 def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> None:
     for epoch, (key, total) in enumerate([(1, 100), (1, 100), (2, 5)]):
         decide_sums(sums, epoch, [key], [total])
     assert [s.commit_identifier for s in sums.seal()] == [2]
-    assert sums._table.staged.epochs("w") == []
+    assert [r.epoch for r in sums._table.decided.of("w")] == []
     assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
     with pytest.raises(InvalidSchema, match=r"200 does not fit"):
         sums.scan().to_arrow()

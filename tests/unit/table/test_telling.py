@@ -13,14 +13,15 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.control import commits_in
 from lakelog.table.committer import Committer
+from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_state import LogState, WriterState, newest_state, state_of
 from lakelog.table.register import register_writer
+from lakelog.table.registrations import Registrations
 from lakelog.table.seal import seal, seal_staged
-from lakelog.table.staged import StagedEpochs
+from lakelog.table.take_over import take_over_now
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows
+from log_tables import files, make, rows, silence
 
 Row = tuple[str, int, str]
 
@@ -75,7 +76,7 @@ def write(table: Table, name: str) -> None:
         writer.write(rows(1, name=name))
 
 
-@pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "gone writers", "never"])
+@pytest.mark.parametrize("comes_back", ["seal", "next epoch", "end_writer", "take over", "never"])
 def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkeypatch, comes_back) -> None:
     owner = owing(table, monkeypatch, "stream", 0, "old")
     write(table, "new")
@@ -88,13 +89,13 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
         seal(decided(table, "stream", 1, last))
     elif comes_back == "end_writer":
         table.end_writer("stream")
-    elif comes_back == "gone writers":
-        monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-        finish_gone_writers(table._table)
+    elif comes_back == "take over":
+        silence(table, "stream")
+        take_over_now(table._table)
     assert names(table) == ["old", "new", *(["newer"] if last == "newer" else [])]
     assert folded(table) == files(table) == [(1, last)]
     assert seen(table, "latest-full") == [("+I", 1, last)]
-    assert table._table.staged.epochs("stream") == []
+    assert [r.epoch for r in table._table.decided.of("stream")] == []
 
 
 def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> None:
@@ -121,20 +122,16 @@ def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypat
     owing(table, monkeypatch, "z", 1, "3")
     write(table, "4")
     assert names(table) == ["1", "2", "3", "4"]
-    assert [table._table.staged.epochs(writer) for writer in "az"] == [[], []]
+    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "az"] == [[], []]
 
 
-def test_one_that_comes_back_tells_nothing_of_newer_snapshots_and_what_is_owed_of_older_ones(
-    table, monkeypatch
-) -> None:
+def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypatch) -> None:
     owing(table, monkeypatch, "z", 0, "1")
     owner = owing(table, monkeypatch, "m", 0, "2")
     owing(table, monkeypatch, "a", 0, "3")
     seal(owner)
-    assert names(table) == ["1", "2"]
-    assert [table._table.staged.epochs(writer) for writer in "zma"] == [[], [], [0]]
-    table.seal()
     assert names(table) == ["1", "2", "3"]
+    assert table._table.decided.all() == []
 
 
 def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
@@ -155,12 +152,12 @@ def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
         monkeypatch.setattr(owner, name, run)
 
     stepping(Committer, "append_commit")
-    stepping(StagedEpochs, "forget")
+    stepping(DecidedEpochs, "forget")
     return done
 
 
-STEPS = 12
-"""Two steps of three tellings, each with a moment before and one behind."""
+STEPS = 14
+"""Records that decide nothing are forgotten, then two steps of three tellings, each with a moment before and behind."""
 
 
 @pytest.mark.parametrize("step", range(STEPS + 1))
@@ -189,7 +186,7 @@ def test_a_death_at_any_step_of_the_telling_is_repaired(table, monkeypatch, step
         expected.pop()
     assert names(table) == expected
     assert folded(table) == files(table)
-    assert [table._table.staged.epochs(writer) for writer in "zam"] == [[], [], []]
+    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "zam"] == [[], [], []]
 
 
 def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(table, monkeypatch) -> None:
@@ -212,16 +209,16 @@ def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(tab
     assert names(table) == ["old", "new"]
 
 
-def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_is_left_to_it(table, monkeypatch) -> None:
+def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_tells_nothing(table, monkeypatch) -> None:
     seal(decided(table, "stream", 0, "old"))
     register_writer(table._table, "stream")
     late = TaskWriter(table._table, "stream", 0, 0)
     late.write(rows(1, name="late").to_batches()[0])
     late_record = EpochRecord("stream", 0, now_ms(), (late.finish(),), {})
-    table._table.staged.decide(late_record)  # and dies before it sees the snapshot
+    table._table.decided.decide(late_record)  # and dies before it sees the snapshot
     write(table, "new")
     assert names(table) == ["old", "new"]
-    assert table._table.staged.epochs("stream") == [0]
+    assert table._table.decided.all() == []
 
 
 def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, monkeypatch) -> None:
@@ -230,12 +227,13 @@ def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, 
     assert names(table) == ["old"]
 
 
-def test_one_that_sees_no_log_leaves_what_others_owe(table, monkeypatch) -> None:
+def test_one_that_sees_no_log_tells_what_others_owe_all_the_same(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     decided(table, "other", 0, "new")
     without = table._table.with_hints({"log-store.enabled": "false"})
     seal(_known(Committer(without, "other")))
-    assert table._table.staged.epochs("stream") == [0]
+    assert table._table.decided.all() == []
+    assert names(table) == ["old", "new"]
 
 
 def _known(committer: Committer) -> Committer:
@@ -243,8 +241,8 @@ def _known(committer: Committer) -> Committer:
     return committer
 
 
-def test_a_writer_that_is_alone_looks_for_no_others(table, monkeypatch) -> None:
-    monkeypatch.setattr(StagedEpochs, "writers", away)
+def test_a_writer_that_is_alone_looks_at_no_lease(table, monkeypatch) -> None:
+    monkeypatch.setattr(Registrations, "all", away)
     for epoch in range(2):
         committer = decided(table, "stream", epoch, str(epoch))
         seal(committer)

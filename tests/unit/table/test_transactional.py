@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidOption, OffsetExpired, Unavailable
-from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
@@ -19,14 +18,14 @@ from lakelog.logstore.header import NOBODYS_HEADER
 from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.gone_writers import finish_gone_writers
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_scan import LogScan
 from lakelog.table.log_switch import latest_full
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal, seal_staged
+from lakelog.table.take_over import seal_abandoned, take_over_now
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, make, rows, trim
+from log_tables import files, make, rows, silence, trim
 
 TRANSACTIONAL = {"log.consistency": "transactional"}
 Row = tuple[str, int, str]
@@ -92,7 +91,7 @@ def test_an_open_epoch_holds_nobody_else_up(table) -> None:
     assert sorted(seen(table)) == [("+I", 4, "a"), ("+I", 5, "a")]
 
 
-def test_the_order_of_epochs_is_that_of_their_commits_wherever_the_log_is_cut(tmp_path) -> None:
+def test_the_order_of_epochs_is_that_of_their_decisions_wherever_the_log_is_cut(tmp_path) -> None:
     table = make(tmp_path)
     first, second = attempt(table, "x", 0, 1, name="x0"), attempt(table, "y", 0, 1, name="y0")
     x, y = Committer(table._table, "x"), Committer(table._table, "y")
@@ -100,15 +99,15 @@ def test_the_order_of_epochs_is_that_of_their_commits_wherever_the_log_is_cut(tm
     x.commit(1, [attempt(table, "x", 1, 1, name="x1").finish()])
     y.commit(0, [second.finish()])
     seal(y)
-    seal(x)
-    expected = [("+I", 1, "y0"), ("+I", 1, "x0"), ("+I", 1, "x1")]
+    assert seal(x) is None
+    expected = [("+I", 1, "x0"), ("+I", 1, "x1"), ("+I", 1, "y0")]
     assert seen(table) == expected
     scan = LogScan(table._table.with_hints(TRANSACTIONAL))
     (bucket, end), *_ = sorted(scan.reader.end_offsets().items(), key=lambda item: -item[1])
     for cut in range(end + 1):
         parts = [*scan.read(bucket, 0, cut), *scan.read(bucket, cut, end)]
         assert [(r["_row_kind"], r["id"], r["name"]) for p in parts for r in p.to_pylist()] == expected
-    assert files(table) == [(1, "x1")]
+    assert files(table) == [(1, "y0")]
 
 
 def test_an_epoch_is_shown_whole_to_a_reader_that_begins_within_it(table) -> None:
@@ -170,18 +169,21 @@ def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monke
     committer.commit(0, [task.finish()])
 
     before = dies == "before the control records"
-    target = Committer if before else type(table._table.staged)
-    monkeypatch.setattr(target, "append_commit" if before else "forget", away)
+
+    def kept(_: object, records: Iterable[EpochRecord]) -> None:
+        if list(records):
+            away()
+
     if before:
-        seal(committer)
+        monkeypatch.setattr(Committer, "append_commit", away)
     else:
-        with pytest.raises(Unavailable):
-            seal(committer)
+        monkeypatch.setattr(type(table._table.decided), "forget", kept)
+    seal(committer)
     monkeypatch.undo()
     assert len(seen(table)) == (0 if before else 2)
     assert seal_staged(table._table) == []
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-    assert table._table.staged.epochs("w") == []
+    assert [r.epoch for r in table._table.decided.of("w")] == []
 
 
 @pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
@@ -211,9 +213,9 @@ def test_an_epoch_record_that_came_too_late_tells_nothing(table) -> None:
     committer.commit(0, [attempt(table, "w", 0, 1).finish()])
     seal(committer)
     zombie = attempt(table, "w", 0, 1, 2, name="late").finish()
-    table._table.staged.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
+    table._table.decided.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
     table.seal()
-    assert table._table.staged.epochs("w") == []
+    assert [r.epoch for r in table._table.decided.of("w")] == []
     assert seen(table) == [("+I", 1, "a")]
 
 
@@ -236,8 +238,8 @@ def test_the_switch_from_a_snapshot_is_exact(table) -> None:
 
 
 def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
-    staged = type(table._table.staged)
-    registered: Callable = staged.registered
+    registrations = type(table._table.registered)
+    registered: Callable = registrations.all
 
     def later(self: object) -> object:
         monkeypatch.undo()
@@ -246,7 +248,7 @@ def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(tab
         return registered(self)
 
     for options in ({}, TRANSACTIONAL):
-        monkeypatch.setattr(staged, "registered", later)
+        monkeypatch.setattr(registrations, "all", later)
         scan = LogScan(table._table.with_hints(options))
         position = latest_full(scan.table)
         assert behind(scan, position) == []
@@ -323,41 +325,38 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_what_a_gone_writer_decided_is_told_after_its_timeout(table, monkeypatch, sealed) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1, 2).finish()])
+def test_what_a_dead_writer_decided_is_told_when_its_lease_has_run_out(table, monkeypatch, sealed) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1, 2).finish()])
     if sealed:
         monkeypatch.setattr(Committer, "append_commit", away)
         seal(committer)
         monkeypatch.undo()
-    assert finish_gone_writers(table._table) == []
-    assert seen(table) == []
-    hinted = table._table.with_hints({"log.writer-timeout": "0 ms"})
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 1_000)
-    assert len(finish_gone_writers(hinted)) == (0 if sealed else 1)
+    assert seal_abandoned(table._table) == [] and seen(table) == []
+    silence(table, "dead")
+    take_over_now(table._table)
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
 
 
-def test_another_write_finishes_what_gone_writers_left(table, monkeypatch) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-    for number in (2, 3):
-        with table.writer() as writer:
-            writer.write(rows(number))
-    assert sorted(r[1] for r in seen(table)) == [1, 2, 3]
-    late = Committer(table._table, "late")
-    late.commit(0, [attempt(table, "late", 0, 4).finish()])
+def test_another_write_seals_what_dead_writers_have_decided(table) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
+    silence(table, "dead")
     with table.writer() as writer:
-        writer.write(rows(5))
-    assert sorted(r[1] for r in seen(table)) == [1, 2, 3, 5], "it has looked less than a minute ago"
+        writer.write(rows(2))
+    assert sorted(r[1] for r in seen(table)) == [1, 2]
+    late = Committer(table._table, "late")
+    late.commit(0, [attempt(table, "late", 0, 3).finish()])
+    with table.writer() as writer:
+        writer.write(rows(4))
+    assert sorted(r[1] for r in seen(table)) == [1, 2, 4], "it is alive"
 
 
-def test_a_failure_to_finish_others_is_no_failure_of_a_write(table, monkeypatch) -> None:
-    committer = Committer(table._table, "gone")
-    committer.commit(0, [attempt(table, "gone", 0, 1).finish()])
-    monkeypatch.setattr("lakelog.table.gone_writers.now_ms", lambda: now_ms() + 2 * 3_600_000)
-    monkeypatch.setattr("lakelog.table.gone_writers.seal_writer", away)
+def test_a_failure_to_take_over_is_no_failure_of_a_write(table, monkeypatch) -> None:
+    committer = Committer(table._table, "dead")
+    committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
+    silence(table, "dead")
+    monkeypatch.setattr(Committer, "take_back", away)
     with table.writer() as writer:
         writer.write(rows(2))
     assert [r[1] for r in seen(table)] == [2]

@@ -1,4 +1,4 @@
-"""A batch write that dies: usage gone_writer_job.py WAREHOUSE open|decided."""
+"""A batch write that dies: usage dead_writer_job.py WAREHOUSE open|decided."""
 
 from __future__ import annotations
 

@@ -1,0 +1,314 @@
+"""Writers whose lease has run out are taken over by whoever comes next; what they left in the log is taken back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from failing_jobs import Job
+from failing_jobs import files as bag
+from failing_jobs import net as added_up
+from lakelog import connect
+from lakelog.errors import Fenced, Unavailable
+from lakelog.io import clock
+from lakelog.lake.table import Table
+from lakelog.service.optimizer.optimizer import Optimizer
+from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.table import lease_keeper, task_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
+from lakelog.table.registrations import BATCH, STREAM, Lease
+from lakelog.table.take_over import dead_writers, seal_abandoned, take_over, take_over_now
+from lakelog.table.writer import TableWriter
+from log_tables import files, folded, make, rows, silence
+
+UNION = {"read.mode": "union"}
+
+
+def die(tmp_path: Path, table: Table, how: str) -> str:
+    """Kills a batch write, and lets its lease run out; the writer."""
+    here = Path(__file__).parent
+    path = os.pathsep.join([*sys.path, str(here.parent.parent)])
+    job = [sys.executable, str(here / "dead_writer_job.py"), str(tmp_path / "warehouse"), how]
+    ended = subprocess.run(job, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert ended.returncode == -9, ended.stderr
+    (name,) = table.logical.registered.writers()
+    assert dead_writers(table.logical) == {}, "it may be at work yet"
+    silence(table, name)
+    return name
+
+
+def begun(table: Table, *ids: int) -> tuple[TableWriter, str]:
+    """A batch write under way, and its writer."""
+    writer = table.writer()
+    writer.write(rows(*ids))
+    writer.flush()
+    (name,) = table.logical.registered.writers()
+    return writer, name
+
+
+def by_take_over(table: Table) -> None:
+    assert len(list(take_over(table.logical))) == 1
+    seal_abandoned(table.logical)
+
+
+def by_write(table: Table) -> None:
+    with table.writer() as writer:
+        writer.write(rows(50, name="next"))
+
+
+def by_optimizer(table: Table) -> None:
+    lake = connect(warehouse=str(Path(table.path).parent.parent))
+    assert [run.kind for run in Optimizer(lake, OptimizerSettings()).once()] == ["healing"]
+
+
+@pytest.mark.parametrize("by", [by_take_over, by_write, by_optimizer])
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_rows_of_one_that_died_before_it_decided_are_taken_back(
+    tmp_path: Path, mode: str, by: Callable[[Table], None]
+) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    die(tmp_path, table, "open")
+    assert (1, "lost") in folded(table) and files(table, **UNION) == [(1, "a"), (2, "a")]
+    (need,) = [need for need in table.health().needs if need.kind == "healing"]
+    assert "1 writer died" in need.reason
+    by(table)
+    want = [(1, "a"), (2, "a"), *([(50, "next")] if by is by_write else [])]
+    assert folded(table) == files(table) == files(table, **UNION) == want
+    assert table.logical.registered.writers() == []
+    assert table.health().needs == ()
+    assert list(take_over(table.logical)) == []
+
+
+@pytest.mark.parametrize("by", [by_take_over, by_write, by_optimizer])
+def test_rows_of_one_that_died_behind_its_decision_get_their_snapshot(
+    tmp_path: Path, by: Callable[[Table], None]
+) -> None:
+    table = make(tmp_path)
+    die(tmp_path, table, "decided")
+    assert [need.kind for need in table.health().needs] == ["healing"]
+    by(table)
+    want = [*((number, "kept") for number in (1, 7, 8, 9)), *([(50, "next")] if by is by_write else [])]
+    assert folded(table) == files(table) == want
+    assert table.logical.registered.writers() == []
+    assert table.health().figures.log.lag == 0
+
+
+def test_one_that_is_alive_is_left_alone_however_old(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    writer, name = begun(table, 1)
+    register_writer(table.logical, "query")
+    for writer_of in (name, "query"):
+        old = clock.now_ms() / 1000 - 100 * 24 * 3600
+        os.utime(table.logical.registered.origin_path(writer_of), (old, old))
+    assert dead_writers(table.logical) == {} and list(take_over(table.logical)) == []
+    writer.commit()
+    writer.close()
+    assert files(table) == folded(table) == [(1, "a")]
+
+
+def test_a_lease_is_renewed_while_a_writer_is_open_and_writes_nothing(tmp_path: Path, monkeypatch) -> None:
+    table = make(tmp_path, ", 'log.writer-timeout' = '1 s'")
+    renewed, wanted = threading.Semaphore(0), set[str]()
+    write_lease = type(table.logical.registered).write_lease
+
+    def told(self: object, writer: str, lease: Lease) -> None:
+        write_lease(self, writer, lease)  # type: ignore[arg-type]
+        if writer in wanted:
+            renewed.release()
+
+    monkeypatch.setattr(type(table.logical.registered), "write_lease", told)
+    writer, name = begun(table, 1)
+    wanted.add(name)
+    long_ago = lease_keeper._KEPT[lease_keeper._key(table.logical, name)]
+    long_ago.used_ms = 0  # an hour without a row
+    for _ in range(2):
+        assert renewed.acquire(timeout=30)
+    writer.commit()
+    for _ in range(2):
+        assert renewed.acquire(timeout=30), "between two commits, too"
+    writer.close()
+    assert lease_keeper._key(table.logical, name) not in lease_keeper._KEPT
+    assert table.logical.registered.writers() == []
+
+
+def test_nothing_of_what_another_machine_or_process_runs_is_asked_for(tmp_path: Path) -> None:
+    """A writer of version before leases, with a mark of its process, is dead for everybody."""
+    table = make(tmp_path)
+    _, name = begun(table, 1)
+    silence(table, name)
+    staged = Path(table.path) / "lakelog" / "staged" / name
+    (staged / "lease").unlink()
+    (staged / "batch").write_text(f'{{"process": {os.getpid()}}}')
+    (found,) = dead_writers(table.logical).values()
+    assert found.is_batch
+    assert list(take_over(table.logical)) == [name]
+    assert folded(table) == files(table) == []
+
+
+def pause(table: Table, writer: str) -> None:
+    """The process of a writer was held up for longer than its lease, and goes on now."""
+    kept = lease_keeper._KEPT[lease_keeper._key(table.logical, writer)]
+    registered = table.logical.registered
+    if registered.is_registered(writer):
+        lease = registered.lease(writer)
+        assert lease is not None
+        registered.write_lease(writer, Lease(lease.kind, 0, lease.settled))
+    kept.renewed_ms = 0
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+@pytest.mark.parametrize("next_step", ["write", "commit"])
+def test_one_that_comes_back_behind_its_end_is_fenced_off(tmp_path: Path, mode: str, next_step: str) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    writer, name = begun(table, 1, 2)
+    pause(table, name)
+    assert list(take_over(table.logical)) == [name]
+    assert folded(table) == []
+    with pytest.raises(Fenced):
+        writer.write(rows(3)) if next_step == "write" else writer.commit()
+    writer.close()
+    assert folded(table) == files(table) == files(table, **UNION) == []
+    assert table.logical.registered.writers() == []
+    by_write(table)
+    assert folded(table) == files(table) == [(50, "next")]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_rows_that_were_on_their_way_when_a_writer_was_ended_are_taken_back(
+    tmp_path: Path, monkeypatch, mode: str
+) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    writer, name = begun(table, 1, 2)
+    pause(table, name)
+    assert list(take_over(table.logical)) == [name]
+    with monkeypatch.context() as sent:
+        sent.setattr(task_writer, "check_lease", lambda *_: None)
+        writer.write(rows(3))
+        writer.flush()
+    with pytest.raises(Fenced):
+        writer.commit()
+    writer.close()
+    assert folded(table) == files(table) == files(table, **UNION) == []
+
+
+def test_a_batch_writer_between_two_commits_that_was_taken_for_dead_goes_on(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    writer, name = begun(table, 1)
+    writer.commit()
+    pause(table, name)
+    assert list(take_over(table.logical)) == [name]
+    writer.write(rows(2))
+    writer.commit()
+    writer.close()
+    assert folded(table) == files(table) == [(1, "a"), (2, "a")]
+    assert table.logical.registered.writers() == []
+
+
+FORMS = [("upsert", "debezium-json"), ("upsert", "arrow"), ("all", "debezium-json"), ("all", "arrow")]
+
+
+@pytest.fixture(params=FORMS, ids=["-".join(form) for form in FORMS])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    mode, form = request.param
+    return make(tmp_path, f", 'log.changelog-mode' = '{mode}', 'log-store.data-format' = '{form}'")
+
+
+def task_of(table: Table, epoch: int, *ids: int, name: str) -> task_writer.TaskWriter:
+    register_writer(table.logical, "query", STREAM)
+    task = task_writer.TaskWriter(table.logical, "query", epoch, 0)
+    task.write(rows(*ids, name=name).to_batches()[0])
+    task.flush_log()
+    return task
+
+
+def test_a_paused_streaming_task_renews_its_lease_before_it_appends(table: Table) -> None:
+    committer = Committer(table.logical, "query")
+    committer.commit(0, [task_of(table, 0, 1, name="q0").finish()])
+    task = task_of(table, 1, 1, 2, name="q1")
+    pause(table, "query")
+    assert list(take_over(table.logical)) == ["query"]
+    assert folded(table) == files(table) == [(1, "q0")]
+    assert dead_writers(table.logical) == {}, "it was looked at"
+    task.write(rows(3, name="q1").to_batches()[0])
+    lease = table.logical.registered.lease("query")
+    assert lease is not None and lease.is_alive and lease.settled is None
+    committer.commit(1, [task.finish()])
+    table.seal()
+    want = [(number, "q1") for number in (1, 2, 3)]
+    assert folded(table) == files(table) == files(table, **UNION) == want
+
+
+@pytest.mark.parametrize("sends", ["the same attempt", "another attempt", "other keys"])
+def test_a_stream_that_comes_back_behind_its_take_over_ends_right(table: Table, sends: str) -> None:
+    first = Committer(table.logical, "query")
+    first.commit(0, [task_of(table, 0, 1, 2, name="q0").finish()])
+    lost = task_of(table, 1, 1, 3, name="lost" if sends != "the same attempt" else "q1")
+    silence(table, "query")
+    by_write(table)
+    assert folded(table) == files(table) == [(1, "q0"), (2, "q0"), (50, "next")]
+    again = Committer(table.logical, "query")
+    ids = (1, 3) if sends != "other keys" else (2, 4)
+    task = lost if sends == "the same attempt" else task_of(table, 1, *ids, name="q1")
+    again.commit(1, [task.finish()])
+    table.seal()
+    want = sorted({1: "q0", 2: "q0", 50: "next", **dict.fromkeys(ids, "q1")}.items())
+    assert folded(table) == files(table) == files(table, **UNION) == want
+
+
+def test_a_stream_without_a_key_that_comes_back_ends_right(tmp_path: Path) -> None:
+    table = make(tmp_path, key="")
+    Job(table).epoch(0, range(5))
+    Job(table).lose(1, range(5, 9))
+    silence(table, "query")
+    assert list(take_over(table.logical)) == ["query"]
+    seal_abandoned(table.logical)
+    assert added_up(table) == bag(table) == {(i, "e0"): 1 for i in range(5)}
+    Job(table).epoch(1, range(5, 7))
+    table.seal()
+    want = {(i, "e0"): 1 for i in range(5)} | {(5, "e1"): 1, (6, "e1"): 1}
+    assert added_up(table) == bag(table) == want
+
+
+def test_what_could_not_be_marked_is_not_forgotten(tmp_path: Path, monkeypatch) -> None:
+    """Its epoch record goes when its control records are in the log, and its registration behind them."""
+    table = make(tmp_path, key="")
+    name = die(tmp_path, table, "decided")
+
+    def away(*_: object) -> None:
+        raise Unavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Committer, "append_commit", away)
+        take_over_now(table.logical)
+    assert sorted(files(table)) == [(number, "kept") for number in (1, 7, 8, 9)]
+    assert table.logical.registered.writers() == [name]
+    take_over_now(table.logical)
+    told = [r for b in table.tail("earliest", stop="latest", options={"log.consistency": "transactional"})
+            for r in b.to_pylist()]  # fmt: skip
+    assert sorted(r["id"] for r in told) == [1, 7, 8, 9]
+    assert table.logical.registered.writers() == []
+
+
+def test_a_writer_that_ends_well_leaves_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+        (name,) = table.logical.registered.writers()
+        lease = table.logical.registered.lease(name)
+        assert lease is not None and lease.kind == BATCH and lease.is_alive
+    assert table.logical.registered.writers() == []
+
+
+def test_a_torn_lease_has_run_out() -> None:
+    assert not Lease.from_bytes(b'{"kind":').is_alive
+    lease = Lease(STREAM, 17, {3: 4}, closed=True)
+    assert Lease.from_bytes(lease.to_bytes()) == lease
