@@ -10,12 +10,12 @@ from lakelog.table.seal import seal, seal_staged
 from lakelog.table.waiting_epochs import waiting_epochs
 
 
-def end_writer(table: DynamicTable, writer: str, once: bool = False) -> Snapshot | None:
+def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
     """Decides the writer's open epoch as empty, heals the log to that, seals; returns the snapshot that says so.
 
     Called for a query that is stopped and starts anew with a new checkpoint, or never: its epoch is decided as empty,
     and the old query is refused from then on (Fenced). None when it was ended before. Raises NotFound for a writer that
-    the table does not know, Unavailable. ``once``: it is a batch writer, which the table need not remember for long.
+    the table does not know, Unavailable.
     """
     found = waiting_epochs(table)
     known = found.state.writers
@@ -27,7 +27,7 @@ def end_writer(table: DynamicTable, writer: str, once: bool = False) -> Snapshot
         return None
     while True:
         epoch = waiting_epochs(table).newest().get(writer, -1) + 1
-        committer = Committer(table, writer, once=once, ended=True)
+        committer = Committer(table, writer, ended=True)
         record = committer.commit(epoch, [])
         if record is None or record.ended:
             break  # else the writer was alive, and has decided this epoch just now

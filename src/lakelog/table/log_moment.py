@@ -108,7 +108,7 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
     up_to = up_to or table.registered.origin(writer)
-    looked = found.lease.settled or {}
+    looked = {} if own else found.lease.settled or {}  # below it lie rows of epochs that wait for a snapshot
     up_to = {bucket: max(offset, looked.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}

@@ -17,8 +17,6 @@ from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.snapshot import Snapshot
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.end_writer import end_writer
-from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.log_state import FOLLOWER
 from lakelog.table.registrations import Lease, Registration
 from lakelog.table.seal import seal_staged
@@ -40,26 +38,25 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
     return {name: r for name, r in found if name != FOLLOWER and not r.lease.is_alive and r.is_open}
 
 
-def take_over(table: DynamicTable) -> Iterator[tuple[str, Snapshot | None]]:
-    """Takes over from each dead writer: (writer, the snapshot that ended it, None where none was needed).
+def take_over(table: DynamicTable) -> Iterator[str]:
+    """Takes over from each dead writer, and yields its name: what it decided is sealed, what is open is taken back.
 
-    A batch writer never comes back: its open epoch is decided as empty, and it is refused (Fenced) from then on. A
-    streaming query may: its open rows are taken back, its epoch stays open. Called by maintenance; the caller may stop
-    between two. Raises Unavailable, CommitConflict; the next call goes on.
+    A batch writer is forgotten; should it come back, it is refused (Fenced) or heals the log to its decision. A
+    streaming query keeps its place: it sends the open epoch again. Called by maintenance; the caller may stop between
+    two. Raises Unavailable, CommitConflict; the next call goes on.
     """
     for writer, found in dead_writers(table).items():
-        if found.is_batch:
-            made = end_writer(table, writer, once=True)
-            if all(r.writer != writer for r in table.decided.all()):  # its control records are in the log
-                table.registered.forget(writer)
-                drop_lease(table, writer)
-            yield writer, made
-            continue
         offsets = Committer(table, writer, helps=True).take_back()
+        if any(record.writer == writer for record in waiting_epochs(table).waiting):
+            seal_staged(table)
         lease = table.registered.lease(writer)
-        if lease is None or not lease.is_alive:
+        if lease is not None and lease.is_alive:
+            continue  # it has come back
+        if found.is_batch:
+            table.registered.forget(writer)
+        else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
-        yield writer, None
+        yield writer
 
 
 def seal_abandoned(table: DynamicTable) -> list[Snapshot]:

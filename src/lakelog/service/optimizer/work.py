@@ -182,9 +182,8 @@ def _heal(table: DynamicTable, work: Work) -> Done:
         return Done(NOTHING)
     parts: list[str] = []
     snapshot: int | None = None
-    for writer, made in take_over(table):
+    for writer in take_over(table):
         parts.append(f"uncommitted rows of dead writer {writer} taken back")
-        snapshot = snapshot if made is None else made.id
         if work.is_stopped():
             break
     for sealed in seal_abandoned(table):
