@@ -1,4 +1,4 @@
-"""What is wrong at the end of a run of many writers: one order of all answers, one table in all readings, no leftovers."""
+"""What is wrong at the end of a run of many writers: one order of all answers, all readings alike, nothing left."""
 
 from __future__ import annotations
 
