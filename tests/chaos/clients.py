@@ -104,7 +104,7 @@ def write(client: Client) -> None:
                 writer.write(batch_of(rows))
                 if client.dice.random() < 0.3:
                     writer.flush()
-                    client.pause(0.05)
+                    client.pause(0.3)
                 if client.dice.random() < 0.05:
                     raise Abandoned
                 client.journal.say(DECIDE, who)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from chaos.crowd_verdict import Verdict
 from chaos.journal import BEGIN, DECIDE, SCAN, last_word, tally
-from chaos.processes import Job, go_on
+from chaos.processes import Job, go_on, kill, session
 from chaos.registers import COLUMNS
 from chaos.servers import SERVERS, Server
 from lakelog import Lake, connect
@@ -28,6 +28,8 @@ _AMID_S: Final = 1.0
 """How long an action waits until its victim is amid a write."""
 _END_S: Final = 90.0
 """How long a process may take to come to its end."""
+_TWIN_S: Final = 5.0
+"""How long a process goes on beside the one that was started in its place."""
 ACTIONS: Final = {"kill": 5, "pause": 2, "stop": 3, "twin": 2}
 """How often each is done: kill -9; SIGSTOP for a moment; SIGSTOP for longer than the lease; that, and the same job is
 started meanwhile."""
@@ -52,7 +54,8 @@ class Crowd:
     server: Server | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
-    _stopped: dict[int, tuple[float, Job]] = field(default_factory=dict)
+    _stopped: dict[int, float] = field(default_factory=dict)
+    _twins: dict[int, float] = field(default_factory=dict)
     _returning: threading.Timer | None = None
 
     def run(self) -> dict[str, Any]:
@@ -168,8 +171,10 @@ class Crowd:
         if action == "kill":
             job.kill_newest()
             return
-        self._stopped[job.stop()] = (time.monotonic() + (short_s if action == "pause" else long_s), job)
+        leader = job.stop()
+        self._stopped[leader] = until = time.monotonic() + (short_s if action == "pause" else long_s)
         if action == "twin":
+            self._twins[leader] = until + _TWIN_S
             job.start()
 
     def _is_at_work(self, job: Job) -> bool:
@@ -186,10 +191,12 @@ class Crowd:
             time.sleep(0.002)
 
     def _go_on(self, now: float) -> None:
-        for leader, (until, _) in list(self._stopped.items()):
-            if now >= until:
-                go_on(leader)
-                del self._stopped[leader]
+        for leader in [leader for leader, until in self._stopped.items() if now >= until]:
+            del self._stopped[leader]
+            go_on(leader)
+        for leader in [leader for leader, until in self._twins.items() if now >= until]:
+            del self._twins[leader]
+            kill(session(leader))
 
     def _kill_server(self, away_s: float) -> None:
         self._wait_for_server()
