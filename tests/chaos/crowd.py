@@ -75,7 +75,7 @@ class Crowd:
             self.report("coming to rest")
             self._end()
             with connect(warehouse=self._warehouse) as lake:
-                verdict = Verdict(lake, self.directory, self.keys, self._plain(lake))
+                verdict = Verdict(lake, self.directory, self.keys, self._plain(lake), self.spark)
                 verdict.judge()
         finally:
             keeping.set()
@@ -124,12 +124,10 @@ class Crowd:
         settings.write_text(json.dumps(given), encoding="utf-8")
         roles = {f"writer{n}": "writer" for n in range(self.writers)} | {"stream0": "stream", "stream1": "stream"}
         roles |= {"reader": "reader", "eventual": "tail", "transactional": "tail", "compactor": "compactor"}
-        if self.spark:
-            roles["stream1"] = "spark"
         for name, role in roles.items():
             self.jobs[name] = Job(name, ["chaos.clients", role, name, str(settings)], self.directory)
         if self.spark:
-            self.jobs["stream1"] = Job("stream1", ["chaos.crowd_spark", str(settings)], self.directory)
+            self.jobs["stream1"] = Job("stream1", ["chaos.crowd_spark", "stream1", str(settings)], self.directory)
         optimizer = ["lakelog", "optimize", "db.t", "--interval", "2 s", "--warehouse", self._warehouse]
         self.jobs["optimizer"] = Job("optimizer", optimizer, self.directory)
         for job in self.jobs.values():

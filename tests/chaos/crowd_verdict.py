@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import debezium_consumer
+from chaos.crowd_spark import written
 from chaos.journal import BEGIN, DECIDE, FOLDED, SCAN, TAIL, UNION, lines
 from chaos.registers import Folded, found, rows_of
 from lakelog import Lake
@@ -23,10 +24,13 @@ _SHOWN: Final = 10
 class Verdict:
     """``judge`` fills ``wrong``; ``plain`` are the values of the log, by a client of its own."""
 
-    def __init__(self, lake: Lake, directory: Path, keys: int, plain: Iterable[bytes | None]) -> None:
+    def __init__(
+        self, lake: Lake, directory: Path, keys: int, plain: Iterable[bytes | None], spark: bool = False
+    ) -> None:
         self._table, self._directory, self._plain = lake.table("db.t"), directory, plain
         self._keyed = bool(self._table.primary_keys)
         self._keys = range(keys)
+        self._spark = directory / "streams" / "stream1" if spark else None
         self.history = History()
         self.unions: list[tuple[str, int, int, dict[int, int]]] = []
         self.scans: list[tuple[str, int, int, dict[int, int]]] = []
@@ -77,7 +81,8 @@ class Verdict:
         for write in writes.values():
             if write.outcome == UNKNOWN and write.who not in deciding:
                 write.outcome = FAILED  # it was killed before it asked for the commit
-        self.history.writes = sorted(writes.values(), key=lambda write: write.invoked)
+        queried = [] if self._spark is None else written(self._spark, len(self._keys) if self._keyed else 0)
+        self.history.writes = sorted([*writes.values(), *queried], key=lambda write: write.invoked)
 
     def _read_table(self) -> None:
         table, began = self._table, time.monotonic_ns()

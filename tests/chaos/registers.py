@@ -17,11 +17,18 @@ COLUMNS = "id bigint, v bigint"
 _SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("_row_kind", pa.string())])
 
 
+def with_kinds(rows: Iterable[Row]) -> pa.RecordBatch:
+    """Rows as a stream of changes."""
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns[n], _SCHEMA.types[i]) for i, n in enumerate((1, 2, 0))], schema=_SCHEMA
+    )
+
+
 def batch_of(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows as a write takes them."""
-    kinds, ids, values = ([row[n] for row in rows] for n in range(3)) if (rows := list(rows)) else ((), (), ())
-    found = pa.RecordBatch.from_pydict({"id": ids, "v": values, "_row_kind": kinds}, schema=_SCHEMA)
-    return found.select(["id", "v"]) if set(kinds) <= {"+I"} else found
+    """Rows as a write takes them, without kinds when they are all new."""
+    found = with_kinds(rows)
+    return found.select(["id", "v"]) if set(found.column("_row_kind").to_pylist()) <= {"+I"} else found
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:
