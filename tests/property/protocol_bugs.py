@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import patch
 
 import pyarrow as pa
 
-from lakelog.logstore.control import Commit
 from lakelog.logstore.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.healing import Correction, Healing
-from lakelog.table.committed_records import CommittedRecords, Region
+from lakelog.table.committed_records import CommittedRecords
+from lakelog.table.committer import Committer
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_position import Switch
+from lakelog.table.staged import StagedEpochs
 
-Plan = Callable[[Healing, pa.Table], list[Correction]]
-
-
-@dataclass(frozen=True)
-class Planted(Healing):
-    """The real healing with a planner of the test's own."""
-
-    planner: Plan = Healing.plan
-
-    def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
-        return self.planner(self, region)
+_PLAN: Final = Healing.plan
+_STARTS: Final = Committer._starts
 
 
-def real(healing: Healing) -> Healing:
-    """A healing without what was planted into it."""
-    return replace(healing, planner=Healing.plan)
-
-
-def skip_healing(healing: Healing, region: pa.Table) -> list[Correction]:
+def _skip_healing(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
     """Leaves redundant rows in the log for ever."""
     return []
 
 
-def naive(healing: Healing, region: pa.Table) -> list[Correction]:
+def _wrong_order(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
+    """Appends corrections in the wrong order."""
+    return _PLAN(healing, region, gone)[::-1]
+
+
+def _name_only(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
     """Takes back every refused row that no correction names; never looks at corrections themselves."""
     named, refused = set(), []
     for row in region.to_pylist():
@@ -54,77 +50,74 @@ def naive(healing: Healing, region: pa.Table) -> list[Correction]:
     ]
 
 
-def oldest_first(healing: Healing, region: pa.Table) -> list[Correction]:
-    """Appends inverses in the wrong order."""
-    return Healing.plan(healing, region)[::-1]
-
-
-def without_last_state(healing: Healing, region: pa.Table) -> list[Correction]:
+def _no_last_state(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
     """Balances, and does not look at what is the last record of a key."""
-    return Healing.plan(replace(healing, keyed=False, planner=Healing.plan), region)
+    return _PLAN(replace(healing, keyed=False), region, gone)
 
 
-def without_fence(healing: Healing, region: pa.Table) -> list[Correction]:
+def _accept_fenced(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
     """A driver of the past takes the rows of later epochs for refused ones."""
-    return Healing.plan(
-        replace(healing, accepted={10**6: frozenset(), **healing.accepted}, planner=Healing.plan), region
-    )
+    return _PLAN(replace(healing, accepted={10**6: frozenset(), **healing.accepted}), region, gone)
 
 
-Committed = Callable[..., CommittedRecords]
+def _starts_with(error: int) -> Callable[..., dict[int, int]]:
+    """Healing begins at an offset that is wrong."""
+    return lambda *given: {b: max(0, o + error) for b, o in _STARTS(*given).items()}
 
 
-class Twice(CommittedRecords):
+def _decide_again(staged: StagedEpochs, record: EpochRecord) -> EpochRecord:
+    """The last decision of an epoch wins."""
+    staged.io.write(staged.path(record.writer, record.epoch), record.to_bytes())
+    return record
+
+
+def _every_commit(_: CommittedRecords, region: object, run: list[Any]) -> list[Any]:
     """Takes every commit record for the first one of its epoch."""
-
-    def _not_told(self, region: Region, run: list[Commit]) -> list[Commit]:
-        return run
+    return run
 
 
-class FromHere(CommittedRecords):
-    """Never reads back: shows of an epoch what lies in the same part of the log as its commit record."""
-
-    def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:
-        return lambda: iter([records])
-
-
-@dataclass(frozen=True)
-class Bug:
-    """What is planted: another planner, an offset that is wrong, or a step of the driver done wrong."""
-
-    plan: Plan = Healing.plan
-    since_error: int = 0
-    switch_at_newest: bool = False
-    commit_first: bool = False
-    acknowledge_first: bool = False
-    decide_again: bool = False
-    seal_again: bool = False
-    forget_first: bool = False
-    last_first: bool = False
-    own_debts_only: bool = False
-    debts_by_name: bool = False
-    committed: Committed = CommittedRecords
+def _never_back(
+    _: CommittedRecords, bucket: int, first: int, last: int, records: pa.Table
+) -> Callable[[], Iterator[pa.Table]]:
+    """Shows of an epoch what lies in the same part of the log as its commit record."""
+    return lambda: iter([records])
 
 
-NONE: Final = Bug()
+def _at_the_end(switch: Switch, bucket: int, records: pa.Table) -> pa.Table:
+    """Goes on behind a snapshot where the log ended then."""
+    return records.slice(max(0, switch.ends.get(bucket, 0) - records.column("offset")[0].as_py()))
+
+
+def _nothing(*_: object) -> None:
+    """Does not do it."""
+
+
+def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
+    @contextmanager
+    def plant() -> Iterator[None]:
+        patches = [patch.object(*part) for part in parts]
+        for one in patches:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in patches:
+                one.stop()
+
+    return plant
+
 
 BUGS: Final = {
-    "skip-healing": Bug(plan=skip_healing),
-    "wrong-order": Bug(plan=oldest_first),
-    "name-only": Bug(plan=naive),
-    "no-last-state": Bug(plan=without_last_state),
-    "accept-fenced": Bug(plan=without_fence),
-    "offset-too-low": Bug(since_error=-1),
-    "offset-too-high": Bug(since_error=1),
-    "switch-too-high": Bug(switch_at_newest=True),
-    "commit-before-snapshot": Bug(commit_first=True),
-    "acknowledge-before-decision": Bug(acknowledge_first=True),
-    "decide-twice": Bug(decide_again=True),
-    "seal-twice": Bug(seal_again=True),
-    "forget-before-telling": Bug(forget_first=True),
-    "first-of-last-task": Bug(last_first=True),
-    "own-debts-only": Bug(own_debts_only=True),
-    "debts-by-name": Bug(debts_by_name=True),
-    "tell-twice": Bug(committed=Twice),
-    "never-read-back": Bug(committed=FromHere),
+    "skip-healing": _planted((Healing, "plan", _skip_healing)),
+    "wrong-order": _planted((Healing, "plan", _wrong_order)),
+    "name-only": _planted((Healing, "plan", _name_only)),
+    "no-last-state": _planted((Healing, "plan", _no_last_state)),
+    "accept-fenced": _planted((Healing, "plan", _accept_fenced)),
+    "offset-too-low": _planted((Committer, "_starts", _starts_with(-1))),
+    "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
+    "decide-twice": _planted((StagedEpochs, "decide", _decide_again)),
+    "tell-twice": _planted((CommittedRecords, "_not_told", _every_commit)),
+    "never-read-back": _planted((CommittedRecords, "_region", _never_back)),
+    "switch-too-high": _planted((Switch, "kept", _at_the_end)),
+    "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
 }

@@ -2,14 +2,17 @@
 
 usage: simulate.py [--schedules N] [--first SEED] [--seed SEED] [--plant NAME]
 
-Each seed is one schedule of writers, readers, a broker, drivers, deaths and restarts; the invariants are looked at
-after every step. ``--seed`` replays one and prints its log. ``--plant`` puts a bug into the protocol, which must be
-found.
+Each seed is one schedule of streaming queries, batch jobs, changes of rows, maintenance and readers that run the real
+code on storage, log and file store in memory, with deaths, pauses and lost answers; when all have ended, their history
+must have an order and all readings must be one table. ``--seed`` replays one and prints what each process did.
+``--plant`` puts a bug into the protocol, which must be found.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import os
 import signal
 import sys
@@ -23,11 +26,11 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the work of a schedule is too small to be shared
 
-from protocol_bugs import BUGS, NONE
-from protocol_readers import listing
-from protocol_records import CASES
-from protocol_schedule import simulate
+from protocol_bugs import BUGS
+from protocol_checks import listing
+from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -48,12 +51,17 @@ class Found:
     wrong: tuple[tuple[int, str], ...]
 
 
+def _simulate(seed: int, plant: str | None, traced: bool = False) -> Outcome:
+    with contextlib.nullcontext() if plant is None else BUGS[plant]():
+        return simulate(seed, traced)
+
+
 def run_part(seeds: range, plant: str | None) -> Found:
     """Runs the schedules of these seeds."""
-    bug = NONE if plant is None else BUGS[plant]
+    logging.disable(logging.WARNING)  # of what goes wrong on purpose
     steps, events, wrong = 0, Counter[str](), []
     for seed in seeds:
-        outcome = simulate(seed, bug)
+        outcome = _simulate(seed, plant)
         steps += outcome.steps
         events += outcome.events
         wrong += [(seed, text) for text in outcome.wrong]
@@ -72,10 +80,10 @@ def run_all(first: int, schedules: int, plant: str | None, workers: int) -> Iter
 
 
 def replay(seed: int, plant: str | None, console: Console) -> int:
-    """Runs one schedule and prints its log, and what is wrong."""
-    outcome = simulate(seed, NONE if plant is None else BUGS[plant])
-    lines = [*listing(outcome.world), f"seed {seed}: {CASES[seed % len(CASES)]}"]
-    lines += [f"decided: {outcome.world.order}, in the snapshot: {outcome.world.snapshot.places}"]
+    """Runs one schedule and prints what each process did, the log, and what is wrong."""
+    outcome = _simulate(seed, plant, traced=True)
+    world = outcome.world
+    lines = [*(world.scheduler.trace or ()), "", *listing(world), f"seed {seed}: {world.case}"]
     lines += [f"{outcome.steps} steps: " + ", ".join(f"{n} {name}" for name, n in sorted(outcome.events.items()))]
     console.print("\n".join([*lines, *(outcome.wrong or ["all invariants hold"])]), markup=False, highlight=False)
     return 1 if outcome.wrong else 0
@@ -99,9 +107,10 @@ def search(first: int, schedules: int, plant: str | None, console: Console) -> i
                 break
     seconds = time.monotonic() - started
     events_text = ", ".join(f"{n:,} {name}" for name, n in sorted(total.events.items()))
+    seeds = sorted({seed for seed, _ in total.wrong})
     console.print(
         f"{total.schedules:,} schedules, {total.steps:,} steps in {seconds:.0f} s on {workers} cores: {events_text}\n"
-        f"{len(total.wrong)} wrong" + (f"; replay: --seed {total.wrong[0][0]}" if total.wrong else ""),
+        f"{len(seeds)} wrong" + (f"; replay: --seed {seeds[0]}" if seeds else ""),
         markup=False,
         highlight=False,
     )

@@ -1,10 +1,9 @@
-"""The whole protocol of RFC 2 under a seeded scheduler: tasks, drivers, readers, crashes anywhere, zombies, restarts.
+"""The log protocol under a seeded scheduler: the real code of tasks, drivers, seals, healing, maintenance and readers.
 
-The real header, format, planning and healing code (``heal`` itself) runs against a log that is a plain list. Every
-process runs only while the scheduler lets it; it gives way at each record that it appends, each look at the log and
-each durable step. There it may be killed, or left behind as a zombie that goes on after its successor has started. What
-must hold is looked at after every step (``protocol_readers``). ``make simulate`` runs 100,000 schedules and replays
-one (``make simulate ARGS="--seed 123"``).
+Only the edges are not real: storage, the broker, the file store and the clock are in memory (``simulated_*``), and give
+way at every call. There a process may be killed, or stopped past its lease to go on as a zombie, or its answer is lost.
+``protocol_checks`` says what must hold when all have ended. ``make simulate`` runs 100,000 schedules and replays one
+(``make simulate ARGS="--seed 123"``).
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ from rich.console import Console
 from simulate import replay, run_part, search
 
 EVENTS = {
-    "broker failures",
-    "deaths",
-    "deaths behind a snapshot",
-    "epochs told for others",
-    "fenced drivers",
-    "looks at rest",
-    "lost seals",
+    "CommitUnknown",
+    "Unavailable",
+    "kills",
+    "lost answers",
+    "lost snapshot races",
     "new checkpoints",
     "older checkpoints",
-    "readers",
     "speculative attempts",
+    "stopped",
+    "stopped past the lease",
 }
 
 
-@pytest.mark.parametrize("first", range(0, 600, 300))
-def test_log_and_files_are_one_table_whatever_dies(first: int) -> None:
-    found = run_part(range(first, first + 300), None)
+@pytest.mark.parametrize("first", range(0, 400, 200))
+def test_all_readings_are_one_table_whatever_dies(first: int) -> None:
+    found = run_part(range(first, first + 200), None)
     assert found.wrong == ()
-    assert {name for name, times in found.events.items() if times} == EVENTS
+    assert {name for name, times in found.events.items() if times} >= EVENTS
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
-    assert any(simulate(seed, BUGS[name]).wrong for seed in range(600))
+    assert any(run_part(range(first, first + 20), name).wrong for first in range(0, 600, 20))
 
 
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     first, again = simulate(123), simulate(123)
-    assert (first.world.log, first.steps, first.events) == (again.world.log, again.steps, again.events)
-    assert simulate(124).world.log != first.world.log
+    assert (first.world.log.buckets, first.steps) == (again.world.log.buckets, again.steps)
+    assert first.events == again.events
+    assert simulate(134).world.log.buckets != first.world.log.buckets
 
 
 def test_a_schedule_is_replayed_and_printed() -> None:

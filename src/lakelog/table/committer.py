@@ -64,6 +64,7 @@ class Committer:
         self._known: _Position | None = None
         self._tip = 0
         self._decided: dict[int, frozenset[str]] = {}
+        self._has_appended = False  # a batch writer: its origin is where its rows begin, or it is forgotten
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
@@ -118,9 +119,9 @@ class Committer:
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The decision that stands, None when another one is in a snapshot already; and whether it was made here."""
-        position = self._position(epoch)
         if self.once and not self.ended and any(r.appends for r in results):
             self._check_registered()
+        position = self._position(epoch)
         while True:
             wanted = EpochRecord(
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
@@ -249,6 +250,7 @@ class Committer:
 
     def _check_registered(self) -> None:
         """Raises Fenced for a batch writer that was ended so long ago that the table has forgotten it."""
+        self._has_appended = True
         if not self.table.registered.is_registered(self.writer):
             raise self._fenced()
 
@@ -285,6 +287,8 @@ class Committer:
     def _origin(self) -> dict[int, int]:
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
+        if self._has_appended:
+            raise self._fenced()
         return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
 
     def _heal_behind(self, sealed: WriterState) -> None:

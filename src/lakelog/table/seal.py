@@ -108,6 +108,8 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
 
     Called before a write that must come after what is decided, and when streams have stopped. Raises Unavailable.
     """
+    if not table.decided.all():
+        return []
     table = replace(table, hints={})
     found = waiting_epochs(table)
     lasts = {r.writer: r for r in found.waiting}

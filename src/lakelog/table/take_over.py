@@ -60,12 +60,16 @@ def take_over(table: DynamicTable) -> Iterator[str]:
 
 
 def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
-    """Seals what writers have decided that are not alive; of a table with a key all that is decided before, too."""
+    """Seals what writers have decided that are not alive, and appends the markers that they owe.
+
+    Of a table with a key all that is decided before, too.
+    """
     found = waiting_epochs(table)
-    if not found.waiting:
+    records = (*found.waiting, *found.sealed)
+    if not records:
         return []
     alive = {name for name, r in table.registered.all().items() if r.lease.is_alive}
-    return seal_staged(table) if any(r.writer not in alive for r in found.waiting) else []
+    return seal_staged(table) if any(r.writer not in alive for r in records) else []
 
 
 def take_over_quietly(table: DynamicTable) -> None:

@@ -10,6 +10,9 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_state import LogState, newest_state
 
+_CHAINED: set[str] = set()
+"""Tables whose chain has begun: what older versions left in lanes was sealed with the first link."""
+
 
 @dataclass(frozen=True)
 class WaitingEpochs:
@@ -42,16 +45,15 @@ def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpo
 
     With ``writer``, of a table without a key, only at the records of that one. Raises Unavailable.
     """
-    decided = table.decided
-    if table.schema.is_keyed:
+    decided, keyed = table.decided, table.schema.is_keyed
+    if keyed and table.path in _CHAINED:
         records = decided.links()
-        snapshot, state = newest_state(table.store)
-        if state.chain:  # what older versions left in lanes was sealed with the first link
-            return _beside(table, records, snapshot, state)
-        records = decided.all()
     else:
-        records = decided.all() if writer is None else decided.of(writer)
-    return _beside(table, records, *newest_state(table.store))
+        records = decided.all() if keyed or writer is None else decided.of(writer)
+    snapshot, state = newest_state(table.store)
+    if state.chain:
+        _CHAINED.add(table.path)
+    return _beside(table, records, snapshot, state)
 
 
 def _beside(

@@ -1,0 +1,168 @@
+"""Every call that the simulation makes into the log protocol, and what of it is faked beside its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from simulated_process import Scheduler, Threading
+
+from lakelog.errors import Fenced, LakelogError
+from lakelog.spark import batch_writer
+from lakelog.table import catch_up, committer, lease_keeper, replay, take_over
+from lakelog.table.attempt import AttemptResult
+from lakelog.table.committer import Committer
+from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.end_writer import end_writer
+from lakelog.table.log_position import LogPosition, Switch
+from lakelog.table.log_scan import LogScan
+from lakelog.table.log_switch import FullPart, start_position
+from lakelog.table.register import register_writer
+from lakelog.table.registrations import BATCH
+from lakelog.table.replay import ready_to_write
+from lakelog.table.scan import Scan
+from lakelog.table.seal import seal, seal_staged
+from lakelog.table.union_scan import union_scan
+from lakelog.table.writer import TableWriter
+
+
+class _OwnNumbers:
+    """The module ``os`` with a process number of each simulated process."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def getpid(self) -> int:
+        here = self._scheduler.here()
+        return 0 if here is None else id(here.program)
+
+
+def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
+    """(module, name, what stands there instead): what processes keep for themselves, and who knows which of them live.
+
+    Called for each schedule.
+    """
+    replay._SEEN.clear()
+    catch_up._KNOWN.clear()
+    threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
+    yield committer, "threading", threading
+    yield replay, "os", numbers
+    yield lease_keeper, "os", numbers
+    yield lease_keeper, "threading", threading
+    yield lease_keeper, "_LOCK", threading.Lock()
+    yield lease_keeper, "_WAKE", threading.Event()
+    yield lease_keeper, "_KEPT", {}
+    yield lease_keeper, "_THREADS", {}
+    yield take_over, "_LOOKED", {}
+
+
+class StreamCommits:
+    """The driver's side of a streaming query in one process, as ``spark.stream_writer`` has it."""
+
+    def __init__(self, table: DynamicTable, writer: str, run: str) -> None:
+        self._committer = Committer(table, writer)
+        self._run = run
+
+    def commit(self, epoch: int, results: Sequence[AttemptResult]) -> None:
+        """Decides and heals an epoch; it is acknowledged when this returns."""
+        self._committer.begin_run(self._run)
+        self._committer.commit(epoch, results)
+
+    def seal(self) -> None:
+        """What the sealer's thread does each ``commit.interval``."""
+        seal(self._committer)
+        take_over.take_over_quietly(self._committer.table)
+
+
+def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
+    """What a task of a streaming query does."""
+    if not ready_to_write(table, writer, epoch):
+        return AttemptResult(writer, epoch, "", replay=True)
+    return batch_task(table, writer, epoch, lane, rows)
+
+
+def batch_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
+    """What a task of a Spark batch job does."""
+    return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
+
+
+def plan_batch(table: DynamicTable, writer: str) -> None:
+    """What a Spark batch job does before its tasks."""
+    register_writer(table, writer, BATCH)
+
+
+def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
+    """What it does behind them; ``no_other_tries``: each task ran once."""
+    batch_writer._commit(table, writer, results, no_other_tries)
+
+
+def take_back_batch(table: DynamicTable, writer: str) -> bool:
+    """What it does when they have failed; whether the rows surely count for nothing."""
+    return batch_writer._take_back(table, writer)
+
+
+def open_writer(table: DynamicTable) -> TableWriter:
+    """``table.writer()`` without Spark."""
+    return TableWriter(table)
+
+
+def outcome_of(error: LakelogError) -> str:
+    """What a client may conclude from the error of a commit: ``failed``, it is surely not in, or ``unknown``."""
+    if isinstance(error, Fenced) and "was ended" in str(error):
+        return "failed"
+    return "unknown"
+
+
+def maintain(table: DynamicTable) -> None:
+    """One pass of the optimizer over what writers have left."""
+    for _ in take_over.take_over(table):
+        pass
+    take_over.seal_abandoned(table)
+
+
+def seal_all(table: DynamicTable) -> None:
+    """``Table.seal()``: for streams that have stopped."""
+    seal_staged(table)
+
+
+def end_stream(table: DynamicTable, writer: str) -> None:
+    """Ends a streaming writer whose query goes on with a new checkpoint, or never."""
+    end_writer(table, writer)
+
+
+def come_to_rest(table: DynamicTable) -> None:
+    """The one pass after which both stores are equal when no process lives any more and all leases have run out."""
+    maintain(table)
+
+
+def is_decision(path: str) -> bool:
+    """Whether a file is that of a decided epoch; at rest none is left."""
+    return "/epoch-" in path or "/chain/" in path
+
+
+def batch_read(table: DynamicTable) -> pa.Table:
+    """A batch read of the newest state."""
+    return Scan(table).to_arrow()
+
+
+def union_read(table: DynamicTable) -> pa.Table:
+    """A batch read of both stores."""
+    return union_scan(table).to_arrow()
+
+
+def begin_reading(table: DynamicTable, start: str) -> LogPosition:
+    """Where a reader of the log begins that comes now."""
+    return start_position(LogScan(table), start)
+
+
+def log_scan(table: DynamicTable, switch: Switch | None = None) -> LogScan:
+    """A read of the log, without what a snapshot has said."""
+    return LogScan(table, switch=switch)
+
+
+def full_rows(table: DynamicTable, snapshot: int) -> Iterator[pa.RecordBatch]:
+    """The snapshot that a reader of the log begins with."""
+    part = FullPart(table)
+    for split in part.splits(snapshot):
+        yield from part.read(split)

@@ -1,0 +1,92 @@
+"""Encoders that do for two BIGINT columns in plain Python what the real ones do for all types: ten times as fast for
+the few rows of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from lakelog.logstore.base import Records
+from lakelog.logstore.formats.debezium_json import DebeziumJson
+from lakelog.spec.row_kind import INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table import evolve, scan, sequencing, staging, task_writer, union_scan
+
+_KEY = pa.schema([("id", pa.int64())])
+
+
+def encode(
+    _: DebeziumJson, rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes
+) -> tuple[Records, np.ndarray]:
+    """``DebeziumJson.encode``."""
+    held = list(zip(*(rows.column(name).to_pylist() for name in ("id", "v")), kinds.tolist(), strict=True))
+    found_keys: list[bytes | None] = []
+    values: list[bytes] = []
+    kept: list[int] = []
+    for at, (key, _v, kind) in enumerate(held):
+        image: dict[str, Any] | None = {"id": key, "v": _v}
+        after_it = held[at + 1] if at + 1 < len(held) else None
+        is_first = kind == UPDATE_BEFORE and after_it is not None and after_it[2] == UPDATE_AFTER
+        if is_first and after_it is not None and (not keys or after_it[0] == key):
+            continue
+        before = held[at - 1] if at and kind == UPDATE_AFTER and held[at - 1][2] == UPDATE_BEFORE else None
+        adds = kind in (INSERT, UPDATE_AFTER)
+        change: dict[str, Any] = {"before": None if adds else image, "after": image if adds else None}
+        change["op"] = "c" if adds else "d"
+        if mode == "all" and before is not None and (not keys or before[0] == key):
+            change |= {"before": {"id": before[0], "v": before[1]}, "op": "u"}
+        kept.append(at)
+        values.append(orjson.dumps(change))
+        found_keys.append(orjson.dumps({"id": key}) if keys else None)
+    columns = (pa.array(found_keys, pa.large_binary()), pa.array(values, pa.large_binary()))
+    return Records(*columns, header), np.array(kept, dtype=np.int64)
+
+
+def decode(_: DebeziumJson, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
+    """``DebeziumJson.decode``."""
+    rows: list[tuple[int, int, str]] = []
+    for value in values.to_pylist():
+        change = orjson.loads(value)
+        before, after, op = change["before"], change["after"], change["op"]
+        if before is not None and op != "c":
+            rows.append((before["id"], before["v"], "-U" if op == "u" else "-D"))
+        if after is not None and op != "d":
+            rows.append((after["id"], after["v"], "+U" if op == "u" else "+I"))
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], []]
+    types = (pa.int64(), pa.int64(), pa.string())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.Table.from_arrays(arrays, names=["id", "v", ROW_KIND_COLUMN])
+
+
+def decode_keys(_: DebeziumJson, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
+    """``DebeziumJson.decode_keys``."""
+    return pa.table({"id": pa.array([orjson.loads(key)["id"] for key in keys.to_pylist()], pa.int64())}, schema=_KEY)
+
+
+class InlineRuns:
+    """Inline runs that stay in memory: their bytes are their names."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.Table] = []
+
+    def to_ipc(self, rows: pa.Table) -> bytes:
+        """``run_to_ipc``."""
+        self._held.append(rows)
+        return b"run-%d" % (len(self._held) - 1)
+
+    def from_ipc(self, data: bytes) -> pa.Table:
+        """``run_from_ipc``."""
+        return self._held[int(data[4:])]
+
+    def seams(self) -> Iterator[tuple[Any, str, Any]]:
+        """(module, name, what stands there instead)."""
+        for module in (evolve, scan, sequencing, staging, task_writer, union_scan):
+            for name, fake in (("run_to_ipc", self.to_ipc), ("run_from_ipc", self.from_ipc)):
+                if hasattr(module, name):
+                    yield module, name, fake
+        yield DebeziumJson, "encode", encode
+        yield DebeziumJson, "decode", decode
+        yield DebeziumJson, "decode_keys", decode_keys
