@@ -14,12 +14,13 @@ from lakelog.logstore.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.healing import Correction, Healing
 from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.committer import Committer
+from lakelog.table.decided_epochs import DecidedEpochs
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_position import Switch
-from lakelog.table.staged import StagedEpochs
 
 _PLAN: Final = Healing.plan
 _STARTS: Final = Committer._starts
+_IS_RIGHT: Final = Healing._is_right
 
 
 def _skip_healing(healing: Healing, region: pa.Table, gone: range = range(0)) -> list[Correction]:
@@ -65,10 +66,17 @@ def _starts_with(error: int) -> Callable[..., dict[int, int]]:
     return lambda *given: {b: max(0, o + error) for b, o in _STARTS(*given).items()}
 
 
-def _decide_again(staged: StagedEpochs, record: EpochRecord) -> EpochRecord:
-    """The last decision of an epoch wins."""
-    staged.io.write(staged.path(record.writer, record.epoch), record.to_bytes())
-    return record
+def _decide_again(decided: DecidedEpochs, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
+    """The last decision wins: it takes the place of one that is there."""
+    number = tip + 1 if decided.keyed else 0
+    path = decided._link_path(number) if number else decided._lane_path(record.writer, record.epoch)
+    decided.io.write(path, record.to_bytes())
+    return replace(record, number=number), True
+
+
+def _others_are_right(healing: Healing, last: Any) -> bool:
+    """What another writer appended behind a row is never looked at."""
+    return last.header.writer != healing.writer or _IS_RIGHT(healing, last)
 
 
 def _every_commit(_: CommittedRecords, region: object, run: list[Any]) -> list[Any]:
@@ -115,7 +123,8 @@ BUGS: Final = {
     "accept-fenced": _planted((Healing, "plan", _accept_fenced)),
     "offset-too-low": _planted((Committer, "_starts", _starts_with(-1))),
     "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
-    "decide-twice": _planted((StagedEpochs, "decide", _decide_again)),
+    "decide-twice": _planted((DecidedEpochs, "decide", _decide_again)),
+    "own-rows-only": _planted((Healing, "_is_right", _others_are_right)),
     "tell-twice": _planted((CommittedRecords, "_not_told", _every_commit)),
     "never-read-back": _planted((CommittedRecords, "_region", _never_back)),
     "switch-too-high": _planted((Switch, "kept", _at_the_end)),

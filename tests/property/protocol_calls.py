@@ -10,7 +10,7 @@ from simulated_process import Scheduler, Threading
 
 from lakelog.errors import Fenced, LakelogError
 from lakelog.spark import batch_writer
-from lakelog.table import catch_up, committer, lease_keeper, replay, take_over
+from lakelog.table import catch_up, committer, lease_keeper, replay, take_over, waiting_epochs
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
@@ -55,6 +55,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_KEPT", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
+    yield waiting_epochs, "_CHAINED", set()
 
 
 class StreamCommits:
@@ -136,9 +137,13 @@ def come_to_rest(table: DynamicTable) -> None:
     maintain(table)
 
 
-def is_decision(path: str) -> bool:
-    """Whether a file is that of a decided epoch; at rest none is left."""
-    return "/epoch-" in path or "/chain/" in path
+def decisions_left(table: DynamicTable) -> list[tuple[str, int]]:
+    """(writer, epoch) of the records that wait for somebody; at rest there are none.
+
+    A void link behind the last sealed one, of an epoch that was decided before, goes with the next seal.
+    """
+    found = waiting_epochs.waiting_epochs(table)
+    return [(r.writer, r.epoch) for r in (*found.waiting, *found.sealed)]
 
 
 def batch_read(table: DynamicTable) -> pa.Table:

@@ -66,7 +66,7 @@ def check_rest(world: World, clients: Clients) -> list[str]:
     moment = history.tick()
     history.read("files at rest", moment, files, history.keys())
     wrong += history.wrong()
-    wrong += [f"{path} stays" for path in world.io.paths() if calls.is_decision(path)]
+    wrong += [f"the record of epoch {place} stays" for place in calls.decisions_left(world.table)]
     if world.case.mode == "all":
         wrong += _unbalanced(world)
     return wrong

@@ -47,12 +47,14 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     """
     for writer, found in dead_writers(table).items():
         offsets = Committer(table, writer, helps=True).take_back()
-        if any(record.writer == writer for record in waiting_epochs(table).waiting):
-            seal_staged(table)
+        if table.decided.of(writer):
+            seal_staged(table)  # or marks what is sealed
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:
             continue  # it has come back
         if found.is_batch:
+            if table.decided.of(writer):
+                continue  # its markers are missing yet
             table.registered.forget(writer)
         else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
