@@ -86,7 +86,7 @@ simulate: .venv ## 100,000 schedules of the log protocol with every fault (ARGS=
 	.venv/bin/python tests/property/simulate.py $(ARGS)
 
 chaos: export PYTHONPATH := tests
-chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append")
+chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a double write; counts every row (ARGS="--append", ARGS="--writers 4")
 	.venv/bin/python -m chaos $(ARGS)
 
 bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)

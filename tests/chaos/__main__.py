@@ -7,6 +7,12 @@ into a second table, and a tail follows it without Spark. In each ``--every`` se
 (``chaos/kills.py``) is killed once, at a random time that follows from the seed. In the end what was sent is compared,
 row by row, with what each reader has. The exit code is 1 when a row was lost, is there twice, or is not taken back,
 and 2 when the server has lost its own data, so that nothing can be said.
+
+usage: make chaos ARGS="--writers 4 --minutes 10 --log embedded --append --seed 7"
+
+Many writers (``chaos/crowd.py``): so many batch writers and two streaming ones change the same few keys, beside a
+compactor, ``lakelog optimize`` and readers; each of them is killed, or stopped for longer than its lease. In the end
+one order must explain every answer that they got, and all readings of the table must be one.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from chaos.crowd import Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import LOGS, ServerBroken
@@ -32,26 +39,49 @@ def main() -> None:
     kind.add_argument("--keyed", dest="kind", action="store_const", const="changes", default="changes")
     kind.add_argument("--upserts", dest="kind", action="store_const", const="upserts")
     kind.add_argument("--append", dest="kind", action="store_const", const="append")
-    parser.add_argument("--keys", type=int, default=20_000)
+    parser.add_argument("--keys", type=int, help="20,000 by default, 12 of many writers")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--every", type=float, default=60, help="seconds of work in which each victim is killed once")
+    parser.add_argument(
+        "--every",
+        type=float,
+        help="seconds of work in which each victim is killed once (60); of many writers between two kills or stops (3)",
+    )
     parser.add_argument("--victims", default=",".join(VICTIMS), help="what is killed, of " + ", ".join(VICTIMS))
+    parser.add_argument("--writers", type=int, help="many writers: so many batch writers, and two streaming ones")
+    parser.add_argument(
+        "--spark", action="store_true", help="of many writers, one streaming writer is a query of Spark"
+    )
     parser.add_argument("--directory", type=Path, help="where tables, checkpoints and logs stay for a look at them")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started is ended
     with tempfile.TemporaryDirectory(prefix="lakelog-chaos-") as temporary:
-        chaos = Chaos(
-            directory=given.directory or Path(temporary),
-            kind=given.kind,
-            log=given.log,
-            seconds=given.minutes * 60,
-            rate=given.rate,
-            keys=given.keys,
-            seed=given.seed,
-            every_s=given.every,
-            victims=tuple(filter(None, given.victims.split(","))),
-            report=lambda line: print(line, flush=True),
+        chaos: Chaos | Crowd = (
+            Crowd(
+                directory=given.directory or Path(temporary),
+                kind=given.kind,
+                log=given.log,
+                seconds=given.minutes * 60,
+                writers=given.writers,
+                keys=given.keys or 12,
+                seed=given.seed,
+                every_s=given.every or 3,
+                spark=given.spark,
+                report=lambda line: print(line, flush=True),
+            )
+            if given.writers
+            else Chaos(
+                directory=given.directory or Path(temporary),
+                kind=given.kind,
+                log=given.log,
+                seconds=given.minutes * 60,
+                rate=given.rate,
+                keys=given.keys or 20_000,
+                seed=given.seed,
+                every_s=given.every or 60,
+                victims=tuple(filter(None, given.victims.split(","))),
+                report=lambda line: print(line, flush=True),
+            )
         )
         try:
             found = chaos.run()

@@ -39,11 +39,16 @@ def session(leader: int) -> list[Process]:
     return found
 
 
-def kill(processes: list[Process]) -> None:
-    """kill -9; what has ended meanwhile is left out."""
+def kill(processes: list[Process], number: signal.Signals = signal.SIGKILL) -> None:
+    """kill -9, or another signal; what has ended meanwhile is left out."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
+            os.kill(process.pid, number)
+
+
+def go_on(leader: int) -> None:
+    """Lets a session go on that was stopped."""
+    kill(session(leader), signal.SIGCONT)
 
 
 def memory_mb(leaders: list[int]) -> float:
@@ -58,12 +63,12 @@ def memory_mb(leaders: list[int]) -> float:
 
 
 class Job:
-    """A role of ``chaos.jobs`` that is started again and again; its output is kept in a file."""
+    """A Python module that is started again and again; its output is kept in a file."""
 
-    def __init__(self, role: str, settings: Path) -> None:
+    def __init__(self, role: str, command: list[str], directory: Path) -> None:
         self.role = role
-        self._command = [sys.executable, "-m", "chaos.jobs", role, str(settings)]
-        self.output = settings.with_name(f"{role}.log")
+        self._command = [sys.executable, "-m", *command]
+        self.output = directory / f"{role}.log"
         self._process: subprocess.Popen[str] | None = None
         self._told: str | None = None
         self.starts = 0
@@ -135,6 +140,19 @@ class Job:
             kill(session(leader))
         if self._process is not None:
             self._process.wait()
+
+    def kill_newest(self) -> None:
+        """Ends what was started last, but not what goes on beside it."""
+        assert self._process is not None
+        self.killed = True
+        kill(session(self._process.pid))
+        self._process.wait()
+
+    def stop(self) -> int:
+        """Stops what was started last where it is; its number, for ``go_on``."""
+        assert self._process is not None
+        kill(session(self._process.pid), signal.SIGSTOP)
+        return self._process.pid
 
     def _last_words(self) -> str:
         lines = self.output.read_text(encoding="utf-8", errors="replace").splitlines()

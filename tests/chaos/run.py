@@ -156,7 +156,10 @@ class Chaos:
             "patience_s": 120,
         }
         settings.write_text(json.dumps(given), encoding="utf-8")
-        self.jobs = {role: Job(role, settings) for role in ("writer", "copier", "tail")}
+        self.jobs = {
+            role: Job(role, ["chaos.jobs", role, str(settings)], self.directory)
+            for role in ("writer", "copier", "tail")
+        }
         for job in self.jobs.values():
             job.start()
 

@@ -1,4 +1,6 @@
-"""A minute of ``make chaos``: everything is killed at least once beside a double write, and every row is counted."""
+"""A minute of ``make chaos``: everything is killed at least once beside a double write, and every row is counted; many
+writers are killed and stopped, and one order explains what they were answered.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.crowd import ACTIONS, Crowd
 from chaos.kills import VICTIMS
 from chaos.run import Chaos
 from chaos.servers import ServerBroken
@@ -44,3 +47,27 @@ def test_no_row_is_lost_or_doubled_when_everything_is_killed(tmp_path: Path, log
     assert set(found["kills"]) == set(VICTIMS)
     assert found["redundant"] == found["compensated"] > 0, "rows were written twice, and taken back"
     assert found["net"] == found["sent"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("log", "kind"), [("embedded", "changes"), ("kafka", "append")])
+def test_one_order_explains_all_answers_when_writers_are_killed_and_stopped(
+    tmp_path: Path, log: str, kind: str
+) -> None:
+    said: list[str] = []
+    crowd = Crowd(
+        directory=tmp_path,
+        log=log,
+        kind=kind,
+        seconds=60,
+        writers=3,
+        keys=8,
+        seed=1,
+        every_s=1,
+        server_every_s=20,
+        report=said.append,
+    )
+    found = crowd.run()
+    assert found["equal"], "\n".join(said)
+    assert set(ACTIONS) <= set(found["done"]), "each of them was done"
+    assert found["ok"] > 0

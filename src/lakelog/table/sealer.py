@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import os
@@ -95,7 +94,6 @@ _SEALERS: dict[tuple[int, str, str], Sealer] = {}
 _SEALERS_LOCK = threading.Lock()
 
 
-@atexit.register
 def seal_all() -> None:
     """Ends the threads of this process before the interpreter does: one that is inside Arrow then would crash it.
 
@@ -108,6 +106,10 @@ def seal_all() -> None:
                 sealer.stop()
                 with contextlib.suppress(LakelogError, OSError):
                     sealer.seal_now()
+
+
+# not by ``atexit``, which comes when Python's thread pools are closed: sealing reads and writes files in such
+threading._register_atexit(seal_all)  # type: ignore[attr-defined]
 
 
 def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> Sealer:

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -9,7 +14,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.register import register_writer
 from lakelog.table.seal import seal_staged
 from lakelog.table.task_writer import TaskWriter
-from log_tables import files, folded, make
+from log_tables import files, folded, make, rows
 
 
 @pytest.fixture
@@ -108,3 +113,16 @@ def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> 
     assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
     with pytest.raises(InvalidSchema, match=r"200 does not fit"):
         sums.scan().to_arrow()
+
+
+def test_a_process_that_ends_seals_what_it_has_decided(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for number in range(3):  # enough for the threads that read manifests
+        with table.writer() as writer:
+            writer.write(rows(1, 2, 3, name=f"n{number}"))
+    job = [sys.executable, str(Path(__file__).parent / "ended_stream_job.py"), str(tmp_path / "warehouse")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(job, env=environment, capture_output=True, text=True, check=True)
+    assert "Error" not in ended.stderr
+    assert table.logical.decided.all() == []
+    assert files(table) == [(1, "stream"), (2, "stream"), (3, "n2")]

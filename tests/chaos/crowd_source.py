@@ -1,0 +1,75 @@
+"""The input of Spark's query among many writers: its offset is the number of the next change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from chaos.registers import Row, with_kinds
+from lakelog.io.clock import sleep
+from lakelog.spark.types import arrow_for_spark, fit
+
+_PAUSE_S = 0.3
+_VALUES = 9 * 10**12
+
+
+def changes(first: int, last: int, keys: int) -> list[Row]:
+    """The changes first ≤ number < last; ``keys`` is 0 for a table without a key.
+
+    Every fifth deletes. Of as many as there are keys none has the key of another.
+    """
+    if not keys:
+        return [("+I", _VALUES + n, _VALUES + n) for n in range(first, last)]
+    return [("-D" if n % 5 == 4 else "+I", n % keys, _VALUES + n) for n in range(first, last)]
+
+
+class CrowdSource(DataSource):
+    """``format("crowd")``. Option: ``keys``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "crowd"
+
+    def schema(self) -> str:
+        return "id bigint, v bigint, _row_kind string"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return _Reader(int(self.options["keys"]), schema)
+
+
+class _Changes(InputPartition):
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(first)
+        self.first, self.last = first, last
+
+
+class _Reader(DataSourceStreamReader):
+    def __init__(self, keys: int, schema: StructType) -> None:
+        self._keys, self._target = keys, arrow_for_spark(schema)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"change": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        sleep(_PAUSE_S)
+        return {"change": start["change"] + 1 + start["change"] % 4}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [_Changes(start["change"], end["change"])]
+
+    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(input_partition, _Changes)
+        yield fit(with_kinds(changes(input_partition.first, input_partition.last, self._keys)), self._target)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing is kept."""
+
+    def stop(self) -> None:
+        """Nothing is open."""

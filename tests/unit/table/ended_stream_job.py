@@ -1,0 +1,30 @@
+"""A process that streams one epoch into a table and ends: usage ended_stream_job.py WAREHOUSE."""
+
+from __future__ import annotations
+
+import sys
+
+import lakelog
+from lakelog.table.committer import committer_for
+from lakelog.table.replay import ready_to_write
+from lakelog.table.sealer import sealer_for
+from lakelog.table.take_over import take_over_quietly
+from lakelog.table.task_writer import TaskWriter
+from log_tables import rows
+
+
+def main() -> None:
+    table = lakelog.connect(warehouse=sys.argv[1]).table("db.t").logical
+    assert ready_to_write(table, "query", 0)
+    task = TaskWriter(table, "query", 0, lane=0)
+    for batch in rows(1, 2, name="stream").to_batches():
+        task.write(batch)
+    committer = committer_for(table, "query")
+    committer.commit(0, [task.finish()])
+    sealer = sealer_for(committer, take_over_quietly)
+    sealer.stop()  # it has no time for a seal any more
+    sealer.notify()
+
+
+if __name__ == "__main__":
+    main()
