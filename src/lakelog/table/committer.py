@@ -55,6 +55,7 @@ def register_writer(table: DynamicTable, writer: str, batch: BatchMark | None = 
     """
     if table.log is None:
         return {}
+    table.check_identity()
     if batch is not None:
         table.staged.mark_batch(writer, batch)
     path = table.staged.origin_path(writer)
@@ -94,7 +95,7 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
         """
         with self.lock:
             # 1 already decided?
@@ -110,6 +111,7 @@ class Committer:
             if record is None:
                 position = self._position(epoch)
                 made = EpochRecord(self.writer, epoch, now_ms(), tuple(results), position.verified)
+                self.table.check_identity()
                 record = self.table.staged.decide(made)
                 sealed = self._sealed()
                 if sealed is not None and (sealed.ended or epoch <= sealed.epoch):

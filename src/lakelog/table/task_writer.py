@@ -45,6 +45,8 @@ _FULL_SHARES = 8
 """So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
+_LOOK_EVERY_S = 5.0
+"""So often tasks of one process look whether the table is still the one that was opened; a commit looks again."""
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -95,11 +97,13 @@ class TaskWriter:
         table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
+        table.check_identity(_LOOK_EVERY_S)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:
-            self._log = appender_for(table.log)
+            with table.explained():
+                self._log = appender_for(table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
         self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
@@ -113,7 +117,10 @@ class TaskWriter:
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows (table columns by name, optionally ``_row_kind``). Raises InvalidSchema, Unavailable."""
+        """Takes rows (table columns by name, optionally ``_row_kind``).
+
+        Raises InvalidSchema, Unavailable, TableReplaced.
+        """
         if batch.num_rows == 0:
             return
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
@@ -136,7 +143,7 @@ class TaskWriter:
     def flush_log(self) -> None:
         """Waits until the log has acknowledged every row so far. Raises Unavailable."""
         if self._log is not None:
-            with log_errors(self._table.name, "append"):
+            with log_errors(self._table.name, "append"), self._table.explained():
                 self._log.flush()
 
     def finish(self) -> AttemptResult:
@@ -189,7 +196,7 @@ class TaskWriter:
         begin = begin_record(self._writer, self._epoch, self._attempt)
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
-        with log_errors(self._table.name, "append"):
+        with log_errors(self._table.name, "append"), self._table.explained():
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
         self._firsts.update(zip(begins, pending, strict=False))

@@ -1,0 +1,90 @@
+"""What a table is known by beside its name: an id that CREATE gave it, and that no later table of the name has.
+
+It is an option of the first schema, which every later one carries on: ALTER, also Paimon's, copies the options, RENAME
+moves the schemas with the directory, and DROP removes them. A table that was made without one, by Paimon or by an
+early version, is known by the time at which its first schema was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakelog.errors import NotFound, TableReplaced, Unavailable
+from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
+from lakelog.io.clock import monotonic_s
+from lakelog.io.file_io import FileIO
+from lakelog.spec.schema import TableSchema
+
+TABLE_ID: Final = "lakelog.table-id"
+_SEEN: dict[tuple[int, str, str], float] = {}
+"""(process, directory, identity) → when the table was there last."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of a table as it was opened: ``paths`` have the schema that it had then. Picklable."""
+
+    io: FileIO
+    paths: TablePaths
+    name: str
+
+    @property
+    def text(self) -> str:
+        """What positions and decisions keep of it. Reads the first schema of a table that was made without an id."""
+        return self._id or f"made-{self._read(self._first).time_millis}"
+
+    def check(self, within_s: float = 0.0) -> None:
+        """Raises TableReplaced when the table was renamed, or dropped, and perhaps another one has its name now.
+
+        One small read; none when this process has made it within so many seconds, and then storage that is away is no
+        reason to stop either.
+        """
+        key = os.getpid(), self.paths.root, self._id or str(self.paths.schema.time_millis)
+        if within_s and monotonic_s() < _SEEN.get(key, float("-inf")) + within_s:
+            return
+        try:
+            found = self._found()
+        except Unavailable:
+            if within_s:
+                return
+            raise
+        if found is None and self.io.snapshot_owner is not None:
+            return  # the server may keep the schemas for itself; it knows the table when it commits
+        if found is None:
+            raise TableReplaced(
+                f"table {self.name} is not in '{self.paths.root}' any more: it was dropped, or renamed, since it was "
+                f"opened. Nothing was written; open it again by the name that it has now"
+            )
+        if not self._is_same(found):
+            raise TableReplaced(
+                f"table {self.name} was dropped, or renamed, and another table was created in '{self.paths.root}' "
+                f"since it was opened. Nothing was written; open it again to work with the new one"
+            )
+        _SEEN[key] = monotonic_s()
+
+    @property
+    def _id(self) -> str | None:
+        return self.paths.schema.options.get(TABLE_ID)
+
+    @property
+    def _first(self) -> str:
+        return replace(self.paths, branch=MAIN_BRANCH).schema_file(0)
+
+    def _found(self) -> TableSchema | None:
+        """The schema's file as it is now; the first one when a branch that became main has taken it away."""
+        for path in (self.paths.schema_file(self.paths.schema.id), self._first):
+            with contextlib.suppress(NotFound):
+                return self._read(path)
+        return None
+
+    def _read(self, path: str) -> TableSchema:
+        return TableSchema.from_json(self.io.read(path))
+
+    def _is_same(self, found: TableSchema) -> bool:
+        """Whether a schema that lies there is one of this table."""
+        own = self.paths.schema
+        is_told = self._id is not None or found.id != own.id
+        return found.options.get(TABLE_ID) == self._id and (is_told or found.time_millis == own.time_millis)

@@ -1,0 +1,172 @@
+"""A handle belongs to the table that was opened, not to its name: RENAME, DROP and CREATE beside open handles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from debezium_consumer import folded
+from lakelog import connect
+from lakelog.errors import TableReplaced
+from lakelog.lake.lake import Lake
+from lakelog.lake.table import Table
+
+_LOG = " tblproperties ('log-store.enabled' = 'true')"
+_OTHERS = {
+    "the same columns": "id int, v string, primary key (id)",
+    "another key": "id int, v string not null, primary key (v)",
+    "another type": "id string, v string, primary key (id)",
+}
+_AFTER = pytest.mark.parametrize("change", ["rename", "drop"])
+_LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
+
+
+@pytest.fixture
+def lakes(tmp_path: Path) -> tuple[Lake, Lake]:
+    """Two that know nothing of each other: a service, and somebody who changes its tables."""
+    return tuple(connect(warehouse=str(tmp_path / "warehouse")) for _ in range(2))  # type: ignore[return-value]
+
+
+def rows(id_: int | str, value: str) -> pa.Table:
+    return pa.table({"id": pa.array([id_], pa.string() if isinstance(id_, str) else pa.int32()), "v": [value]})
+
+
+def write(table: Table, id_: int | str, value: str) -> None:
+    with table.writer() as writer:
+        writer.write(rows(id_, value))
+
+
+def opened(lakes: tuple[Lake, Lake], log: str) -> Table:
+    """A handle whose clients are open: it has written and read."""
+    service, _ = lakes
+    service.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    table = service.table("db.x")
+    write(table, 1, "before")
+    assert files(table) == [(1, "before")]
+    return table
+
+
+def files(table: Table) -> list[tuple[object, str]]:
+    return sorted((r["id"], r["v"]) for r in table.scan().to_arrow().to_pylist())
+
+
+def plain(table: Table) -> list[tuple[object, str]]:
+    """What a plain consumer of the log ends with."""
+    values = [value for part in table.log_records() for value in part.column("value").to_pylist()]
+    return sorted((r["id"], r["v"]) for r in folded(values, list(table.primary_keys)).values())
+
+
+def stores(table: Table) -> list[tuple[object, str]]:
+    """The rows, which both stores have."""
+    found = files(table)
+    assert table.log is None or plain(table) == found
+    return found
+
+
+@_LOGS
+@pytest.mark.parametrize("other", _OTHERS)
+def test_a_handle_from_before_drop_and_create_writes_nothing_into_the_new_table(lakes, other: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x ({_OTHERS[other]}) {log}")
+    with pytest.raises(TableReplaced, match=r"db\.x was dropped.*another table was created.*open it again") as refused:
+        write(table, 2, "foreign")
+    assert not refused.value.retriable
+    with pytest.raises(TableReplaced, match=r"open it again"):
+        files(table)
+    new = owner.table("db.x")
+    assert stores(new) == []
+    assert new.latest_snapshot() is None
+    write(new, "5" if other == "another type" else 5, "new")
+    new.compact()
+    assert [v for _, v in stores(new)] == ["new"]
+    with pytest.raises(TableReplaced):
+        files(table)
+    assert lakes[0].table("db.x").scan().to_arrow().num_rows == 1
+
+
+@_LOGS
+def test_a_writer_that_is_open_while_its_table_is_dropped_and_created_commits_nothing(lakes, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(2, "foreign"))
+    writer.flush()
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x ({_OTHERS['the same columns']}) {log}")
+    with pytest.raises(TableReplaced):
+        writer.commit()
+    with pytest.raises(TableReplaced):
+        write(table, 3, "foreign")
+    new = owner.table("db.x")
+    assert stores(new) == []
+    write(new, 5, "new")
+    assert stores(new) == [(5, "new")]
+
+
+@_LOGS
+@_AFTER
+def test_a_refused_write_leaves_no_ghosts_and_no_directory(lakes, change: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    owner.sql("alter table db.x rename to db.y" if change == "rename" else "drop table db.x")
+    with pytest.raises(TableReplaced, match=r"db\.x.*(dropped, or renamed).*open it again"):
+        write(table, 1, "refused")
+    with pytest.raises(TableReplaced):
+        files(table)
+    assert not Path(table.path).exists()
+    if change == "rename":
+        assert stores(owner.table("db.y")) == [(1, "before")]
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    assert stores(owner.table("db.x")) == []
+    write(owner.table("db.x"), 3, "new")
+    assert stores(owner.table("db.x")) == [(3, "new")]
+
+
+@_LOGS
+@_AFTER
+def test_an_open_writer_of_a_table_that_goes_decides_nothing(lakes, change: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(1, "refused"))
+    writer.flush()
+    owner.sql("alter table db.x rename to db.y" if change == "rename" else "drop table db.x")
+    with pytest.raises(TableReplaced):
+        writer.write(rows(2, "refused"))
+        writer.commit()
+    assert not Path(table.path).exists()
+    if change == "rename":
+        assert files(owner.table("db.y")) == [(1, "before")]
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    assert stores(owner.table("db.x")) == []
+
+
+def test_rows_that_the_renamed_table_has_in_its_log_are_known_there_as_those_of_an_open_writer(lakes) -> None:
+    table = opened(lakes, _LOG)
+    writer = table.writer()
+    writer.write(rows(1, "refused"))
+    writer.flush()
+    lakes[1].sql("alter table db.x rename to db.y")
+    with pytest.raises(TableReplaced):
+        writer.commit()
+    renamed = lakes[1].table("db.y")
+    (open_writer,) = renamed.logical.staged.writers()
+    renamed.end_writer(open_writer)
+    assert stores(renamed) == [(1, "before")]
+
+
+def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) -> None:
+    service, owner = lakes
+    table = opened(lakes, _LOG)
+    identity = table.logical.identity.text
+    owner.sql("alter table db.x add column w int")
+    owner.sql("alter table db.x rename to db.y")
+    assert owner.table("db.y").logical.identity.text == identity
+    write(service.table("db.y"), 2, "after")
+    assert files(owner.table("db.y")) == [(1, "before"), (2, "after")]
+    owner.sql("create table db.z like db.y")
+    assert owner.table("db.z").logical.identity.text != identity
