@@ -17,7 +17,6 @@ from lakelog.errors import LakelogError
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
-from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
@@ -35,6 +34,7 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
+from lakelog.table.log_clients import appender_of
 from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
@@ -97,13 +97,13 @@ class TaskWriter:
         table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
-        table.check_identity(_LOOK_EVERY_S)
+        table.check_identity(_LOOK_EVERY_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:
             with table.explained():
-                self._log = appender_for(table.log)
+                self._log = appender_of(table, table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
         self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)

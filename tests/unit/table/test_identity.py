@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pytest
 
 from debezium_consumer import folded
 from lakelog import connect
-from lakelog.errors import TableReplaced
+from lakelog.errors import NotFound, TableReplaced
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 
@@ -170,3 +172,89 @@ def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) 
     assert files(owner.table("db.y")) == [(1, "before"), (2, "after")]
     owner.sql("create table db.z like db.y")
     assert owner.table("db.z").logical.identity.text != identity
+
+
+@pytest.fixture
+def log_file(lakes) -> Path:
+    table = opened(lakes, _LOG)
+    assert table.log is not None
+    return Path(table.log.address)
+
+
+def copied(log: Path, to: Path) -> None:
+    """A copy of a log, made while its clients are open."""
+    with contextlib.closing(sqlite3.connect(log)) as source, contextlib.closing(sqlite3.connect(to)) as target:
+        source.backup(target)
+
+
+def put(copy: Path, log: Path) -> None:
+    """Puts a copy of a log in its place, as a restored backup is."""
+    for beside in ("-wal", "-shm"):
+        Path(f"{log}{beside}").unlink(missing_ok=True)
+    copy.replace(log)
+
+
+def test_a_log_that_is_deleted_under_its_clients_takes_no_rows_and_shows_none(lakes, log_file: Path) -> None:
+    table = lakes[0].table("db.x")
+    tail = table.tail("earliest")
+    assert next(tail).num_rows == 1
+    writer = table.writer()
+    writer.write(rows(2, "lost"))
+    for beside in ("", "-wal", "-shm"):
+        Path(f"{log_file}{beside}").unlink(missing_ok=True)
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing: it was deleted"):
+        writer.write(rows(3, "lost"))
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing"):
+        write(table, 4, "lost")
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing"):
+        next(tail)
+    assert not log_file.exists()
+    assert files(table) == [(1, "before")]
+
+
+def test_an_older_copy_of_a_log_is_refused_by_those_who_have_it_open_and_by_new_ones(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    copied(log_file, tmp_path / "copy")
+    write(table, 2, "since the copy")
+    tail = table.tail("latest")
+    writer = table.writer()
+    writer.write(rows(3, "open"))
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="replaced by a copy"):
+        writer.write(rows(4, "open"))
+    with pytest.raises(NotFound, match="an older copy"):
+        next(tail)
+    for _ in range(2):
+        with pytest.raises(NotFound, match=r"log of table db\.x .*log\.sqlite\) ends at offset \d+ .* an older copy"):
+            write(table, 4, "refused")
+        with pytest.raises(NotFound, match="an older copy"):
+            list(table.tail("earliest", stop="latest"))
+    health = table.health()
+    assert health.score <= 70
+    assert "an older copy" in health.figures.log.trouble
+    assert any("an older copy" in wait.why for wait in health.waits)
+    assert files(table) == [(1, "before"), (2, "since the copy")]
+
+
+def test_a_tail_behind_the_end_of_an_older_copy_says_so(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    copied(log_file, tmp_path / "copy")
+    writer = table.writer()
+    writer.write(rows(2, "no snapshot knows it"))
+    tail = table.tail("latest")
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="an older copy was put in its place"):
+        next(tail)
+
+
+def test_the_same_log_put_in_its_place_again_is_used_on(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    writer = table.writer()
+    writer.write(rows(2, "refused"))
+    copied(log_file, tmp_path / "copy")
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="Do it again"):
+        writer.write(rows(2, "refused"))
+    writer.close()
+    write(table, 2, "after")
+    assert stores(table) == [(1, "before"), (2, "after")]
