@@ -19,8 +19,10 @@ from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
 
 TABLE_ID: Final = "lakelog.table-id"
-_SEEN: dict[tuple[int, str, str], float] = {}
-"""(process, directory, identity) → when the table was there last."""
+LOOK_EVERY_S: Final = 5.0
+"""So often those look who are at work for long and decide nothing."""
+_SEEN: dict[tuple[int, str], float] = {}
+"""(process, key) → when the table was there last."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,18 @@ class Identity:
         """What positions and decisions keep of it. Reads the first schema of a table that was made without an id."""
         return self._id or f"made-{self._read(self._first).time_millis}"
 
+    @property
+    def key(self) -> str:
+        """What a process may remember of the table goes by: its directory and its id. Reads nothing."""
+        return f"{self.paths.root}#{self._id or self.paths.schema.time_millis}"
+
     def check(self, within_s: float = 0.0) -> None:
         """Raises TableReplaced when the table was renamed, or dropped, and perhaps another one has its name now.
 
         One small read; none when this process has made it within so many seconds, and then storage that is away is no
         reason to stop either.
         """
-        key = os.getpid(), self.paths.root, self._id or str(self.paths.schema.time_millis)
+        key = os.getpid(), self.key
         if within_s and monotonic_s() < _SEEN.get(key, float("-inf")) + within_s:
             return
         try:
@@ -74,8 +81,8 @@ class Identity:
         return replace(self.paths, branch=MAIN_BRANCH).schema_file(0)
 
     def _found(self) -> TableSchema | None:
-        """The schema's file as it is now; the first one when a branch that became main has taken it away."""
-        for path in (self.paths.schema_file(self.paths.schema.id), self._first):
+        """The schema's file as it is now, or with an id the first one: a branch that became main may have taken it."""
+        for path in (self.paths.schema_file(self.paths.schema.id), *([] if self._id is None else [self._first])):
             with contextlib.suppress(NotFound):
                 return self._read(path)
         return None
@@ -85,6 +92,6 @@ class Identity:
 
     def _is_same(self, found: TableSchema) -> bool:
         """Whether a schema that lies there is one of this table."""
-        own = self.paths.schema
-        is_told = self._id is not None or found.id != own.id
-        return found.options.get(TABLE_ID) == self._id and (is_told or found.time_millis == own.time_millis)
+        if self._id is not None or TABLE_ID in found.options:
+            return found.options.get(TABLE_ID) == self._id
+        return found.time_millis == self.paths.schema.time_millis

@@ -333,7 +333,7 @@ _COMMITTERS_LOCK = threading.Lock()
 def committer_for(table: DynamicTable, writer: str) -> Committer:
     """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
     with _COMMITTERS_LOCK:
-        key = (os.getpid(), table.path, writer)
+        key = (os.getpid(), table.identity.key, writer)
         found = _COMMITTERS.get(key)
         if found is None:
             found = _COMMITTERS[key] = Committer(table, writer)

@@ -17,13 +17,15 @@ def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
     A process that wrote the epoch before looks for the epoch record only; any other looks into the snapshot too, and
-    remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint belongs to another table.
+    remembers the end of the log for a new writer. Raises TableReplaced, and InvalidRequest when the checkpoint belongs
+    to another table.
     """
-    key = (os.getpid(), table.path, writer)
+    key = (os.getpid(), table.identity.key, writer)
     if _SEEN.get(key) != epoch - 1:
         sealed = newest_state(table.store)[1].sealed_epoch(writer)
         if epoch <= sealed:
             return False
+        table.check_identity()
         check_checkpoint(table, writer, epoch, known=sealed >= 0)
         if table.emits_log:
             register_writer(table, writer)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
+from lakelog.filestore.identity import LOOK_EVERY_S
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
@@ -45,8 +46,6 @@ _FULL_SHARES = 8
 """So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
 """Buckets whose rows are sorted and written at the same time."""
-_LOOK_EVERY_S = 5.0
-"""So often tasks of one process look whether the table is still the one that was opened; a commit looks again."""
 _LANE_BITS = 26
 """Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
 
@@ -97,7 +96,7 @@ class TaskWriter:
         table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
-        table.check_identity(_LOOK_EVERY_S if epoch else 0.0)
+        table.check_identity(LOOK_EVERY_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None

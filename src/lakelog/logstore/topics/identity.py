@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from lakelog.errors import NotFound, Unavailable
+from lakelog.errors import NotFound
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation
 
@@ -59,23 +59,18 @@ class Watch:
         self.is_stale = False
 
     def look(self) -> None:
-        """Asks, if it was long ago: with the first use after a pause, and from time to time. Raises NotFound.
+        """Asks, if it was long ago: with the first use after a pause, and from time to time.
 
-        A server that is away is left to the use itself.
+        Raises NotFound, and Unavailable for a server that is away.
         """
-        if not self.is_stale and monotonic_s() < self._next_s:
-            return
-        try:
-            self.look_now()
-        except Unavailable:
-            return
+        if self.is_stale or monotonic_s() >= self._next_s:
+            self._look()
 
     def look_soon(self) -> None:
         """Has the next use ask. Called when something went wrong."""
         self._next_s = 0.0
 
-    def look_now(self) -> None:
-        """Asks. Raises NotFound, Unavailable."""
+    def _look(self) -> None:
         try:
             self._check()
         except NotFound:
