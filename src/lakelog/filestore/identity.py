@@ -36,12 +36,12 @@ class Identity:
     @property
     def text(self) -> str:
         """What positions and decisions keep of it. Reads the first schema of a table that was made without an id."""
-        return self._id or f"made-{self._read(self._first).time_millis}"
+        return self.id or f"made-{self._read(self._first).time_millis}"
 
     @property
     def key(self) -> str:
         """What a process may remember of the table goes by: its directory and its id. Reads nothing."""
-        return f"{self.paths.root}#{self._id or self.paths.schema.time_millis}"
+        return f"{self.paths.root}#{self.id or self.paths.schema.time_millis}"
 
     def check(self, within_s: float = 0.0) -> None:
         """Raises TableReplaced when the table was renamed, or dropped, and perhaps another one has its name now.
@@ -73,7 +73,8 @@ class Identity:
         _SEEN[key] = monotonic_s()
 
     @property
-    def _id(self) -> str | None:
+    def id(self) -> str | None:
+        """The id that CREATE gave it, None for a table that was made without."""
         return self.paths.schema.options.get(TABLE_ID)
 
     @property
@@ -82,7 +83,7 @@ class Identity:
 
     def _found(self) -> TableSchema | None:
         """The schema's file as it is now, or with an id the first one: a branch that became main may have taken it."""
-        for path in (self.paths.schema_file(self.paths.schema.id), *([] if self._id is None else [self._first])):
+        for path in (self.paths.schema_file(self.paths.schema.id), *([] if self.id is None else [self._first])):
             with contextlib.suppress(NotFound):
                 return self._read(path)
         return None
@@ -92,6 +93,6 @@ class Identity:
 
     def _is_same(self, found: TableSchema) -> bool:
         """Whether a schema that lies there is one of this table."""
-        if self._id is not None or TABLE_ID in found.options:
-            return found.options.get(TABLE_ID) == self._id
+        if self.id is not None or TABLE_ID in found.options:
+            return found.options.get(TABLE_ID) == self.id
         return found.time_millis == self.paths.schema.time_millis

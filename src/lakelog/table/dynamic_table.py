@@ -134,7 +134,7 @@ class DynamicTable:
     @cached_property
     def staged(self) -> StagedEpochs:
         """Epochs that are decided but not in a snapshot yet."""
-        return StagedEpochs(self.io, self.store.paths.branch_root)
+        return StagedEpochs(self.io, self.store.paths.branch_root, self.identity.id or "")
 
     @cached_property
     def log(self) -> LogLocation | None:

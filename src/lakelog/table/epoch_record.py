@@ -4,7 +4,7 @@ Layout of ``lakelog/staged/<writer>/epoch-<n>`` (n padded to 19 digits)::
 
     8 bytes   magic b"LAKELOG1"
     4 bytes   length of the header, unsigned little endian
-    header    JSON, UTF-8: writer, epoch, time_ms, since {bucket: offset}, attempts [...]
+    header    JSON, UTF-8: table, writer, epoch, time_ms, since {bucket: offset}, attempts [...]
     blobs     the inline runs, one after the other, in the order in which the header lists their lengths
 """
 
@@ -31,7 +31,8 @@ _MAGIC = b"LAKELOG1"
 class EpochRecord:
     """The decision about one epoch: the accepted attempts and all that they bring.
 
-    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified.
+    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified. ``table`` is the
+    id of the table that it was made for, empty for one without.
     """
 
     writer: str
@@ -39,6 +40,7 @@ class EpochRecord:
     time_ms: int
     attempts: tuple[AttemptResult, ...]
     since: Mapping[int, int] = field(default_factory=dict)
+    table: str = field(default="", compare=False)
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -65,6 +67,7 @@ class EpochRecord:
         attempts = [_attempt_to_json(a, blobs) for a in self.attempts]
         header = orjson.dumps(
             {
+                "table": self.table,
                 "writer": self.writer,
                 "epoch": self.epoch,
                 "time_ms": self.time_ms,
@@ -88,6 +91,7 @@ class EpochRecord:
             time_ms=head["time_ms"],
             since={int(b): o for b, o in head["since"].items()},
             attempts=tuple(_attempt_from_json(a, blobs) for a in head["attempts"]),
+            table=head.get("table", ""),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import orjson
 
@@ -41,10 +41,15 @@ class BatchMark:
 
 @dataclass(frozen=True)
 class StagedEpochs:
-    """The epoch records of one table (``<table>/lakelog/staged/<writer>/epoch-<n>``)."""
+    """The epoch records of one table (``<table>/lakelog/staged/<writer>/epoch-<n>``).
+
+    Records for another table than ``table_id`` count for nothing: whoever decided one had looked at the table that lay
+    there before, and DROP and CREATE came between the look and the record.
+    """
 
     io: FileIO
     table_path: str
+    table_id: str = ""
 
     @property
     def _root(self) -> str:
@@ -60,17 +65,25 @@ class StagedEpochs:
         Raises CommitUnknown when the storage does not say whether it was created.
         """
         path = self.path(record.writer, record.epoch)
-        if self.io.create(path, record.to_bytes()):
+        if self.io.create(path, replace(record, table=self.table_id).to_bytes()):
             return record
-        return EpochRecord.from_bytes(self.io.read(path), path)
+        found = EpochRecord.from_bytes(self.io.read(path), path)
+        if self._is_own(found):
+            return found
+        self.io.delete(path)
+        return self.decide(record)
+
+    def _is_own(self, record: EpochRecord) -> bool:
+        return not record.table or record.table == self.table_id
 
     def read(self, writer: str, epoch: int) -> EpochRecord | None:
         """The record of an epoch, None when it is undecided or sealed."""
         path = self.path(writer, epoch)
         try:
-            return EpochRecord.from_bytes(self.io.read(path), path)
+            found = EpochRecord.from_bytes(self.io.read(path), path)
         except NotFound:
             return None
+        return found if self._is_own(found) else None
 
     def writers(self) -> list[str]:
         """Writers that have staged something once."""

@@ -17,6 +17,7 @@ from lakelog.errors import NotFound, TableReplaced
 from lakelog.filestore.identity import TABLE_ID
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
+from lakelog.table.epoch_record import EpochRecord
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 _LOG = " tblproperties ('log-store.enabled' = 'true')"
@@ -176,6 +177,24 @@ def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) 
     assert files(owner.table("db.y")) == [(1, "before"), (2, "after")]
     owner.sql("create table db.z like db.y")
     assert owner.table("db.z").logical.identity.text != identity
+
+
+def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_nothing(lakes) -> None:
+    """DROP and CREATE come between the last look of a writer and its decision."""
+    table = opened(lakes, _LOG)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(2, "foreign"))
+    task = writer._task.finish()
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    staged, new = table.logical.staged, owner.table("db.x")
+    staged.decide(EpochRecord(writer._writer, 0, 1, (task,)))
+    assert stores(new) == []
+    new.seal()
+    assert stores(new) == []
+    own = EpochRecord(writer._writer, 0, 2, ())
+    assert new.logical.staged.decide(own) is own
 
 
 @pytest.fixture
