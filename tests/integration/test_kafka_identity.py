@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -55,8 +55,15 @@ def make_anew(broker: KafkaBroker, topic: str) -> None:
     while True:
         try:
             admin.create_topics([NewTopic(topic, 1)])[topic].result(20)
-            return
+            break
         except KafkaException:  # its deletion may take a moment
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    while True:
+        try:
+            admin.describe_topics(TopicCollection([topic]))[topic].result(20)
+            return
+        except KafkaException:  # the broker may not know of it at once
             assert time.monotonic() < end
             time.sleep(0.1)
 
