@@ -16,6 +16,7 @@
       CommitDecided                   go on: the rows are written, only a later step failed
       CommitUnknown                   ask by commit identifier before doing it again
       Fenced                          somebody newer owns this: stop this writer
+      TableReplaced                   the table was renamed, or dropped and created again: open it again
       Unavailable        (retriable)  storage or log is away: the same call again later
       Corrupt                         bytes are not what the format says
       NotInstalled                    run the pip command in the text
@@ -93,6 +94,10 @@ class CommitDecided(LakelogError):
 
 class Fenced(LakelogError):
     """Another writer owns what this one was writing."""
+
+
+class TableReplaced(LakelogError):
+    """The table that was opened is not at its place any more, or another one is; nothing was written there."""
 
 
 class Unavailable(LakelogError):

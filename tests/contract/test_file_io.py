@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults import FaultPlan, FaultyFileIO
-from lakelog.errors import AlreadyExists, NotFound, UnsupportedFeature
+from lakelog.errors import AlreadyExists, NotFound, TableReplaced, UnsupportedFeature
 from lakelog.io import file_io_for
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
@@ -195,6 +195,34 @@ def test_a_renamed_directory_is_at_its_new_place_only(io: FileIO, root: str, kin
     assert io.read(f"{root}/db/s/a/one") == b"1"
     assert [s.name for s in io.list(f"{root}/db/s")] == ["a", "empty"]
     assert sorted(s.name for s in io.list(root)) == ["db", "t2"]
+
+
+def test_storage_within_a_directory_makes_those_below_it_and_never_itself(io: FileIO, root: str, kind: str) -> None:
+    if kind not in ("local", "hdfs"):
+        assert io.within(f"{root}/t") == io, "it has no directories that could come back"
+        return
+    io.makedirs(f"{root}/t")
+    inside = pickle.loads(pickle.dumps(io.within(f"{root}/t")))
+    assert inside != io
+    assert inside.create(f"{root}/t/a/b/file", b"one")
+    inside.write(f"{root}/t/a/c/file", b"two")
+    with inside.open_output(f"{root}/t/d/file") as sink:
+        sink.write(b"three")
+    inside.makedirs(f"{root}/t/e/f")
+    assert [s.name for s in io.list(f"{root}/t")] == ["a", "d", "e"]
+    inside.write(f"{root}/elsewhere/file", b"four")
+    io.rename_dir(f"{root}/t", f"{root}/s")
+    for use in (
+        lambda: inside.create(f"{root}/t/a/b/file", b"lost"),
+        lambda: inside.write(f"{root}/t/hint", b"lost"),
+        lambda: inside.open_output(f"{root}/t/d/file"),
+        lambda: inside.makedirs(f"{root}/t/e"),
+        lambda: inside.makedirs(f"{root}/t"),
+    ):
+        with pytest.raises(TableReplaced, match="dropped, or renamed.*open it again"):
+            use()
+    assert not io.exists(f"{root}/t")
+    assert inside.list(f"{root}/t") == []
 
 
 def test_a_directory_is_not_renamed_onto_what_is_there(io: FileIO, root: str, kind: str) -> None:

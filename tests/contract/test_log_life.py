@@ -13,11 +13,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, OffsetExpired, Unavailable
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.logstore.base import LogAppender, LogLocation, LogSystem
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
 from lakelog.logstore.packs import entry_of
 from lakelog.logstore.systems import embedded
+from lakelog.logstore.topics import identity
 from lakelog.logstore.topics.pulsar import PulsarTopic
-from log_records import NewLocation, append
+from log_records import NewLocation, append, everything, records
 
 
 def test_an_empty_log_of_the_same_shape_is_adopted(system: LogSystem, location: LogLocation) -> None:
@@ -125,6 +126,31 @@ def test_a_log_that_was_deleted_and_made_anew_is_not_taken_for_the_table_s(
     for use in (system.check, system.appender, system.reader):
         with pytest.raises(NotFound, match="not the one that was made with the table"):
             use(location)
+
+
+def test_clients_that_are_open_notice_that_their_log_was_deleted_and_made_anew(
+    system: LogSystem, location: LogLocation, appender: LogAppender, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(appender, [b"a"])
+    assert everything(reader) == [b"a"]
+    monkeypatch.setattr(identity, "monotonic_s", lambda: time.monotonic() + 2 * identity.LOOK_EVERY_S)
+    made_anew(system, location)
+    with pytest.raises(NotFound, match="not the one that was made with the table"):
+        appender.append(0, records([b"foreign"]))
+        appender.flush()
+    assert appender.is_stale
+    uses: list[Callable[[], object]] = [
+        lambda: reader.read(0, 0),
+        lambda: reader.wait({0: 0}, 0.1),
+        reader.end_offsets,
+        reader.first_offsets,
+    ]
+    for use in uses:
+        with pytest.raises(NotFound, match="not the one that was made with the table"):
+            use()
+    new = system.reader(replace(location, log_id="", machine=""))
+    assert everything(new) == []
+    new.close()
 
 
 def test_a_retention_that_is_changed_reaches_the_log(system: LogSystem, location: LogLocation) -> None:

@@ -16,7 +16,15 @@ import pytest
 from lakelog import Lake, connect
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import (
+    AlreadyExists,
+    InvalidOption,
+    InvalidRequest,
+    NotFound,
+    TableReplaced,
+    Unavailable,
+    UnsupportedFeature,
+)
 from lakelog.io.local import LocalFileIO
 from lakelog.spec.schema import TableSchema, new_schema
 from lakelog.spec.schema_change import (
@@ -161,7 +169,7 @@ def test_a_table_that_was_made_anew_takes_no_commit_for_the_old_one(lake: Lake) 
         writer.write(pa.table({"id": pa.array([1], pa.int32()), "c": ["a"]}))
         lake.sql("drop table db.t")
         lake.sql(KEYED)
-        with pytest.raises(NotFound, match=r"has no table db\.t any more"):
+        with pytest.raises(TableReplaced, match=r"db\.t was dropped.*open it again"):
             writer.commit()
     assert ids(lake) == [] and lake.table("db.t").latest_snapshot() is None
 

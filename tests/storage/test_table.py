@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import Lake
-from lakelog.errors import InvalidOption, NotFound
+from lakelog.errors import InvalidOption, NotFound, TableReplaced
 from servers.warehouse import Warehouse
 
 PROCESSES = 8
@@ -54,6 +54,30 @@ def test_a_table_lives_there_from_create_to_drop(warehouse: Warehouse) -> None:
         lake.table("db.t")
     lake.sql("drop database db")
     assert lake.list_databases() == []
+
+
+def test_a_handle_from_before_drop_and_create_writes_nothing(warehouse: Warehouse) -> None:
+    lake = warehouse.connect()
+    lake.sql(CREATE)
+    write(lake, (1, "before"))
+    table = lake.table("db.t")
+    row = pa.table({"id": pa.array([2], pa.int64()), "name": ["foreign"]})
+    open_writer = table.writer()
+    open_writer.write(row)
+    owner = warehouse.connect()
+    owner.sql("drop table db.t")
+    with pytest.raises(TableReplaced):
+        open_writer.commit()
+    with pytest.raises(TableReplaced), table.writer() as writer:
+        writer.write(row)
+    owner.sql(CREATE.replace("database db", "database if not exists db"))
+    with pytest.raises(TableReplaced), table.writer() as writer:
+        writer.write(row)
+    with pytest.raises(TableReplaced):
+        table.scan().to_arrow()
+    assert rows(owner) == {}
+    write(owner, (1, "new"))
+    assert rows(lake) == {1: "new"}
 
 
 def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehouse: Warehouse, tmp_path: Path) -> None:

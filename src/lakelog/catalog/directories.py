@@ -72,7 +72,7 @@ class Directories(Catalog):
         if not ids:
             raise self._no_table(identifier)
         schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{ids[-1]}"))
-        return TableLocation(identifier, path, schema, self._io)
+        return TableLocation(identifier, path, schema, self._io.within(path))
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
         path = self.table_path(identifier)
@@ -80,7 +80,7 @@ class Directories(Catalog):
             raise self._no_database(identifier.database)
         # the listing knows a table whose first schema was removed; the create decides between rivals
         if not self._schema_ids(path) and self._io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
-            return TableLocation(identifier, path, schema, self._io)
+            return TableLocation(identifier, path, schema, self._io.within(path))
         if not if_not_exists:
             raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
         return self.load_table(identifier)
@@ -115,7 +115,7 @@ class Directories(Catalog):
             if check is not None:
                 check(before.schema, schema)
             if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
-                return TableLocation(identifier, path, schema, self._io)
+                return TableLocation(identifier, path, schema, self._io.within(path))
             taken = schema.id
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 

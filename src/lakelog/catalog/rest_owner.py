@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from lakelog.catalog.rest_api import Answer, RestApi
-from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, TableReplaced
 from lakelog.io.snapshot_owner import PartitionChange, SnapshotOwner
 
 _MAIN = "main"
@@ -42,6 +42,11 @@ class RestOwner(SnapshotOwner):
         answer = self._change(branch, "commit", body)
         if answer.status == 409:
             raise CommitConflict(f"the server of the catalog refuses a commit to {self._name}: {answer.message}")
+        if answer.status == 404:
+            raise TableReplaced(
+                f"the server of the catalog has no table {self._name} any more, or another one: it was dropped, or "
+                f"renamed, since it was opened; open it again ({answer.message})"
+            )
         self._check(answer, "commits to")
         return answer.body.get("success") is True
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, TableReplaced
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
+from lakelog.filestore.identity import Identity
 from lakelog.filestore.index_manifests import IndexManifests
 from lakelog.filestore.manifests import Manifests, ManifestWriter
 from lakelog.filestore.next_snapshot import NextSnapshot
@@ -41,8 +42,9 @@ class TableCommit:
 
     1 collect the changes · 2 already committed (user, identifier, kind) → return that snapshot · 3 check conflicts with
     the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all files there ·
-    4 write manifests and manifest lists · 5 create ``snapshot-<n+1>`` if it is absent, or have the table's owner do so;
-    lost → back to 2 · 6 write the hints. Nothing is visible before step 5, everything after it.
+    4 write manifests and manifest lists, and look whether this is still the table that was opened · 5 create
+    ``snapshot-<n+1>`` if it is absent, or have the table's owner do so; lost → back to 2 · 6 write the hints. Nothing
+    is visible before step 5, everything after it.
 
     What an overwrite replaces is found anew in each round (step 3), so it is all that the snapshot before it had.
     """
@@ -51,14 +53,15 @@ class TableCommit:
     manifests: Manifests
     renumbering: Renumbering
     table: str = ""
+    identity: Identity | None = None
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Commits, and returns the snapshot that holds the files (an older one, if it was committed before).
 
         Raises CommitConflict (files were replaced by others; or the race was lost too often, see ``_Patience``),
         CommitUnknown (nobody can say whether the snapshot was created: ask again with the same request),
-        InvalidRequest for an empty commit, UnsupportedFeature for a table that must not be written, and what
-        ``prepare`` raises.
+        InvalidRequest for an empty commit, UnsupportedFeature for a table that must not be written, TableReplaced, and
+        what ``prepare`` raises.
         """
         # 1
         changes = self._collect(request)
@@ -80,14 +83,16 @@ class TableCommit:
                 # 4
                 entries = [*replaced, *entries_of(changes)]
                 snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
+                self._check_identity()
             except NotFound:
                 # others have committed since, and expiry has removed what this snapshot alone named
                 if (self.snapshots.latest_id() or 0) == seen:
                     self._delete_copies(request, changes)
                     raise
             except Exception:
-                # a conflict, or ``prepare`` gives the commit up
+                # a conflict, another table, or ``prepare`` gives the commit up
                 self._delete_copies(request, changes)
+                self._delete(writer)
                 raise
             else:
                 # 5
@@ -181,6 +186,10 @@ class TableCommit:
         paths = self.manifests.paths
         return owner.commit(paths.branch, snapshot.to_json(), partition_changes(entries, paths.schema))
 
+    def _check_identity(self) -> None:
+        if self.identity is not None:
+            self.identity.check()
+
     @property
     def _owner(self) -> SnapshotOwner | None:
         return self.snapshots.io.snapshot_owner
@@ -207,6 +216,11 @@ class TableCommit:
         before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
         if before is not None and Snapshot.from_json(before) == latest:
             return True
+        try:
+            self._check_identity()
+        except TableReplaced:
+            self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+            raise
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:
             # what follows says what it was built on

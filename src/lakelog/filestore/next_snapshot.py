@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakelog.errors import NotFound
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.index_manifests import IndexManifests, next_index
 from lakelog.filestore.manifest_merge import merge_manifests, rewrite_manifests
@@ -32,9 +31,8 @@ class NextSnapshot:
     ) -> Snapshot:
         """Writes manifests, manifest lists and the index manifest; returns the snapshot with their names.
 
-        Raises what ``request.prepare`` raises, and NotFound when the table is gone, before anything is written.
+        Raises what ``request.prepare`` raises.
         """
-        self._check_there(latest)
         properties = dict(request.properties)
         if request.prepare is not None:
             properties.update(request.prepare(latest))
@@ -68,12 +66,6 @@ class NextSnapshot:
             next_row_id=0,
         )
         return snapshot if latest is None else _after(snapshot, latest)
-
-    def _check_there(self, latest: Snapshot | None) -> None:
-        """A first snapshot at a place where there is no table any more would be found by nobody."""
-        paths = self.manifests.paths
-        if latest is None and not self.manifests.io.exists(paths.schema_file(paths.schema.id)):
-            raise NotFound(f"there is no table at '{paths.root}' any more: it was dropped or renamed; open it again")
 
     def _list_of(self, entries: Sequence[ManifestEntry]) -> tuple[str, int]:
         return self.writer.write_list([self.writer.write(entries)] if entries else [])

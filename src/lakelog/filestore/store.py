@@ -26,6 +26,7 @@ from lakelog.filestore.data_file_writer import FileNames
 from lakelog.filestore.deletion_vectors import vector_places
 from lakelog.filestore.expire import Expiry, Retention
 from lakelog.filestore.filter import Predicate
+from lakelog.filestore.identity import Identity
 from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.inline_runs import attach_runs
 from lakelog.filestore.manifests import Manifests
@@ -55,7 +56,8 @@ from lakelog.spec.snapshot import COMPACT, Snapshot
 class FileStore:
     """One branch of the files below ``table_path``, seen with one schema. Picklable; caches nothing that can change.
 
-    ``name`` is what metrics and logs call the table.
+    ``name`` is what metrics and logs call the table. ``identity`` is checked by plans and commits; None for whatever
+    table lies there.
     """
 
     io: FileIO
@@ -63,6 +65,7 @@ class FileStore:
     schema: TableSchema
     branch: str = MAIN_BRANCH
     name: str = ""
+    identity: Identity | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -105,8 +108,16 @@ class FileStore:
     # snapshots
 
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None for a table without."""
-        return self.snapshots.latest()
+        """The newest snapshot; None for a table without. Raises TableReplaced instead, for one that is gone."""
+        newest = self.snapshots.latest()
+        if newest is None:
+            self.check_identity()
+        return newest
+
+    def check_identity(self, within_s: float = 0.0) -> None:
+        """Raises TableReplaced when another table lies here than the one that was opened; see ``Identity.check``."""
+        if self.identity is not None:
+            self.identity.check(within_s)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound naming those that are there."""
@@ -134,9 +145,24 @@ class FileStore:
         one that expiry has taken and a tag has kept. Files below ``lowest_level`` are left out. ``partitions``
         (serialised rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in
         no snapshot yet (Arrow IPC streams, see ``Split.inline_runs``), ``totals`` the buckets of partitions that
-        have another number of them than the table. Raises NotFound, and UnsupportedFeature for a
+        have another number of them than the table. Raises NotFound, TableReplaced, and UnsupportedFeature for a
         table with a feature that lakelog does not read.
         """
+        try:
+            return self._plan(snapshot_id, filter, partitions, buckets, extra_runs or {}, lowest_level, totals or {})
+        finally:
+            self.check_identity()  # behind all that was read; what is wrong with it may be that it is another table's
+
+    def _plan(
+        self,
+        snapshot_id: int | Snapshot | None,
+        filter: Predicate | None,
+        partitions: Iterable[bytes] | None,
+        buckets: Iterable[int] | None,
+        extra_runs: Mapping[Place, Sequence[bytes]],
+        lowest_level: int,
+        totals: Mapping[bytes, int],
+    ) -> list[Split]:
         snapshot = self._snapshot_at(snapshot_id)
         check_readable(self.schema)
         pruning = Pruning(
@@ -151,7 +177,7 @@ class FileStore:
         seen = None if snapshot is None else snapshot.id
         vectors = vector_places(IndexManifests(self.manifests).entries(snapshot), self.paths)
         splits = plan_splits(live, self.schema, pruning, seen, vectors)
-        attach_runs(splits, extra_runs or {}, self.schema, pruning, seen, totals or {})
+        attach_runs(splits, extra_runs, self.schema, pruning, seen, totals)
         return flat(splits)
 
     def read_split(
@@ -214,7 +240,7 @@ class FileStore:
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """Makes files visible as one snapshot; see ``TableCommit.commit``."""
-        commit = TableCommit(self.snapshots, self.manifests, Renumbering(self.files), self.name)
+        commit = TableCommit(self.snapshots, self.manifests, Renumbering(self.files), self.name, self.identity)
         return counted_commit(commit, request, self.name)
 
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
@@ -348,7 +374,7 @@ class FileStore:
 
     def open_branch(self, name: str) -> FileStore:
         """The file store of another branch, with its newest schema. Raises NotFound."""
-        return FileStore(self.io, self.table_path, self.branches.schema(name), name, self.name)
+        return FileStore(self.io, self.table_path, self.branches.schema(name), name, self.name, self.identity)
 
     def expire_snapshots(
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import TableReplaced, UnsupportedFeature
 from lakelog.io.snapshot_owner import SnapshotOwner
 
 
@@ -104,6 +104,14 @@ class FileIO(ABC):
             f"make a new table and copy the rows"
         )
 
+    def within(self, root: str) -> FileIO:
+        """The same storage for whoever works inside a directory that others may move or remove: it never makes it.
+
+        There a write makes the directories below ``root`` only, and raises TableReplaced when that is gone. A storage
+        without real directories, where none can be moved either, is itself.
+        """
+        return self
+
     def free_bytes(self, path: str) -> int | None:
         """The free space where a path is, or where it would be; None where the storage has no limit that it tells."""
         return None
@@ -111,3 +119,11 @@ class FileIO(ABC):
     def delete_empty_dir(self, path: str) -> None:
         """Removes a directory if it is empty at this moment; stores without real directories have nothing to do."""
         return
+
+
+def moved(root: str) -> TableReplaced:
+    """The error for a table whose directory is gone."""
+    return TableReplaced(
+        f"there is no table in '{root}' any more: it was dropped, or renamed, since it was opened. Nothing was "
+        f"written; open it again by the name that it has now"
+    )

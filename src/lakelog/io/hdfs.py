@@ -7,14 +7,14 @@ import io
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from hdfs_native import Client, WriteOptions
 
 from lakelog.errors import AlreadyExists, CommitUnknown, InvalidRequest, NotFound, Unavailable
-from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.file_io import FileIO, FileStatus, moved
 from lakelog.io.names import new_attempt
 from lakelog.io.ranged_input import RangedInput
 from lakelog.options.storage import HADOOP_PREFIX, storage_secrets
@@ -30,15 +30,20 @@ class HdfsFileIO(FileIO):
     """The files of HDFS clusters; paths are URIs like ``hdfs://namenode:8020/warehouse/…``, or with a name service.
 
     ``options`` are storage options with canonical keys: those that begin with ``hadoop.`` go to the client, on top of
-    the files in HADOOP_CONF_DIR. Clients are made where they are used, once a process.
+    the files in HADOOP_CONF_DIR. Clients are made where they are used, once a process. ``root`` is the directory that
+    is never made (``within``).
     """
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    root: str = ""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> HdfsFileIO:
         """The storage with these options."""
         return cls(tuple(sorted(options.items())))
+
+    def within(self, root: str) -> HdfsFileIO:
+        return replace(self, root=root.rstrip("/"))
 
     def read(self, path: str) -> bytes:
         client, name = self._place(path)
@@ -61,7 +66,7 @@ class HdfsFileIO(FileIO):
 
     def write(self, path: str, data: bytes) -> None:
         client, name = self._place(path)
-        with self._errors(path), _written_beside(client, name, data) as temporary:
+        with self._errors(path), self._written_beside(client, path, data) as temporary:
             client.rename(temporary, name, overwrite=True)
 
     def create(self, path: str, data: bytes) -> bool:
@@ -69,13 +74,13 @@ class HdfsFileIO(FileIO):
         with self._errors(path):
             if _exists(client, name):
                 return False
-            with _written_beside(client, name, data) as temporary:
+            with self._written_beside(client, path, data) as temporary:
                 return self._rename(client, temporary, name, data)
 
     def open_output(self, path: str) -> pa.NativeFile:
         client, name = self._place(path)
         with self._errors(path):
-            sink = client.create(name, WriteOptions(overwrite=True, create_parent=True))
+            sink = self._create(client, path, name, overwrite=True)
         return pa.PythonFile(_Output(self, path, sink), mode="w")
 
     def exists(self, path: str) -> bool:
@@ -116,7 +121,7 @@ class HdfsFileIO(FileIO):
     def makedirs(self, path: str) -> None:
         client, name = self._place(path)
         with self._errors(path):
-            client.mkdirs(name, create_parent=True)
+            self._make_directory(client, path, name)
 
     def rename_dir(self, path: str, new_path: str) -> None:
         client, name = self._place(path)
@@ -134,6 +139,36 @@ class HdfsFileIO(FileIO):
         root, name = split_hdfs(path)
         with self._errors(path):
             return _client(root, self.options), name
+
+    def _create(self, client: Client, path: str, name: str, overwrite: bool = False) -> Any:
+        """A new file, ``name`` in the directory of ``path``; makes that when it is not there."""
+        try:
+            return client.create(name, WriteOptions(overwrite=overwrite, create_parent=not self.root))
+        except FileNotFoundError:
+            self._make_directory(client, path.rpartition("/")[0], name.rpartition("/")[0])
+            return client.create(name, WriteOptions(overwrite=overwrite, create_parent=False))
+
+    def _make_directory(self, client: Client, path: str, name: str) -> None:
+        """Makes a directory and those above it; but the name node cannot be told to make no more than what lies below
+        the root, so that it may come back when others remove it in this moment.
+        """
+        if f"{path}/".startswith(f"{self.root}/") and self.root and not _exists(client, split_hdfs(self.root)[1]):
+            raise moved(self.root)
+        client.mkdirs(name, create_parent=True)
+
+    @contextlib.contextmanager
+    def _written_beside(self, client: Client, path: str, data: bytes) -> Iterator[str]:
+        """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
+        directory, _, last = split_hdfs(path)[1].rpartition("/")
+        temporary = f"{directory}/.{last}.{new_attempt()}.tmp"
+        try:
+            with self._create(client, path, temporary) as sink:
+                sink.write(data)
+                sink.hsync()
+            yield temporary
+        finally:
+            with contextlib.suppress(OSError, RuntimeError):
+                client.delete(temporary)
 
     def _rename(self, client: Client, temporary: str, name: str, data: bytes) -> bool:
         """Gives the temporary file its name; False when the name is taken."""
@@ -252,21 +287,6 @@ def _exists(client: Client, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _written_beside(client: Client, name: str, data: bytes) -> Iterator[str]:
-    """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
-    directory, _, last = name.rpartition("/")
-    temporary = f"{directory}/.{last}.{new_attempt()}.tmp"
-    try:
-        with client.create(temporary, WriteOptions(overwrite=False, create_parent=True)) as sink:
-            sink.write(data)
-            sink.hsync()
-        yield temporary
-    finally:
-        with contextlib.suppress(OSError, RuntimeError):
-            client.delete(temporary)
 
 
 def _is_file_with(client: Client, name: str, data: bytes) -> bool:

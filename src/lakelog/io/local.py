@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable, UnsupportedFeature
-from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.file_io import FileIO, FileStatus, moved
 from lakelog.io.names import new_attempt
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -26,16 +26,24 @@ _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 class LocalFileIO(FileIO):
     """Files of this machine (or of a mounted file system); paths may start with ``file:``."""
 
+    _root = ""
+    """The directory that is never made (``within``)."""
+
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LocalFileIO:
         """Local files; the options are for other storages."""
         return cls()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalFileIO)
+        return isinstance(other, LocalFileIO) and other._root == self._root
 
     def __hash__(self) -> int:
-        return hash(LocalFileIO)
+        return hash((LocalFileIO, self._root))
+
+    def within(self, root: str) -> LocalFileIO:
+        inside = LocalFileIO()
+        inside._root = self.absolute(root)
+        return inside
 
     def absolute(self, path: str) -> str:
         return os.path.abspath(_local(path))
@@ -49,28 +57,26 @@ class LocalFileIO(FileIO):
             return pa.OSFile(_local(path), "rb")
 
     def write(self, path: str, data: bytes) -> None:
-        with _os_errors(path), _written_beside(_local(path), data) as temporary:
+        with self._making(path), _written_beside(_local(path), data) as temporary:
             os.replace(temporary, _local(path))
             _sync_directory(os.path.dirname(_local(path)))
 
     def create(self, path: str, data: bytes) -> bool:
         target = _local(path)
-        with _os_errors(path):
-            if os.path.exists(target):
+        if os.path.exists(target):
+            return False
+        with self._making(path), _written_beside(target, data) as temporary:
+            if not _link(temporary, target):
                 return False
-            with _written_beside(target, data) as temporary:
-                if not _link(temporary, target):
-                    return False
-                try:
-                    _sync_directory(os.path.dirname(target))
-                except OSError as why:
-                    raise CommitUnknown(f"'{path}' was made, but may not survive a power loss: {why}") from why
+            try:
+                _sync_directory(os.path.dirname(target))
+            except OSError as why:
+                raise CommitUnknown(f"'{path}' was made, but may not survive a power loss: {why}") from why
         return True
 
     def open_output(self, path: str) -> pa.NativeFile:
         target = _local(path)
-        with _os_errors(path):
-            _make_parents(target)
+        with self._making(path):
             return pa.PythonFile(_DurableFile(target), mode="w")
 
     def exists(self, path: str) -> bool:
@@ -131,13 +137,13 @@ class LocalFileIO(FileIO):
             os.rmdir(_local(path))
 
     def makedirs(self, path: str) -> None:
-        with _os_errors(path):
-            os.makedirs(_local(path), exist_ok=True)
+        with self._making(f"{path}/"):
+            pass
 
     def rename_dir(self, path: str, new_path: str) -> None:
         source, target = _local(path), _local(new_path)
         with _os_errors(path):
-            _make_parents(target)
+            self._make_directory(os.path.dirname(target))
             try:
                 os.rename(source, target)  # replaces an empty directory only
             except OSError as why:
@@ -146,6 +152,31 @@ class LocalFileIO(FileIO):
                 raise
             for directory in {os.path.dirname(source), os.path.dirname(target)}:
                 _sync_directory(directory)
+
+    @contextlib.contextmanager
+    def _making(self, path: str) -> Iterator[None]:
+        """Around the making of a file, in a directory that is there then. Raises what ``_os_errors`` says."""
+        with _os_errors(path):
+            try:
+                self._make_directory(os.path.dirname(_local(path)))
+                yield
+            except FileNotFoundError:
+                if self._root and not os.path.isdir(self._root):
+                    raise moved(self._root) from None
+                raise
+
+    def _make_directory(self, directory: str) -> None:
+        """Makes a directory and those above it, but no more than what lies below the root."""
+        if os.path.isdir(directory):
+            return
+        if directory == self._root:
+            raise FileNotFoundError(directory)
+        if self._root and directory.startswith(f"{self._root}/"):
+            self._make_directory(os.path.dirname(directory))
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory)
+        else:
+            os.makedirs(directory, exist_ok=True)
 
 
 class _DurableFile(io.FileIO):
@@ -189,7 +220,6 @@ def _os_errors(path: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _written_beside(target: str, data: bytes) -> Iterator[str]:
     """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
-    _make_parents(target)
     directory, name = os.path.split(target)
     temporary = os.path.join(directory, f".{name}.{new_attempt()}.tmp")
     try:
@@ -219,12 +249,6 @@ def _link(temporary: str, target: str) -> bool:
             raise
         raise CommitUnknown(f"'{target}' may or may not have been made: {why.strerror}") from why
     return True
-
-
-def _make_parents(target: str) -> None:
-    directory = os.path.dirname(target)
-    if not os.path.isdir(directory):
-        os.makedirs(directory, exist_ok=True)
 
 
 def _sync_directory(directory: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import pyarrow as pa
 
@@ -52,6 +53,9 @@ class PassingFileIO(FileIO):
 
     def delete_dir(self, path: str) -> None:
         self.inner.delete_dir(path)
+
+    def within(self, root: str) -> Self:
+        return replace(self, inner=self.inner.within(root))
 
     def free_bytes(self, path: str) -> int | None:
         return self.inner.free_bytes(path)

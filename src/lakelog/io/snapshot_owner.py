@@ -31,7 +31,7 @@ class SnapshotOwner(ABC):
         """Makes a snapshot visible, if its number is free; False when another commit has it.
 
         ``snapshot`` is the JSON of its file, which the owner writes. Raises CommitUnknown when the answer was lost
-        (look at the snapshot's file), NotFound when the table is gone, CommitConflict, Unavailable (nothing was done).
+        (look at the snapshot's file), TableReplaced, CommitConflict, Unavailable (nothing was done).
         """
 
     @abstractmethod

@@ -95,6 +95,15 @@ class Records:
 class LogAppender(ABC):
     """Appends records to a log from one process; opened once per process and log, and reused."""
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether its log is known not to be there any more: another client is opened instead."""
+        return False
+
+    @abstractmethod
+    def end_offsets(self) -> dict[int, int]:
+        """Bucket → where the log ends now, as ``LogReader.end_offsets``."""
+
     @abstractmethod
     def append(self, bucket: int, records: Records) -> PendingAppend:
         """Starts appending in order. Called many times, from one thread. May raise Unavailable."""
@@ -144,7 +153,16 @@ class PendingAppend(ABC):
 
 
 class LogReader(ABC):
-    """Reads a log from one process; opened once per process and log, and reused."""
+    """Reads a log from one process; opened once per process and log, and reused.
+
+    Raises NotFound when the log is deleted or replaced, also while it is open: at once where that is seen for nothing,
+    else within ``topics.identity.LOOK_EVERY_S``.
+    """
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether its log is known not to be there any more: another client is opened instead."""
+        return False
 
     @abstractmethod
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:

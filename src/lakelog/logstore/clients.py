@@ -19,7 +19,7 @@ def appender_for(location: LogLocation) -> LogAppender:
     key = (os.getpid(), threading.get_ident(), location)
     with _LOCK:
         found = _APPENDERS.get(key)
-        if found is None:
+        if found is None or found.is_stale:
             found = _APPENDERS[key] = LOG_SYSTEMS.create(location.system).appender(location)
         return found
 
@@ -40,6 +40,6 @@ def reader_for(location: LogLocation) -> LogReader:
     key = (os.getpid(), threading.get_ident(), location)
     with _LOCK:
         found = _READERS.get(key)
-        if found is None:
+        if found is None or found.is_stale:
             found = _READERS[key] = LOG_SYSTEMS.create(location.system).reader(location)
         return found

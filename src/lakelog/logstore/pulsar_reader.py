@@ -16,6 +16,7 @@ from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.packs import Entry, Pack, entries_between, entry_of, unpacked
 from lakelog.logstore.pulsar_access import TIMEOUT_S, away, client_for, mapped
 from lakelog.logstore.pulsar_partition import PartitionFollower
+from lakelog.logstore.topics.identity import Watch
 from lakelog.logstore.topics.pulsar import PulsarTopic
 
 _MOST_HELD: Final = 32 * 1024 * 1024
@@ -37,12 +38,18 @@ class PulsarReader(LogReader):
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
         self._topic.check()
+        self._watch = Watch(self._topic.check_same)
         self._client = client_for(self._topic.access)
         self._followed: dict[int, PartitionFollower] = {}
         self._tallies: dict[int, _Tally] = {}
         self._trouble_s: float | None = None
 
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        self._watch.look()
         followed = self._follow(bucket, start)
         parts: list[tuple[Pack, int, int]] = []
         left, deadline = max_records, monotonic_s() + TIMEOUT_S
@@ -60,6 +67,7 @@ class PulsarReader(LogReader):
         return unpacked(parts)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        self._watch.look()
         followed = [self._follow(bucket, start) for bucket, start in positions.items()]
         deadline = monotonic_s() + timeout_s
         while not any(part.packs for part in followed):

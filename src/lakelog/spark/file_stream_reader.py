@@ -26,13 +26,15 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.file_stream import FileStream
 
 Offset = dict[str, Any]
+_TABLE = "table"
 
 
 class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's files.
 
-    Its offsets are ``{"next": n}``: the changes of snapshots before n have been read; the first one has ``"full": id``
-    when that snapshot is to be read whole. With ``consumer-id`` the position is recorded as batches are committed.
+    Its offsets are ``{"table": id, "next": n}``: the changes of snapshots before n have been read; the first one has
+    ``"full": id`` when that snapshot is to be read whole. With ``consumer-id`` the position is recorded as batches are
+    committed.
     """
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
@@ -41,7 +43,7 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 f"changes of the files of table {table.name}, which has a primary key, need a column "
                 f"'{ROW_KIND_COLUMN}': use lake.read_stream('{table.name}'), or name it in .schema(…)"
             )
-        stream = FileStream(table)
+        stream, self._table_id = FileStream(table), table.identity.text
         text = table.options.get_typed(SCAN_FILTER)
         predicate = None if text is None else parse_filter(text, stream.row_schema)
         self._stream = stream.where(predicate).select(schema.fieldNames())
@@ -51,7 +53,8 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         start = self._stream.start()
-        return {"next": start.next} if start.full is None else {"next": start.next, "full": start.full}
+        own = {_TABLE: self._table_id, "next": start.next}
+        return own if start.full is None else {**own, "full": start.full}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
@@ -61,6 +64,7 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         settle()
+        self._check_same(start)
         at, rows = int(start["next"]), 0
         while rows < self._limit and (self._stop_at is None or at < self._stop_at):
             snapshot = self._stream.find(at)
@@ -70,9 +74,10 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             at += 1
         if at == start["next"] and "full" not in start:
             return start
-        return {"next": at}
+        return {_TABLE: self._table_id, "next": at}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        self._check_same(start)
         splits: list[Any] = []
         if "full" in start:
             splits += self._stream.full_plan(int(start["full"])).splits
@@ -91,6 +96,15 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         consumer = self._stream.table.options.get_typed(CONSUMER_ID)
         if consumer is not None:
             self._stream.table.store.consumers.record(consumer, int(end["next"]))
+
+    def _check_same(self, start: Offset) -> None:
+        """Raises InvalidRequest for the offset in another table; those of early versions do not name it."""
+        table = self._stream.table
+        if start.get(_TABLE, self._table_id) != self._table_id:
+            raise InvalidRequest(
+                f"the checkpoint is of another table than {table.name} is now: that was dropped and created again, or "
+                f"renamed. Use a new checkpointLocation, or read the table that the checkpoint belongs to"
+            )
 
     def stop(self) -> None:
         """Nothing is held open."""

@@ -73,7 +73,7 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
         """
         with self.lock:
             # 1 already decided?
@@ -129,6 +129,7 @@ class Committer:
             wanted = EpochRecord(
                 self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
             )
+            self.table.check_identity()
             record, is_made = self.table.decided.decide(wanted, self._tip)
             self._tip = max(self._tip, record.number)
             sealed = self._sealed()
@@ -388,7 +389,7 @@ _COMMITTERS_LOCK = threading.Lock()
 def committer_for(table: DynamicTable, writer: str) -> Committer:
     """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
     with _COMMITTERS_LOCK:
-        key = (os.getpid(), table.path, writer)
+        key = (os.getpid(), table.identity.key, writer)
         found = _COMMITTERS.get(key)
         if found is None:
             found = _COMMITTERS[key] = Committer(table, writer)

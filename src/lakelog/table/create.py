@@ -9,7 +9,9 @@ from lakelog.catalog.base import Catalog, Identifier, TableLocation
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.file_index import FileIndexWriter
+from lakelog.filestore.identity import TABLE_ID
 from lakelog.filestore.reader import engine_of
+from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
@@ -23,7 +25,7 @@ from lakelog.table.log_options import canonical_options, kept_log_options, plann
 def create_table(
     catalog: Catalog, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False
 ) -> TableLocation:
-    """Makes a table, its log first: a table without its log is never seen.
+    """Makes a table with an identity of its own, its log first: a table without its log is never seen.
 
     1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if
     absent; lost → drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is
@@ -34,6 +36,7 @@ def create_table(
     if schema.primary_keys and BUCKET.key not in options:
         options[BUCKET.key] = "1"
     check_writable(options)
+    options[TABLE_ID] = new_uuid()
     schema = replace(schema, options=options)
     arrow_schema(schema.fields)
     if schema.is_keyed:

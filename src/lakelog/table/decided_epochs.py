@@ -22,11 +22,14 @@ class DecidedEpochs:
     """The epoch records of one table; ``keyed`` tables have a chain.
 
     Records that an older version staged in a lane of a keyed table come before the chain, by the time of decision.
+    Records for another table than ``table_id`` count for nothing: whoever decided one had looked at the table that lay
+    there before, and DROP and CREATE came between the look and the record.
     """
 
     io: FileIO
     table_path: str
     keyed: bool
+    table_id: str = ""
 
     def all(self) -> list[EpochRecord]:
         """Every record that is there, in order. One that is forgotten meanwhile is left out."""
@@ -41,11 +44,7 @@ class DecidedEpochs:
 
     def link(self, number: int) -> EpochRecord | None:
         """One link of the chain; None when it was never made, or is sealed and forgotten."""
-        path = self._link_path(number)
-        try:
-            return EpochRecord.from_bytes(self.io.read(path), path, number)
-        except NotFound:
-            return None
+        return self._own(self._read(self._link_path(number), number))
 
     def of(self, writer: str, after: int = -1) -> list[EpochRecord]:
         """The records of a writer's epochs after one, ascending."""
@@ -67,19 +66,18 @@ class DecidedEpochs:
         ``tip`` is the last link of the chain that the caller has seen or knows to be sealed: its own epoch is in none
         up to there. Raises CommitUnknown when the storage does not say whether the file was created.
         """
-        data = record.to_bytes()
-        if not self.keyed:
-            path = self._lane_path(record.writer, record.epoch)
+        number, data = tip + 1 if self.keyed else 0, replace(record, table=self.table_id).to_bytes()
+        while True:
+            path = self._link_path(number) if number else self._lane_path(record.writer, record.epoch)
             if self.io.create(path, data):
-                return record, True
-            return EpochRecord.from_bytes(self.io.read(path), path), False
-        number = tip + 1
-        while not self.io.create(self._link_path(number), data):
-            found = self.link(number)  # None: it is sealed, and so is all before it
-            if found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
+                return replace(record, number=number), True
+            found = self._read(path, number)
+            if found is not None and self._own(found) is None:
+                self.io.delete(path)
+            elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
-            number += 1
-        return replace(record, number=number), True
+            else:  # another one's; or sealed meanwhile, and so is all before it
+                number += bool(number)
 
     def forget(self, records: Iterable[EpochRecord]) -> None:
         """Deletes records of sealed epochs; a missing one is fine.
@@ -99,19 +97,23 @@ class DecidedEpochs:
 
     def _lane(self, writer: str) -> list[EpochRecord]:
         files = _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")
-        return [record for record in (self._read(path) for path, _ in files) if record is not None]
+        return [record for record in (self._own(self._read(path)) for path, _ in files) if record is not None]
 
-    def _read(self, path: str) -> EpochRecord | None:
+    def _read(self, path: str, number: int = 0) -> EpochRecord | None:
         try:
-            return EpochRecord.from_bytes(self.io.read(path), path)
+            return EpochRecord.from_bytes(self.io.read(path), path, number)
         except NotFound:
             return None
+
+    def _own(self, record: EpochRecord | None) -> EpochRecord | None:
+        """The record, None when it is of a table that lay here before."""
+        return record if record is not None and record.table in ("", self.table_id) else None
 
     def _by_time(self, files: Iterable[tuple[str, tuple[str, int]]]) -> list[EpochRecord]:
         timed: list[tuple[int, str, int, EpochRecord]] = []
         newest: dict[str, int] = {}  # a clock that steps back must not reorder the epochs of a writer
         for path, (writer, epoch) in files:
-            record = self._read(path)
+            record = self._own(self._read(path))
             if record is not None:
                 newest[writer] = max(newest.get(writer, 0), record.time_ms)
                 timed.append((newest[writer], writer, epoch, record))

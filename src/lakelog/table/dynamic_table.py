@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
 from lakelog.catalog.base import TableLocation
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import NotFound, UnsupportedFeature
 from lakelog.filestore.changes import producer_of
-from lakelog.filestore.paths import MAIN_BRANCH
+from lakelog.filestore.identity import Identity
+from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.store import FileStore
 from lakelog.io.file_io import FileIO
 from lakelog.logstore.base import LogLocation
@@ -108,12 +110,37 @@ class DynamicTable:
     @cached_property
     def store(self) -> FileStore:
         """The file store."""
-        return FileStore(self.io, self.path, self.schema, self.branch, self.name)
+        return FileStore(self.io, self.path, self.schema, self.branch, self.name, self.identity)
+
+    @property
+    def identity(self) -> Identity:
+        """What this table is known by; no later one of its name has it."""
+        return Identity(self.io, TablePaths(self.path, self.schema, self.branch), self.name)
+
+    def check_identity(self, within_s: float = 0.0) -> None:
+        """Raises TableReplaced when the table was renamed, or dropped and perhaps created again, since it was opened.
+
+        Called before something is decided about it. One small read, none when this process has made it ``within_s``
+        seconds ago.
+        """
+        self.identity.check(within_s)
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Around the use of the log: what is missing there may be missing because the table is another one.
+
+        Raises TableReplaced then.
+        """
+        try:
+            yield
+        except NotFound:
+            self.check_identity()
+            raise
 
     @cached_property
     def decided(self) -> DecidedEpochs:
         """The records of decided epochs that may not be in a snapshot yet."""
-        return DecidedEpochs(self.io, self.store.paths.branch_root, self.schema.is_keyed)
+        return DecidedEpochs(self.io, self.store.paths.branch_root, self.schema.is_keyed, self.identity.id or "")
 
     @cached_property
     def registered(self) -> Registrations:

@@ -4,7 +4,7 @@ Layout::
 
     8 bytes   magic b"LAKELOG1"
     4 bytes   length of the header, unsigned little endian
-    header    JSON, UTF-8: writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended, run
+    header    JSON, UTF-8: table, writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended, run
     blobs     the inline runs, one after the other, in the order in which the header lists their lengths
 """
 
@@ -35,7 +35,8 @@ class EpochRecord:
     ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified. ``once`` marks
     the epoch of a batch writer, ``ended`` one behind which the writer must not come back, ``run`` is the run of a
     streaming query. ``number`` is its place in the chain of a table with a key, 0 outside of a chain; it is the name of
-    the file, not part of the content.
+    the file, not part of the content. ``table`` is the id of the table that it was made for, empty for one
+    without.
     """
 
     writer: str
@@ -47,6 +48,7 @@ class EpochRecord:
     ended: bool = False
     run: StreamingRun | None = None
     number: int = 0
+    table: str = field(default="", compare=False)
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -73,6 +75,7 @@ class EpochRecord:
         attempts = [_attempt_to_json(a, blobs) for a in self.attempts]
         header = orjson.dumps(
             {
+                "table": self.table,
                 "writer": self.writer,
                 "epoch": self.epoch,
                 "time_ms": self.time_ms,
@@ -103,6 +106,7 @@ class EpochRecord:
             ended=head.get("ended", False),
             run=StreamingRun.from_json(head["run"]) if "run" in head else None,
             number=number,
+            table=head.get("table", ""),
         )
 
 

@@ -130,7 +130,9 @@ class FileStream(TableScan):
         return StreamPlan(self, snapshot_id, snapshot_id + 1, tuple(splits))
 
     def plan_of(self, snapshot_id: int) -> StreamPlan | None:
-        """The changes of one snapshot; None when it is not there yet. Raises NotFound when it is no longer there."""
+        """The changes of one snapshot; None when it is not there yet. Raises NotFound when it is no longer there, and
+        TableReplaced.
+        """
         snapshot = self.find(snapshot_id)
         if snapshot is None:
             return None
@@ -142,6 +144,7 @@ class FileStream(TableScan):
             splits += changes.overwrite_of(snapshot)
         elif changes.has(snapshot, mode):
             splits += changes.of_snapshot(snapshot, mode)
+        self.table.check_identity()
         return StreamPlan(self, snapshot_id, snapshot_id + 1, tuple(splits))
 
     def find(self, snapshot_id: int) -> Snapshot | None:
@@ -149,6 +152,7 @@ class FileStream(TableScan):
         store = self.table.store
         with contextlib.suppress(NotFound):
             return store.change_history.get(snapshot_id)
+        self.table.check_identity()
         earliest, latest = store.change_history.earliest_id(), store.snapshots.latest_id()
         if earliest is not None and snapshot_id < earliest:
             raise NotFound(

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
+from lakelog.filestore.identity import LOOK_EVERY_S
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS
@@ -173,6 +174,7 @@ class _LogSteps:
                     yield from self._told(bucket, self._scan.parts(bucket, records), _behind(records))
                 elif ends is not None:  # the offsets below the end have a gap
                     yield from self._told(bucket, (), ends[bucket])
+            self._scan.table.check_identity(LOOK_EVERY_S)
             if not moved:
                 self._scan.reader.wait(offsets, _WAIT_S)
         self._keep_states()

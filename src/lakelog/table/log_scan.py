@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
 from lakelog.logstore.base import LogLocation, LogReader
-from lakelog.logstore.clients import reader_for
 from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import CORRECTION, DATA, parse_kinds
@@ -33,6 +32,7 @@ from lakelog.spec.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
 from lakelog.table.bad_records import RecordDecoder
 from lakelog.table.committed_records import CommittedRecords, ShownPart
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_clients import reader_of
 from lakelog.table.log_position import LogPosition, Switch
 from lakelog.table.log_state import newest_state
 from lakelog.table.lost_records import lost_control_only
@@ -73,8 +73,8 @@ class LogScan:
 
     @property
     def reader(self) -> LogReader:
-        """This process's reader of the log."""
-        return reader_for(self.location)
+        """This thread's reader of the log."""
+        return reader_of(self.table, self.location)
 
     @cached_property
     def data_schema(self) -> pa.Schema:

@@ -13,10 +13,11 @@ def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dic
     """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
     Called before the first append of a writer, by a task or by the driver; healing never looks before this point. From
-    then on this process keeps the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable.
+    then on this process keeps the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced.
     """
     if table.log is None:
         return {}
+    table.check_identity()
     ends = reader_for(table.log).end_offsets()
     if not table.registered.register(writer, ends):
         ends = table.registered.origin(writer)

@@ -19,14 +19,15 @@ def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
     A process that wrote the epoch before does not look: rows of a replay are taken back like those of any attempt that
-    lost. Any other looks, and remembers the end of the log for a new writer. Raises InvalidRequest when the checkpoint
-    belongs to another table.
+    lost. Any other looks, and remembers the end of the log for a new writer. Raises TableReplaced, and
+    InvalidRequest when the checkpoint belongs to another table.
     """
-    key = (os.getpid(), table.path, writer)
+    key = (os.getpid(), table.identity.key, writer)
     if _SEEN.get(key) != epoch - 1:
         newest = waiting_epochs(table, writer).newest().get(writer, -1)
         if epoch <= newest:
             return False
+        table.check_identity()
         check_checkpoint(table, writer, epoch, known=newest >= 0)
         if table.emits_log:
             register_writer(table, writer)

@@ -115,7 +115,7 @@ threading._register_atexit(seal_all)  # type: ignore[attr-defined]
 def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> Sealer:
     """The sealer of a committer in this process, which calls ``beside`` after its seals."""
     with _SEALERS_LOCK:
-        key = (os.getpid(), committer.table.path, committer.writer)
+        key = (os.getpid(), committer.table.identity.key, committer.writer)
         found = _SEALERS.get(key)
         if found is None:
             found = _SEALERS[key] = Sealer(committer, beside=beside)

@@ -43,7 +43,7 @@ class Tail(Iterator[pa.RecordBatch]):
 
     def __next__(self) -> pa.RecordBatch:
         batch, table = None, self._scan.table.name
-        with log_errors(table, "read"):
+        with log_errors(table, "read"), self._scan.table.explained():
             while batch is None:
                 batch, self.reached = next(self._steps)
         METER.add(ROWS_TAILED, batch.num_rows, table=table)

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
+from lakelog.filestore.identity import LOOK_EVERY_S
 from lakelog.io.forks import check_not_forked
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
-from lakelog.logstore.clients import appender_for
 from lakelog.logstore.control import begin_record
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
@@ -38,6 +38,7 @@ from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
 from lakelog.table.late_retractions import in_update_order, split_retractions
 from lakelog.table.lease_keeper import check_lease
+from lakelog.table.log_clients import appender_of
 from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
 from lakelog.table.seal_trial import check_seal
 from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
@@ -101,11 +102,13 @@ class TaskWriter:
         table = while_behind(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
+        table.check_identity(LOOK_EVERY_S if epoch else 0.0)
         self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
         self._header = encode_header(DATA, writer, epoch, self._attempt)
         self._log: LogAppender | None = None
         if table.emits_log and table.log is not None:
-            self._log = appender_for(table.log)
+            with table.explained():
+                self._log = appender_of(table, table.log)
             self._format = log_format(table.options.need(DATA_FORMAT))
         self._next_order = lane << _LANE_BITS
         self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
@@ -119,7 +122,10 @@ class TaskWriter:
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows (table columns by name, optionally ``_row_kind``). Raises InvalidSchema, Unavailable."""
+        """Takes rows (table columns by name, optionally ``_row_kind``).
+
+        Raises InvalidSchema, Unavailable, TableReplaced.
+        """
         if batch.num_rows == 0:
             return
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
@@ -149,7 +155,7 @@ class TaskWriter:
     def flush_log(self) -> None:
         """Waits until the log has acknowledged every row so far. Raises Unavailable."""
         if self._log is not None:
-            with log_errors(self._table.name, "append"):
+            with log_errors(self._table.name, "append"), self._table.explained():
                 self._log.flush()
 
     def finish(self) -> AttemptResult:
@@ -204,7 +210,7 @@ class TaskWriter:
         parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
         parts += [(bucket, made.records) for bucket, made in messages.items()]
         check_lease(self._table, self._writer)
-        with log_errors(self._table.name, "append"):
+        with log_errors(self._table.name, "append"), self._table.explained():
             pending = log.append_all(parts)
         self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
         self._firsts.update(zip(begins, pending, strict=False))

@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.errors import NotFound, UnsupportedFeature
+from lakelog.errors import TableReplaced, UnsupportedFeature
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.evolved_rows import can_read_as, rows_as
+from lakelog.filestore.identity import Identity
 from lakelog.filestore.store import FileStore
 from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SchemaChange, apply_changes
 from lakelog.spec.types import BIGINT, STRING, parse_type
@@ -39,14 +40,18 @@ def test_a_renumbered_file_keeps_the_columns_of_its_own_schema(make_table: Any) 
     assert newer.read() == [{"id": 1, "name": "a", "amount": 1.0, "x": "kept"}]
 
 
-def test_a_first_commit_to_a_table_that_is_gone_writes_nothing(make_table: Any) -> None:
+@pytest.mark.parametrize("commits", [0, 1])
+def test_a_commit_to_a_table_that_is_gone_leaves_nothing(make_table: Any, commits: int) -> None:
     table = make_table()
-    files = table.staged((0, 1, "a", 1.0))
-    table.store.io.delete_dir("/t/schema")
-    with pytest.raises(NotFound, match="no table at '/t' any more"):
-        table.store.commit(CommitRequest("u", 1, "APPEND", files))
-    assert not table.store.io.exists("/t/snapshot")
-    assert not table.store.io.exists("/t/manifest")
+    for number in range(commits):
+        table.store.commit(CommitRequest("u", number, "APPEND", table.staged((number, 1, "a", 1.0))))
+    store = replace(table.store, identity=Identity(table.store.io, table.store.paths, "db.t"))
+    files, held = table.staged((9, 1, "a", 1.0)), store.io.list("/t/manifest")
+    store.io.delete_dir("/t/schema")
+    with pytest.raises(TableReplaced, match=r"table db\.t is not in '/t' any more"):
+        store.commit(CommitRequest("u", 9, "APPEND", files))
+    assert store.snapshots.ids() == [1][:commits]
+    assert store.io.list("/t/manifest") == held
 
 
 def test_rows_of_one_schema_become_rows_of_another(make_table: Any) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt, InvalidRequest, NotFound
+from lakelog.logstore import embedded_file
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.systems import embedded
@@ -59,7 +60,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(location: LogLocation) -
 
 
 def test_another_machine_is_told_to_use_kafka(location: LogLocation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "machine_identity", lambda: "elsewhere/another-boot")
+    monkeypatch.setattr(embedded_file, "machine_identity", lambda: "elsewhere/another-boot")
     with pytest.raises(InvalidRequest, match="kafka"):
         SYSTEM.check(location)
     with pytest.raises(InvalidRequest, match="one machine only"):
@@ -71,7 +72,7 @@ def test_the_same_machine_may_restart_or_be_a_container_of_another_name(
 ) -> None:
     host, _, boot = location.machine.rpartition("/")
     for now in (f"{host}/after-a-restart", f"another-container/{boot}"):
-        monkeypatch.setattr(embedded, "machine_identity", lambda now=now: now)
+        monkeypatch.setattr(embedded_file, "machine_identity", lambda now=now: now)
         SYSTEM.check(location)
 
 

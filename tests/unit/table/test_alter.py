@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import Lake, connect
-from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, TableReplaced, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
 from lakelog.spec.schema_change import (
@@ -152,7 +152,7 @@ def test_a_table_that_was_dropped_or_renamed_takes_no_first_snapshot(lake: Lake)
     lake.sql(CREATE.format(""))
     old = lake.table("db.t")
     lake.sql("alter table db.t rename to u")
-    with pytest.raises(NotFound, match="dropped or renamed; open it again"):
+    with pytest.raises(TableReplaced, match=r"dropped, or renamed.*open it again"):
         write(old, id=[1], n=[10])
     write(lake.table("db.u"), id=[1], n=[10])
     assert read(lake.table("db.u")) == [{"id": 1, "n": 10}]

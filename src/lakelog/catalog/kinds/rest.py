@@ -112,7 +112,8 @@ class RestCatalog(Catalog):
         table_id = found.get("id")
         owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
         # what lies at a path of the user's own is not the server's to commit to
-        io = self._io if found.get("isExternal") else OwnedFileIO(self._io, owner)
+        own = self._io.within(path)
+        io = own if found.get("isExternal") else OwnedFileIO(own, owner)
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakelog.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, OffsetExpired, Unavailable
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, OffsetExpired
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.collector import collector_held
 from lakelog.io.machine import machine_identity
@@ -31,8 +31,8 @@ from lakelog.logstore.base import (
     PendingAppend,
     Records,
 )
+from lakelog.logstore.embedded_file import EmbeddedFile, mapped
 
-_BUSY_MS = 30_000
 _POLL_S = 0.001
 _TRIM_EVERY = 256
 """Appends between two looks for expired records."""
@@ -45,20 +45,6 @@ create table records (bucket integer, "offset" integer, ts integer not null, key
 """
 
 
-@contextlib.contextmanager
-def _mapped(location: LogLocation) -> Iterator[None]:
-    """The one place in which SQLite's errors become lakelog's."""
-    try:
-        yield
-    except sqlite3.OperationalError as failed:
-        raise Unavailable(f"the embedded log {location.address} cannot be used now: {failed}") from failed
-    except sqlite3.DatabaseError as failed:
-        raise Corrupt(f"the embedded log {location.address} is damaged or not a log: {failed}") from failed
-    except OSError as failed:
-        why = failed.strerror or failed
-        raise Unavailable(f"the embedded log {location.address} cannot be made: {why}") from failed
-
-
 class EmbeddedLogSystem(LogSystem):
     """Logs in SQLite files."""
 
@@ -67,8 +53,7 @@ class EmbeddedLogSystem(LogSystem):
             return self._adopt(location)
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
         part = f"{location.address}.{new_uuid()}.tmp"
-        with _mapped(location):
-            os.makedirs(os.path.dirname(location.address), exist_ok=True)
+        with mapped(location):
             with contextlib.closing(sqlite3.connect(part)) as database:
                 # in the file for good, so that no first opener needs the lock that the change takes
                 database.execute("pragma journal_mode = wal")
@@ -99,7 +84,7 @@ class EmbeddedLogSystem(LogSystem):
                 "an embedded log works on one machine only, and this Spark is spread over machines: "
                 "create the table with 'log-store.address' = '<kafka bootstrap servers>'"
             )
-        _open(location).close()
+        EmbeddedFile(location).close()
 
     def appender(self, location: LogLocation) -> LogAppender:
         return EmbeddedAppender(location)
@@ -108,7 +93,7 @@ class EmbeddedLogSystem(LogSystem):
         return EmbeddedReader(location)
 
     def _adopt(self, location: LogLocation) -> LogLocation:
-        with _mapped(location), contextlib.closing(sqlite3.connect(location.address)) as database:
+        with mapped(location), contextlib.closing(sqlite3.connect(location.address)) as database:
             meta = dict(database.execute("select key, value from meta"))
             used = database.execute("select count(*) from ends where next > 0").fetchone()[0]
         if used or int(meta["buckets"]) != location.buckets:
@@ -117,37 +102,6 @@ class EmbeddedLogSystem(LogSystem):
                 f"choose another 'log-store.address'"
             )
         return replace(location, log_id=meta["log_id"], machine=meta["machine"])
-
-
-def _open(location: LogLocation) -> sqlite3.Connection:
-    (theirs, their_boot), (ours, our_boot) = (m.rpartition("/")[::2] for m in (location.machine, machine_identity()))
-    # one of the two changes with a restart, or with a container that has a name of its own
-    if location.machine and theirs != ours and their_boot != our_boot:
-        raise InvalidRequest(
-            f"the embedded log {location.address} lies on machine {theirs} and cannot be used on {ours}: an embedded "
-            f"log works on one machine only; use 'log-store.address' = '<kafka bootstrap servers>' for Spark on "
-            f"several machines"
-        )
-    if not os.path.exists(location.address):
-        raise NotFound(
-            f"the embedded log {location.address} is missing: it was deleted, or this is another machine than the "
-            f"one on which the table was made"
-        )
-    with _mapped(location):
-        database = sqlite3.connect(
-            location.address, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
-        )
-        database.execute("pragma journal_mode = wal")
-        database.execute("pragma synchronous = full")
-        database.execute("pragma cache_size = -16384")
-        found = database.execute("select value from meta where key = 'log_id'").fetchone()
-    if location.log_id and (found is None or found[0] != location.log_id):
-        database.close()
-        raise NotFound(
-            f"the embedded log {location.address} is not the one that was made with the table: another one was put in "
-            f"its place. The rows are in the files; make the table anew to log again"
-        )
-    return database
 
 
 class _Known(PendingAppend):
@@ -166,7 +120,8 @@ class EmbeddedAppender(LogAppender):
     """Each append is one transaction, durable and visible when ``append`` returns."""
 
     def __init__(self, location: LogLocation) -> None:
-        self._location, self._database = location, _open(location)
+        self._location, self._file = location, EmbeddedFile(location)
+        self._database = self._file.database
         self._appends = 0
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
@@ -174,11 +129,12 @@ class EmbeddedAppender(LogAppender):
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
         now = now_ms()
-        with _mapped(self._location):
+        with mapped(self._location):
             self._database.execute("begin immediate")
             try:
                 made: list[PendingAppend] = [self._insert(bucket, records, now) for bucket, records in parts]
                 self._trim(now)
+                self._file.check()
                 self._database.execute("commit")
             except BaseException:
                 if self._database.in_transaction:
@@ -192,6 +148,7 @@ class EmbeddedAppender(LogAppender):
         if found is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
         first: int = found[0]
+        self._file.check_end(bucket, first)
         headers = [records.headers] * count if isinstance(records.headers, bytes) else records.headers
         keys, values = records.keys.to_pylist(), records.values.to_pylist()
         rows = zip([bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True)
@@ -202,8 +159,15 @@ class EmbeddedAppender(LogAppender):
     def flush(self) -> None:
         """Nothing waits: every append is durable already."""
 
+    @property
+    def is_stale(self) -> bool:
+        return self._file.is_stale
+
+    def end_offsets(self) -> dict[int, int]:
+        return _ends(self._file, self._location, "next")
+
     def close(self) -> None:
-        self._database.close()
+        self._file.close()
 
     def _trim(self, now: int) -> None:
         self._appends += 1
@@ -224,24 +188,31 @@ class EmbeddedReader(LogReader):
     """Reads by primary key; waits by looking at the file's change counter each millisecond."""
 
     def __init__(self, location: LogLocation) -> None:
-        self._location, self._database = location, _open(location)
+        self._location, self._file = location, EmbeddedFile(location)
+        self._database = self._file.database
 
     @collector_held()
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         limit = max_records if end is None else max(0, min(max_records, end - start))
-        with _mapped(self._location):
+        self._file.check()
+        with mapped(self._location):
             rows = self._database.execute(
                 'select "offset", ts, key, value, header from records where bucket = ? and "offset" >= ? '
                 'order by "offset" limit ?',
                 (bucket, start, limit),
             ).fetchall()
             if not rows or rows[0][0] > start:
-                trimmed = self._database.execute("select trimmed from ends where bucket = ?", (bucket,)).fetchone()
-                if trimmed is not None and start < trimmed[0]:
+                held = self._database.execute("select trimmed, next from ends where bucket = ?", (bucket,)).fetchone()
+                if held is not None and start < held[0]:
                     raise OffsetExpired(
-                        f"offset {start} of bucket {bucket} is no longer in the log, the first one is "
-                        f"{trimmed[0]}: start at "
-                        f"'earliest', or read the files ('read.mode'='file'), which have all rows"
+                        f"offset {start} of bucket {bucket} is no longer in the log, the first one is {held[0]}: start "
+                        f"at 'earliest', or read the files ('read.mode'='file'), which have all rows"
+                    )
+                if held is not None and start > held[1]:
+                    raise NotFound(
+                        f"offset {start} of bucket {bucket} is behind the end of the embedded log "
+                        f"{self._location.address}, {held[1]}: an older copy was put in its place, or the offset is of "
+                        f"another log"
                     )
         if not rows:
             return RECORDS_SCHEMA.empty_table()
@@ -252,7 +223,8 @@ class EmbeddedReader(LogReader):
         end = monotonic_s() + timeout_s
         version = None
         while True:
-            with _mapped(self._location):
+            self._file.check()
+            with mapped(self._location):
                 now = self._database.execute("pragma data_version").fetchone()[0]
                 if now != version:
                     version = now
@@ -271,7 +243,7 @@ class EmbeddedReader(LogReader):
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         found = self.end_offsets()
-        with _mapped(self._location):
+        with mapped(self._location):
             for bucket in found:
                 row = self._database.execute(
                     'select "offset" from records where bucket = ? and ts >= ? order by "offset" limit 1',
@@ -281,10 +253,23 @@ class EmbeddedReader(LogReader):
                     found[bucket] = row[0]
         return found
 
+    @property
+    def is_stale(self) -> bool:
+        return self._file.is_stale
+
     def close(self) -> None:
-        self._database.close()
+        self._file.close()
 
     def _ends(self, column: str, buckets: Sequence[int] | None) -> dict[int, int]:
-        with _mapped(self._location):
-            rows = dict(self._database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
-        return rows if buckets is None else {b: rows[b] for b in buckets}
+        found = _ends(self._file, self._location, column)
+        return found if buckets is None else {b: found[b] for b in buckets}
+
+
+def _ends(file: EmbeddedFile, location: LogLocation, column: str) -> dict[int, int]:
+    file.check()
+    with mapped(location):
+        found = dict(file.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
+    if column == "next":
+        for bucket, end in found.items():
+            file.check_end(bucket, end)
+    return found

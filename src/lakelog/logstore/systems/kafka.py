@@ -23,7 +23,7 @@ from lakelog.logstore.base import (
 )
 from lakelog.logstore.header import HEADER_KEY
 from lakelog.logstore.messages import record_offset, records_table
-from lakelog.logstore.topics.identity import missing
+from lakelog.logstore.topics.identity import Watch, missing
 from lakelog.logstore.topics.kafka import (
     EARLIEST,
     LATEST,
@@ -117,13 +117,23 @@ class KafkaAppender(LogAppender):
     """An idempotent producer that waits for all replicas: no duplicate from the client's own retries, order kept."""
 
     def __init__(self, location: LogLocation) -> None:
-        KafkaTopic(location).check()
+        self._topic = KafkaTopic(location)
+        self._topic.check()
+        self._watch = Watch(self._topic.check_same)
         self._location = location
         self._last: dict[int, int] = {}
         self._producer = self._new_producer()
         self._waiting: list[_Delivered] = []
 
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
+    def end_offsets(self) -> dict[int, int]:
+        return self._topic.offsets(LATEST, range(self._location.buckets))
+
     def append(self, bucket: int, records: Records) -> PendingAppend:
+        self._watch.look()
         count = len(records)
         pending = _Delivered(bucket, count, self._location)
         self._waiting.append(pending)
@@ -156,6 +166,7 @@ class KafkaAppender(LogAppender):
             raise error_of(self._location, failed)
         if left:
             raise away(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
+        self._watch.look()
         for pending in waiting:
             self._check_same_topic(pending)
 
@@ -164,6 +175,7 @@ class KafkaAppender(LogAppender):
         if pending.ends is not None:
             first, last = pending.ends
             if first <= self._last.get(pending.bucket, -1):
+                self._watch.is_stale = True
                 raise missing(self._location, "was made anew")
             self._last[pending.bucket] = last
 
@@ -188,6 +200,7 @@ class KafkaAppender(LogAppender):
 
     def _start_anew(self) -> None:
         """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        self._watch.look_soon()
         old, self._producer = self._producer, self._new_producer()
         old.purge()
 
@@ -209,11 +222,17 @@ class KafkaReader(LogReader):
             self._consumer = Consumer({**client(location, _CONSUMER), "error_cb": self._notice})
         self._topic = KafkaTopic(location)
         self._topic.check()
+        self._watch = Watch(self._topic.check_same)
         self._trouble_s: float | None = None
         self._held: dict[int, deque[Message]] = {}
         self._next: dict[int, int] = {}
 
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
+        self._watch.look()
         with mapped(self._location):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
@@ -230,6 +249,7 @@ class KafkaReader(LogReader):
             return records_table([held.popleft() for _ in range(many)])
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
+        self._watch.look()
         with mapped(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
@@ -266,6 +286,7 @@ class KafkaReader(LogReader):
         self._consumer.close()
 
     def _offsets(self, spec: OffsetSpec, buckets: Sequence[int] | None) -> dict[int, int]:
+        self._watch.look()
         return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _notice(self, error: KafkaError) -> None:
@@ -335,6 +356,7 @@ class KafkaReader(LogReader):
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)
         self._forget(list(self._next))
+        self._watch.look_soon()
         if bucket is not None and error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             first = self.first_offsets([bucket])[bucket]
             raise OffsetExpired(

@@ -22,6 +22,7 @@ from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
 from lakelog.logstore.packs import Entry, Message, packed
 from lakelog.logstore.pulsar_access import TIMEOUT_S, away, client_for, error_of, mapped
 from lakelog.logstore.pulsar_reader import PulsarReader
+from lakelog.logstore.topics.identity import Watch
 from lakelog.logstore.topics.pulsar import PulsarTopic
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -93,12 +94,21 @@ class PulsarAppender(LogAppender):
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
         self._topic.check()
+        self._watch = Watch(self._topic.check_same)
         self._client = client_for(self._topic.access)
         self._changed = threading.Condition()
         self._producers: dict[int, pulsar.Producer] = {}
         self._sending = _Sending()
 
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
+    def end_offsets(self) -> dict[int, int]:
+        return {bucket: state.end.offset() for bucket, state in self._topic.states().items()}
+
     def append(self, bucket: int, records: Records) -> PendingAppend:
+        self._watch.look()
         pending = _Acknowledged(self._location, records)
         for message in packed(records):
             self._wait(_MOST_BYTES - len(message.content), _MOST_MESSAGES - 1)
@@ -107,6 +117,7 @@ class PulsarAppender(LogAppender):
 
     def flush(self) -> None:
         self._wait(0, 0)
+        self._watch.look()
 
     def close(self) -> None:
         producers, self._producers = self._producers, {}
@@ -159,6 +170,7 @@ class PulsarAppender(LogAppender):
 
     def _start_anew(self) -> None:
         """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        self._watch.look_soon()
         self._sending = _Sending()
         self.close()
 

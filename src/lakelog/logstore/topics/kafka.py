@@ -130,7 +130,7 @@ class KafkaTopic:
     def drop(self) -> None:
         """Deletes it; one that is gone already, or was made anew by somebody else, is left alone."""
         with contextlib.suppress(NotFound):
-            check_identity(self.location, str(self._described().topic_id))
+            self.check_same()
             self._delete()
 
     def _delete(self) -> None:
@@ -145,13 +145,18 @@ class KafkaTopic:
 
     def check(self) -> None:
         """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
-        location, found = self.location, self._described()
-        check_identity(location, str(found.topic_id))
+        location, found = self.location, self.check_same()
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
                 f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
             )
+
+    def check_same(self) -> TopicDescription:
+        """What the cluster says of it. Raises NotFound when it is gone or another one."""
+        found = self._described()
+        check_identity(self.location, str(found.topic_id))
+        return found
 
     def set_retention(self) -> None:
         """Gives it the retention of the location, or the cluster's own (None)."""

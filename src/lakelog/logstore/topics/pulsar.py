@@ -95,13 +95,20 @@ class PulsarTopic:
         """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
         self._check(self._metadata())
 
-    def _check(self, found: dict[str, Any] | None) -> None:
-        location = self.location
+    def check_same(self) -> None:
+        """Raises NotFound when it is gone or another one."""
+        self._same(self._metadata())
+
+    def _same(self, found: dict[str, Any] | None) -> dict[str, Any]:
         if found is None:
-            raise missing(location, "does not exist")
-        if identity_in(location) is not None:
+            raise missing(self.location, "does not exist")
+        if identity_in(self.location) is not None:
             own = found.get("properties") or {}
-            check_identity(location, f"{own.get(_ID_PROPERTY, '')}{_BASE_MARK}{self.base}")
+            check_identity(self.location, f"{own.get(_ID_PROPERTY, '')}{_BASE_MARK}{self.base}")
+        return found
+
+    def _check(self, metadata: dict[str, Any] | None) -> None:
+        location, found = self.location, self._same(metadata)
         if found["partitions"] != location.buckets:
             raise InvalidOption(
                 f"topic '{location.topic}' has {found['partitions']} partitions, but the table has "

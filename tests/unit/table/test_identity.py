@@ -1,0 +1,330 @@
+"""A handle belongs to the table that was opened, not to its name: RENAME, DROP and CREATE beside open handles."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from debezium_consumer import folded
+from lakelog import connect
+from lakelog.errors import NotFound, TableReplaced
+from lakelog.filestore.identity import TABLE_ID
+from lakelog.lake.lake import Lake
+from lakelog.lake.table import Table
+from lakelog.table.epoch_record import EpochRecord
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "data"
+_LOG = " tblproperties ('log-store.enabled' = 'true')"
+_OTHERS = {
+    "the same columns": "id int, v string, primary key (id)",
+    "another key": "id int, v string not null, primary key (v)",
+    "another type": "id string, v string, primary key (id)",
+}
+_AFTER = pytest.mark.parametrize("change", ["rename", "drop"])
+_LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
+
+
+@pytest.fixture
+def lakes(tmp_path: Path) -> tuple[Lake, Lake]:
+    """Two that know nothing of each other: a service, and somebody who changes its tables."""
+    return tuple(connect(warehouse=str(tmp_path / "warehouse")) for _ in range(2))  # type: ignore[return-value]
+
+
+def rows(id_: int | str, value: str) -> pa.Table:
+    return pa.table({"id": pa.array([id_], pa.string() if isinstance(id_, str) else pa.int32()), "v": [value]})
+
+
+def write(table: Table, id_: int | str, value: str) -> None:
+    with table.writer() as writer:
+        writer.write(rows(id_, value))
+
+
+def opened(lakes: tuple[Lake, Lake], log: str) -> Table:
+    """A handle whose clients are open: it has written and read."""
+    service, _ = lakes
+    service.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    table = service.table("db.x")
+    write(table, 1, "before")
+    assert files(table) == [(1, "before")]
+    return table
+
+
+def files(table: Table) -> list[tuple[object, str]]:
+    return sorted((r["id"], r["v"]) for r in table.scan().to_arrow().to_pylist())
+
+
+def plain(table: Table) -> list[tuple[object, str]]:
+    """What a plain consumer of the log ends with."""
+    values = [value for part in table.log_records() for value in part.column("value").to_pylist()]
+    return sorted((r["id"], r["v"]) for r in folded(values, list(table.primary_keys)).values())
+
+
+def stores(table: Table) -> list[tuple[object, str]]:
+    """The rows, which both stores have."""
+    found = files(table)
+    assert table.log is None or plain(table) == found
+    return found
+
+
+@_LOGS
+@pytest.mark.parametrize("other", _OTHERS)
+def test_a_handle_from_before_drop_and_create_writes_nothing_into_the_new_table(lakes, other: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x ({_OTHERS[other]}) {log}")
+    with pytest.raises(TableReplaced, match=r"db\.x was dropped.*another table was created.*open it again") as refused:
+        write(table, 2, "foreign")
+    assert not refused.value.retriable
+    with pytest.raises(TableReplaced, match=r"open it again"):
+        files(table)
+    new = owner.table("db.x")
+    assert stores(new) == []
+    assert new.latest_snapshot() is None
+    write(new, "5" if other == "another type" else 5, "new")
+    new.compact()
+    assert [v for _, v in stores(new)] == ["new"]
+    with pytest.raises(TableReplaced):
+        files(table)
+    assert lakes[0].table("db.x").scan().to_arrow().num_rows == 1
+
+
+@_LOGS
+def test_a_writer_that_is_open_while_its_table_is_dropped_and_created_commits_nothing(lakes, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(2, "foreign"))
+    writer.flush()
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x ({_OTHERS['the same columns']}) {log}")
+    with pytest.raises(TableReplaced):
+        writer.commit()
+    with pytest.raises(TableReplaced):
+        write(table, 3, "foreign")
+    new = owner.table("db.x")
+    assert stores(new) == []
+    write(new, 5, "new")
+    assert stores(new) == [(5, "new")]
+
+
+@_LOGS
+@_AFTER
+def test_a_refused_write_leaves_no_ghosts_and_no_directory(lakes, change: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    owner.sql("alter table db.x rename to db.y" if change == "rename" else "drop table db.x")
+    with pytest.raises(TableReplaced, match=r"db\.x.*(dropped, or renamed).*open it again"):
+        write(table, 1, "refused")
+    with pytest.raises(TableReplaced):
+        files(table)
+    assert not Path(table.path).exists()
+    if change == "rename":
+        assert stores(owner.table("db.y")) == [(1, "before")]
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    assert stores(owner.table("db.x")) == []
+    write(owner.table("db.x"), 3, "new")
+    assert stores(owner.table("db.x")) == [(3, "new")]
+
+
+@_LOGS
+@_AFTER
+def test_an_open_writer_of_a_table_that_goes_decides_nothing(lakes, change: str, log: str) -> None:
+    table = opened(lakes, log)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(1, "refused"))
+    writer.flush()
+    owner.sql("alter table db.x rename to db.y" if change == "rename" else "drop table db.x")
+    with pytest.raises(TableReplaced):
+        writer.write(rows(2, "refused"))
+        writer.commit()
+    assert not Path(table.path).exists()
+    if change == "rename":
+        assert files(owner.table("db.y")) == [(1, "before")]
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
+    assert stores(owner.table("db.x")) == []
+
+
+def test_rows_that_the_renamed_table_has_in_its_log_are_known_there_as_those_of_an_open_writer(lakes) -> None:
+    table = opened(lakes, _LOG)
+    writer = table.writer()
+    writer.write(rows(1, "refused"))
+    writer.flush()
+    lakes[1].sql("alter table db.x rename to db.y")
+    with pytest.raises(TableReplaced):
+        writer.commit()
+    renamed = lakes[1].table("db.y")
+    (open_writer,) = renamed.logical.staged.writers()
+    renamed.end_writer(open_writer)
+    assert stores(renamed) == [(1, "before")]
+
+
+def test_rename_and_alter_keep_the_identity_and_create_makes_another_one(lakes) -> None:
+    service, owner = lakes
+    table = opened(lakes, _LOG)
+    identity = table.logical.identity.text
+    owner.sql("alter table db.x add column w int")
+    owner.sql("alter table db.x rename to db.y")
+    assert owner.table("db.y").logical.identity.text == identity
+    write(service.table("db.y"), 2, "after")
+    assert files(owner.table("db.y")) == [(1, "before"), (2, "after")]
+    owner.sql("create table db.z like db.y")
+    assert owner.table("db.z").logical.identity.text != identity
+
+
+def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_nothing(lakes) -> None:
+    """DROP and CREATE come between the last look of a writer and its decision."""
+    table = opened(lakes, _LOG)
+    _, owner = lakes
+    writer = table.writer()
+    writer.write(rows(2, "foreign"))
+    task = writer._task.finish()
+    owner.sql("drop table db.x")
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    staged, new = table.logical.staged, owner.table("db.x")
+    staged.decide(EpochRecord(writer._writer, 0, 1, (task,)))
+    assert stores(new) == []
+    new.seal()
+    assert stores(new) == []
+    own = EpochRecord(writer._writer, 0, 2, ())
+    assert new.logical.staged.decide(own) is own
+
+
+@pytest.fixture
+def log_file(lakes) -> Path:
+    table = opened(lakes, _LOG)
+    assert table.log is not None
+    return Path(table.log.address)
+
+
+def copied(log: Path, to: Path) -> None:
+    """A copy of a log, made while its clients are open."""
+    with contextlib.closing(sqlite3.connect(log)) as source, contextlib.closing(sqlite3.connect(to)) as target:
+        source.backup(target)
+
+
+def put(copy: Path, log: Path) -> None:
+    """Puts a copy of a log in its place, as a restored backup is."""
+    for beside in ("-wal", "-shm"):
+        Path(f"{log}{beside}").unlink(missing_ok=True)
+    copy.replace(log)
+
+
+def test_a_log_that_is_deleted_under_its_clients_takes_no_rows_and_shows_none(lakes, log_file: Path) -> None:
+    table = lakes[0].table("db.x")
+    tail = table.tail("earliest")
+    assert next(tail).num_rows == 1
+    writer = table.writer()
+    writer.write(rows(2, "lost"))
+    for beside in ("", "-wal", "-shm"):
+        Path(f"{log_file}{beside}").unlink(missing_ok=True)
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing: it was deleted"):
+        writer.write(rows(3, "lost"))
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing"):
+        write(table, 4, "lost")
+    with pytest.raises(NotFound, match=r"log\.sqlite is missing"):
+        next(tail)
+    assert not log_file.exists()
+    assert files(table) == [(1, "before")]
+
+
+def test_an_older_copy_of_a_log_is_refused_by_those_who_have_it_open_and_by_new_ones(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    copied(log_file, tmp_path / "copy")
+    write(table, 2, "since the copy")
+    tail = table.tail("latest")
+    writer = table.writer()
+    writer.write(rows(3, "open"))
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="replaced by a copy"):
+        writer.write(rows(4, "open"))
+    with pytest.raises(NotFound, match="an older copy"):
+        next(tail)
+    for _ in range(2):
+        with pytest.raises(NotFound, match=r"log of table db\.x .*log\.sqlite\) ends at offset \d+ .* an older copy"):
+            write(table, 4, "refused")
+        with pytest.raises(NotFound, match="an older copy"):
+            list(table.tail("earliest", stop="latest"))
+    health = table.health()
+    assert health.score <= 70
+    assert "an older copy" in health.figures.log.trouble
+    assert any("an older copy" in wait.why for wait in health.waits)
+    assert files(table) == [(1, "before"), (2, "since the copy")]
+
+
+def test_a_tail_behind_the_end_of_an_older_copy_says_so(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    copied(log_file, tmp_path / "copy")
+    writer = table.writer()
+    writer.write(rows(2, "no snapshot knows it"))
+    tail = table.tail("latest")
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="an older copy was put in its place"):
+        next(tail)
+
+
+def test_the_same_log_put_in_its_place_again_is_used_on(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    writer = table.writer()
+    writer.write(rows(2, "refused"))
+    copied(log_file, tmp_path / "copy")
+    put(tmp_path / "copy", log_file)
+    with pytest.raises(NotFound, match="Do it again"):
+        writer.write(rows(2, "refused"))
+    writer.close()
+    write(table, 2, "after")
+    assert stores(table) == [(1, "before"), (2, "after")]
+
+
+def without_identity(lake: Lake, create: str) -> None:
+    """Makes a table as Paimon and earlier versions make it."""
+    lake.sql(create)
+    first = Path(lake.table("db.x").path) / "schema" / "schema-0"
+    schema = json.loads(first.read_bytes())
+    del schema["options"][TABLE_ID]
+    first.write_text(json.dumps(schema), encoding="utf-8")
+
+
+@_LOGS
+def test_a_table_that_was_made_without_an_identity_has_one(lakes, log: str) -> None:
+    service, owner = lakes
+    without_identity(owner, f"create table db.x (id int, v string, primary key (id)) {log}")
+    table = service.table("db.x")
+    write(table, 1, "before")
+    identity = owner.table("db.x").logical.identity.text
+    assert identity.startswith("made-")
+    owner.sql("alter table db.x add column w int")
+    assert stores(service.table("db.x")) == [(1, "before")]
+    owner.sql("alter table db.x rename to db.y")
+    assert owner.table("db.y").logical.identity.text == identity
+    with pytest.raises(TableReplaced):
+        write(table, 2, "refused")
+    owner.sql("alter table db.y rename to db.x")
+    table = service.table("db.x")
+    write(table, 2, "after")
+    assert stores(table) == [(1, "before"), (2, "after")]
+    owner.sql("drop table db.x")
+    without_identity(owner, f"create table db.x (id int, v string, w int, primary key (id)) {log}")
+    with pytest.raises(TableReplaced):
+        write(table, 3, "foreign")
+    assert stores(owner.table("db.x")) == []
+
+
+def test_a_table_of_paimon_takes_rows_and_keeps_its_schemas(tmp_path: Path) -> None:
+    home = tmp_path / "warehouse" / "db.db" / "t"
+    shutil.copytree(GOLDEN / "pk_dedup" / "g.db" / "pk_dedup", home)
+    before = {file.name: file.read_bytes() for file in (home / "schema").iterdir()}
+    table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
+    found = table.scan().to_arrow()
+    with table.writer() as writer:
+        writer.write(found)
+    assert table.scan().to_arrow().num_rows == found.num_rows
+    assert {file.name: file.read_bytes() for file in (home / "schema").iterdir()} == before
+    assert not (home / "lakelog").exists()
