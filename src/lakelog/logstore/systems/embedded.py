@@ -54,6 +54,7 @@ class EmbeddedLogSystem(LogSystem):
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
         part = f"{location.address}.{new_uuid()}.tmp"
         with mapped(location):
+            os.makedirs(os.path.dirname(location.address), exist_ok=True)
             with contextlib.closing(sqlite3.connect(part)) as database:
                 # in the file for good, so that no first opener needs the lock that the change takes
                 database.execute("pragma journal_mode = wal")
