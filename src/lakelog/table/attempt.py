@@ -18,7 +18,8 @@ class StagedRun:
     """Rows of one (partition, bucket) that an attempt has made ready for the file store.
 
     Either ``inline`` (an Arrow IPC stream of table columns plus the order, int64, and the kind, int8; rows in order) or
-    ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
+    ``files`` (level-0 data files whose sequence numbers are ``order + delta``; of an inline run it is 0, or
+    ``late_retractions.RETRACTIONS_ALONE``). ``schema_id`` is the schema of the
     inline rows; a file knows its own. ``tells_changes``: the rows belong into the table's changelog, if it has one;
     ``changelog`` are the changelog files beside ``files``, numbered like them.
     """

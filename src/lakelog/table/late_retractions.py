@@ -6,7 +6,8 @@ two come. Only a -U alone deletes its key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.staging import run_from_ipc
+
+RETRACTIONS_ALONE: Final = -1
+"""``delta`` of the inline runs of such rows, and the order of the rows."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -43,19 +47,17 @@ def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema
 def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa.Table | None]:
     """A run (in order) without its -U rows that have no insertion of their key behind them; and those, if any.
 
-    Theirs is the order -1: ``sequencing`` puts them before all other rows of the epoch, whichever task wrote these.
+    Theirs is the order ``RETRACTIONS_ALONE``: ``sequencing`` puts them before all other rows of the epoch, whichever
+    task wrote these.
     """
     found = _newest_insertions(rows, rows.column(KIND_COLUMN).to_numpy(), schema)
     if found is None or not found[0].any():
         return rows, None
     index, field = rows.schema.get_field_index(ORDER_COLUMN), rows.schema.field(ORDER_COLUMN)
     alone = rows.filter(pa.array(found[0]))
-    return rows.filter(pa.array(~found[0])), alone.set_column(index, field, pa.array(np.full(alone.num_rows, -1)))
-
-
-def has_retractions_alone(rows: pa.Table) -> bool:
-    """Whether an inline run is made of those rows."""
-    return bool((rows.column(ORDER_COLUMN).to_numpy() < 0).all())
+    return rows.filter(pa.array(~found[0])), alone.set_column(
+        index, field, pa.array(np.full(alone.num_rows, RETRACTIONS_ALONE))
+    )
 
 
 def late_keys(table: DynamicTable, records: Sequence[EpochRecord]) -> Mapping[int, frozenset[bytes]]:
@@ -73,19 +75,11 @@ def late_keys(table: DynamicTable, records: Sequence[EpochRecord]) -> Mapping[in
 
 def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozenset[bytes]]:
     runs = [run for attempt in record.attempts for run in attempt.runs]
-    alone: dict[int, set[bytes]] = {}
-    others: list[tuple[StagedRun, pa.Table]] = []
-    for run in (run for run in runs if run.inline):
-        rows = run_from_ipc(run.inline)
-        if has_retractions_alone(rows):
-            alone.setdefault(run.bucket, set()).update(_keys(rows, table))
-        else:
-            others.append((run, rows))
+    inline = [run for run in runs if run.inline]
+    alone = _keys_by_bucket((run for run in inline if run.delta == RETRACTIONS_ALONE), table)
     large = {run.bucket for run in runs if run.files}
-    inserted: dict[int, set[bytes]] = {}
-    for run, rows in others:
-        if run.bucket in alone and run.bucket not in large:
-            inserted.setdefault(run.bucket, set()).update(_keys(rows, table))
+    others = (run for run in inline if run.delta != RETRACTIONS_ALONE and run.bucket in alone.keys() - large)
+    inserted = _keys_by_bucket(others, table)
     found = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
     return {bucket: frozenset(keys) for bucket, keys in found.items() if keys}
 
@@ -104,6 +98,13 @@ def _newest_insertions(
     named = frame.with_columns(pl.Series("_lakelog_at", np.where(is_added, at, -1)))
     newest: Indices = named.select(pl.col("_lakelog_at").max().over(keys)).to_series().to_numpy()
     return (kinds == UPDATE_BEFORE) & (newest < at), newest
+
+
+def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
+    out: dict[int, set[bytes]] = {}
+    for run in runs:
+        out.setdefault(run.bucket, set()).update(_keys(run_from_ipc(run.inline), table))
+    return out
 
 
 def _keys(rows: pa.Table, table: DynamicTable) -> list[bytes]:

@@ -36,7 +36,7 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
-from lakelog.table.late_retractions import in_update_order, split_retractions
+from lakelog.table.late_retractions import RETRACTIONS_ALONE, in_update_order, split_retractions
 from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
 from lakelog.table.seal_trial import check_seal
 from lakelog.table.staging import Numbering, by_partition, run_to_ipc, write_run_files
@@ -263,7 +263,7 @@ class TaskWriter:
         for partition, whole in parts:
             part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
             if alone is not None:
-                self._stage_inline(partition, bucket, alone)
+                self._stage_inline(partition, bucket, alone, RETRACTIONS_ALONE)
             if inline and part.num_rows:
                 self._stage_inline(partition, bucket, part)
             elif part.num_rows:
@@ -274,11 +274,12 @@ class TaskWriter:
                 names = None if self._job is None else self._job.new_names()
                 self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
 
-    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table) -> None:
+    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, delta: int = 0) -> None:
         check_seal(rows, self._table, partition, bucket)
         tells = self._table.tells_changes and not self._replaces
         ipc, schema_id = run_to_ipc(rows), self._table.schema.id
-        self._runs.append(StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells))
+        run = StagedRun(partition, bucket, rows.num_rows, ipc, delta=delta, schema_id=schema_id, tells_changes=tells)
+        self._runs.append(run)
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
