@@ -43,7 +43,8 @@ def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema
 def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa.Table | None]:
     """A run (in order) without its -U rows that have no insertion of their key behind them; and those, if any.
 
-    Theirs is the order -1: ``sequencing`` puts them before all other rows of the epoch, whichever task wrote these.
+    Theirs is the order -1: ``sequencing`` puts them before all other rows of the epoch, whichever
+    task wrote these.
     """
     found = _newest_insertions(rows, rows.column(KIND_COLUMN).to_numpy(), schema)
     if found is None or not found[0].any():
@@ -68,21 +69,13 @@ def late_keys(table: DynamicTable, records: Iterable[EpochRecord]) -> Mapping[in
 
 def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozenset[bytes]]:
     runs = [run for attempt in record.attempts for run in attempt.runs]
-    if not any(run.retractions for run in runs):
+    inline = [run for run in runs if run.inline]
+    if not any(run.retractions for run in inline):
         return {}
-    alone: dict[int, set[bytes]] = {}
-    others: list[tuple[StagedRun, pa.Table]] = []
-    for run in (run for run in runs if run.inline):
-        rows = run_from_ipc(run.inline)
-        if run.retractions:
-            alone.setdefault(run.bucket, set()).update(_keys(rows, table))
-        else:
-            others.append((run, rows))
+    alone = _keys_by_bucket((run for run in inline if run.retractions), table)
     large = {run.bucket for run in runs if run.files}
-    inserted: dict[int, set[bytes]] = {}
-    for run, rows in others:
-        if run.bucket in alone and run.bucket not in large:
-            inserted.setdefault(run.bucket, set()).update(_keys(rows, table))
+    others = (run for run in inline if not run.retractions and run.bucket in alone.keys() - large)
+    inserted = _keys_by_bucket(others, table)
     found = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
     return {bucket: frozenset(keys) for bucket, keys in found.items() if keys}
 
@@ -101,6 +94,13 @@ def _newest_insertions(
     named = frame.with_columns(pl.Series("_lakelog_at", np.where(is_added, at, -1)))
     newest: Indices = named.select(pl.col("_lakelog_at").max().over(keys)).to_series().to_numpy()
     return (kinds == UPDATE_BEFORE) & (newest < at), newest
+
+
+def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
+    out: dict[int, set[bytes]] = {}
+    for run in runs:
+        out.setdefault(run.bucket, set()).update(_keys(run_from_ipc(run.inline), table))
+    return out
 
 
 def _keys(rows: pa.Table, table: DynamicTable) -> list[bytes]:

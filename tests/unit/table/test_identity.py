@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -161,7 +162,7 @@ def test_rows_that_the_renamed_table_has_in_its_log_are_known_there_as_those_of_
     with pytest.raises(TableReplaced):
         writer.commit()
     renamed = lakes[1].table("db.y")
-    (open_writer,) = renamed.logical.staged.writers()
+    (open_writer,) = renamed.logical.registered.writers()
     renamed.end_writer(open_writer)
     assert stores(renamed) == [(1, "before")]
 
@@ -188,13 +189,13 @@ def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_noth
     task = writer._task.finish()
     owner.sql("drop table db.x")
     owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
-    staged, new = table.logical.staged, owner.table("db.x")
-    staged.decide(EpochRecord(writer._writer, 0, 1, (task,)))
+    decided, new = table.logical.decided, owner.table("db.x")
+    decided.decide(EpochRecord(writer._writer, 0, 1, (task,)))
     assert stores(new) == []
     new.seal()
     assert stores(new) == []
     own = EpochRecord(writer._writer, 0, 2, ())
-    assert new.logical.staged.decide(own) is own
+    assert new.logical.decided.decide(own) == (replace(own, number=1), True)
 
 
 @pytest.fixture
