@@ -15,6 +15,7 @@ from lakelog.errors import CommitConflict, InvalidRequest, NotFound, OffsetExpir
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.names import new_uuid
+from lakelog.logstore.clients import reader_for
 from lakelog.logstore.header import are_nobodys, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.table import WRITE_ONLY
@@ -53,7 +54,7 @@ class Follower:
     def __init__(self, table: DynamicTable, skip_missing: bool = False) -> None:
         self._table = table.with_hints({EMIT_MODE.key: "file", CHANGELOG_MODES.key: "all-kinds"})
         self._skip_missing = skip_missing
-        self._reader, self._note_every_s = LogScan(table).reader, LogScan(table).location.note_every_s
+        self._reader, self._note_every_s = reader_for(LogScan(table).location), LogScan(table).location.note_every_s
         self._base: WriterState | None = None
         self._offsets: Offsets = {}
         self._passed = self._since_ms = 0

@@ -9,7 +9,7 @@ from lakelog.errors import NotFound
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_state import newest_state
+from lakelog.table.log_state import FOLLOWER, newest_state
 
 _COMPARED: Final[WeakSet[LogAppender | LogReader]] = WeakSet()
 
@@ -32,7 +32,10 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
     """Raises NotFound when a log ends before what a snapshot was made of: offsets would be given a second time."""
     if client in _COMPARED:
         return
-    known, ends = newest_state(table.store)[1].offsets, client.end_offsets()  # the snapshot first: ends only grow
+    state = newest_state(table.store)[1]  # before the ends, which only grow
+    # a follower that was told to skip what is missing has begun anew
+    known = state.writers[FOLLOWER].verified if FOLLOWER in state.writers else state.offsets
+    ends = client.end_offsets()
     lost = {bucket: offset for bucket, offset in known.items() if ends.get(bucket, offset) < offset}
     if lost:
         bucket, offset = min(lost.items())

@@ -20,7 +20,7 @@ from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import Records
-from lakelog.logstore.clients import appender_for
+from lakelog.logstore.clients import appender_for, close_clients
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.header import NOBODYS_HEADER
 from lakelog.spec.bucket import bucket_of_rows
@@ -234,10 +234,12 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
     with sqlite3.connect(table._table.log.address) as log:  # type: ignore[union-attr]
         log.execute("delete from records")
         log.execute("update ends set next = 0, trimmed = 0")
+    close_clients()  # those who have it open say so by themselves
     with pytest.raises(NotFound, match="made anew"):
         followed(table)
     log_first(table, range(20, 23), "b")
     assert [s.delta_record_count for s in table.follow(stop="latest", skip_missing=True)] == [3]
+    assert sum(batch.num_rows for batch in table.tail("earliest", stop="latest")) == 3
 
 
 def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
