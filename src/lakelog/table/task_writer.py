@@ -35,6 +35,7 @@ from lakelog.table.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
+from lakelog.table.lease_keeper import begin_use, check_lease, end_use
 from lakelog.table.staging import Numbering, by_partition, check_folds, run_to_ipc, write_run_files
 
 _INLINE_BYTES = 1024 * 1024
@@ -111,9 +112,12 @@ class TaskWriter:
         self._runs: list[StagedRun] = []
         self._row_count = self._log_bytes = 0
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
+        self._is_open = self._log is not None
+        if self._is_open:
+            begin_use(table, writer)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows (table columns by name, optionally ``_row_kind``). Raises InvalidSchema, Unavailable."""
+        """Takes rows (table columns by name, optionally ``_row_kind``). Raises InvalidSchema, Unavailable, Fenced."""
         if batch.num_rows == 0:
             return
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
@@ -149,6 +153,7 @@ class TaskWriter:
         )
         runs, self._runs = tuple(self._runs), []
         watermark = None if self._event_time is None else self._event_time.watermark
+        self._end()
         done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
         return replace(done, watermark=watermark, log_bytes=self._log_bytes)
 
@@ -168,6 +173,12 @@ class TaskWriter:
         if self._log is not None:
             with contextlib.suppress(LakelogError):
                 self._log.flush()
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            end_use(self._table, self._writer)
 
     def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
         """Without a log the order of rows is that in which they come."""
@@ -183,6 +194,7 @@ class TaskWriter:
         places: dict[int, np.ndarray],
     ) -> dict[int, np.ndarray | _LogOrder]:
         """Encodes the rows and appends each bucket's records; the order of a row is that of its change in the log."""
+        check_lease(self._table, self._writer)
         keys = self._table.schema.primary_keys
         messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
         begins = [b for b in places if b not in self._firsts]
