@@ -101,10 +101,12 @@ def write(client: Client) -> None:
             rows, after = client.changes(lambda: next(numbers), known)
             client.journal.begin(who, after)
             with client.table.writer() as writer:
-                writer.write(batch_of(rows))
-                if client.dice.random() < 0.3:
+                cut = client.dice.choice((0, 0, len(rows) // 2))
+                if cut:
+                    writer.write(batch_of(rows[:cut]))
                     writer.flush()
                     client.pause(0.3)
+                writer.write(batch_of(rows[cut:]))
                 if client.dice.random() < 0.05:
                     raise Abandoned
                 client.journal.say(DECIDE, who)
@@ -149,7 +151,7 @@ def stream(client: Client) -> None:
                 task.write(part)
                 if luck.random() > 0.1:
                     break
-                task.flush_log()  # a task that is lost, and tried again
+                task.close()  # a task that fails behind its last row, and is tried again
             results.append(task.finish())
         client.journal.say(DECIDE, who)
         committer = committer_for(table, client.name)

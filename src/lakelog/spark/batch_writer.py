@@ -34,7 +34,7 @@ from lakelog.table.committer import Committer
 from lakelog.table.conform import check_columns
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.job_files import JobFiles
-from lakelog.table.lease_keeper import drop_lease, lease_in_use
+from lakelog.table.lease_keeper import drop_lease
 from lakelog.table.overwrite import commit_overwrite
 from lakelog.table.overwrite_target import OverwriteTarget, check_overwritable, overwrite_target
 from lakelog.table.register import register_writer
@@ -70,14 +70,13 @@ def write_attempt(
 ) -> AttemptMessage:
     """Writes all batches of a task as one attempt; ``replaces``: as part of an overwrite, ``job``: of a batch job."""
     task = TaskWriter(table, writer, epoch, lane, replaces, job)
-    with lease_in_use(table, writer):
-        try:
-            for batch in batches:
-                task.write(batch)
-            return AttemptMessage(task.finish())
-        except BaseException:
-            task.close()
-            raise
+    try:
+        for batch in batches:
+            task.write(batch)
+        return AttemptMessage(task.finish())
+    except BaseException:
+        task.close()
+        raise
 
 
 class LakelogWriter(DataSourceArrowWriter):

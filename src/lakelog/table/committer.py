@@ -23,7 +23,7 @@ from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.late_retractions import late_keys
-from lakelog.table.log_repair import LogRepair
+from lakelog.table.log_repair import LogRepair, take_back_late
 from lakelog.table.log_state import LogState, WriterState, newest_state
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, STREAM
@@ -123,7 +123,7 @@ class Committer:
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
         """The decision that stands, None when another one is in a snapshot already; and whether it was made here."""
         if self.once and not self.ended and any(r.appends for r in results):
-            self._check_registered()
+            self._check_registered(epoch, results)
         position = self._position(epoch)
         while True:
             wanted = EpochRecord(
@@ -253,10 +253,11 @@ class Committer:
         if self.once and wanted.accepted and digest != wanted.digest:
             raise self._fenced()
 
-    def _check_registered(self) -> None:
-        """Raises Fenced for a batch writer that was ended so long ago that the table has forgotten it."""
+    def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
+        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
         self._has_appended = True
         if not self.table.registered.is_registered(self.writer):
+            take_back_late(self.table, self.writer, epoch, results)
             raise self._fenced()
 
     def _fenced(self) -> Fenced:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +26,7 @@ _RENEW: Final = 1 / 3
 
 @dataclass
 class _Kept:
-    """A lease that this process renews."""
+    """A lease that this process renews; ``is_lost``: until the writer was forgotten."""
 
     table: DynamicTable
     writer: str
@@ -36,18 +35,20 @@ class _Kept:
     renewed_ms: int = 0
     active: int = 0
     used_ms: int = 0
+    is_lost: bool = False
 
     def renew(self) -> bool:
         """Writes the lease anew; False when the writer is not registered any more."""
         now = now_ms()
         if not self.table.registered.is_registered(self.writer):
+            self.is_lost = True
             return False
         self.table.registered.write_lease(self.writer, Lease(self.kind, now + self.timeout_ms))
         self.renewed_ms = now
         return True
 
     def is_due(self) -> bool:
-        return now_ms() - self.renewed_ms >= self.timeout_ms * _RENEW
+        return not self.is_lost and now_ms() - self.renewed_ms >= self.timeout_ms * _RENEW
 
     def is_unused(self) -> bool:
         return not self.active and now_ms() - self.used_ms > self.timeout_ms * _LINGER
@@ -69,7 +70,7 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
     with _LOCK:
         key = _key(table, writer)
         kept = _KEPT.get(key)
-        if kept is None:
+        if kept is None or kept.is_lost:
             timeout = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
             kept = _Kept(table, writer, kind, timeout)
         kept.table, kept.used_ms = table, now_ms()  # a newer handle may have newer credentials
@@ -89,20 +90,12 @@ def drop_lease(table: DynamicTable, writer: str) -> None:
         _KEPT.pop(_key(table, writer), None)
 
 
-@contextlib.contextmanager
-def lease_in_use(table: DynamicTable, writer: str) -> Iterator[None]:
-    """Renews the lease while the block runs, however long, if this process keeps it."""
-    begin_use(table, writer)
-    try:
-        yield
-    finally:
-        end_use(table, writer)
-
-
 def begin_use(table: DynamicTable, writer: str) -> None:
-    """A write of the writer begins in this process."""
-    kept = _KEPT.get(_key(table, writer))
-    if kept is not None:
+    """A write of a registered writer begins in this process, which renews its lease until ``end_use``, however long."""
+    key = _key(table, writer)
+    if key not in _KEPT and (lease := table.registered.lease(writer)) is not None:
+        keep_lease(table, writer, lease.kind)  # it took this process too long to get here
+    if (kept := _KEPT.get(key)) is not None:
         kept.active += 1
 
 
@@ -120,10 +113,9 @@ def check_lease(table: DynamicTable, writer: str) -> None:
     Raises Fenced for a writer that was taken for dead and forgotten meanwhile; Unavailable.
     """
     kept = _KEPT.get(_key(table, writer))
-    if kept is None or now_ms() - kept.renewed_ms < kept.timeout_ms:
+    if kept is None or (not kept.is_lost and now_ms() - kept.renewed_ms < kept.timeout_ms):
         return
-    if not kept.renew():
-        drop_lease(table, writer)
+    if kept.is_lost or not kept.renew():
         raise Fenced(
             f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
             f"({kept.timeout_ms / 1000:g} s), and its rows were taken back: write them again"

@@ -12,8 +12,11 @@ from lakelog.logstore.header import LOG_ONLY, Header
 from lakelog.logstore.healer import heal
 from lakelog.logstore.healing import Healing, Later
 from lakelog.options.log import DATA_FORMAT
+from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.lease_keeper import drop_lease, keep_lease
 from lakelog.table.lookup import committed_values, logged_values
+from lakelog.table.registrations import BATCH
 from lakelog.table.waiting_epochs import waiting_epochs
 
 
@@ -60,6 +63,25 @@ class LogRepair:
             own_first=not table.emits_files,
             late=late,
         )
+
+
+def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:
+    """Takes back what a batch writer has appended that is forgotten: some of it behind what others have looked at.
+
+    It is registered meanwhile, so that somebody else does it should this process end. Raises Unavailable, Fenced.
+    """
+    if table.log is None:
+        return
+    firsts: dict[int, int] = {}
+    for part in (p for r in results for p in r.appends):
+        firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
+    table.registered.register(writer, firsts)
+    keep_lease(table, writer, BATCH)
+    repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED)
+    for bucket, first in firsts.items():
+        repair.repair(bucket, first)
+    drop_lease(table, writer)
+    table.registered.forget(writer)
 
 
 def _is_open(table: DynamicTable) -> Callable[[Header], bool]:

@@ -37,7 +37,7 @@ from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.event_time import EventTime
 from lakelog.table.job_files import JobFiles
 from lakelog.table.late_retractions import in_update_order, split_retractions
-from lakelog.table.lease_keeper import check_lease
+from lakelog.table.lease_keeper import begin_use, check_lease, end_use
 from lakelog.table.log_clients import appender_of
 from lakelog.table.row_check import check_map_keys, check_text, check_years, row_errors
 from lakelog.table.seal_trial import check_seal
@@ -120,11 +120,14 @@ class TaskWriter:
         self._runs: list[StagedRun] = []
         self._row_count = self._log_bytes = 0
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
+        self._is_open = self._log is not None
+        if self._is_open:
+            begin_use(table, writer)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Takes rows (table columns by name, optionally ``_row_kind``).
 
-        Raises InvalidSchema, Unavailable, TableReplaced.
+        Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
         """
         if batch.num_rows == 0:
             return
@@ -168,6 +171,7 @@ class TaskWriter:
         )
         runs, self._runs = tuple(self._runs), []
         watermark = None if self._event_time is None else self._event_time.watermark
+        self._end()
         done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
         return replace(done, watermark=watermark, log_bytes=self._log_bytes)
 
@@ -187,6 +191,12 @@ class TaskWriter:
         if self._log is not None:
             with contextlib.suppress(LakelogError):
                 self._log.flush()
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            end_use(self._table, self._writer)
 
     def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
         """Without a log the order of rows is that in which they come."""
