@@ -46,6 +46,11 @@ def main() -> None:
         query.stop()
 
 
+def query_id(checkpoint: Path) -> str:
+    """The writer's name of the query."""
+    return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+
+
 def written(checkpoint: Path, keys: int) -> Iterator[Write]:
     """The micro-batches of the query as writes: begun when their offsets were noted, acknowledged by the checkpoint.
 

@@ -293,6 +293,8 @@ class Committer:
     def _origin(self) -> dict[int, int]:
         if self.origin is not None:  # perhaps forgotten by now, because the writer was taken for dead
             return dict(self.origin)
+        if self._helps:  # a helper that registered a writer which is forgotten would let it come back
+            return self.table.registered.origin(self.writer)
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
         if self._has_appended:
@@ -362,7 +364,7 @@ class Committer:
         """Takes the writer's undecided records back without deciding their epoch; bucket → offset looked at.
 
         Called for a streaming query whose lease has run out. When it comes back it sends these rows again, or decides
-        for them, and heals to that. Raises Unavailable.
+        for them, and heals to that. Raises NotFound when another process has forgotten it meanwhile, Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:

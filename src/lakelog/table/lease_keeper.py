@@ -20,6 +20,8 @@ from lakelog.table.registrations import Lease
 
 _LINGER: Final = 2.0
 """So many timeouts after its last write here, a writer's lease is not renewed any more."""
+_MOST_UNUSED: Final = 1_000
+"""So many leases that are not renewed any more are remembered: a process that was stopped must know that it had one."""
 _RENEW: Final = 1 / 3
 """Of the timeout: how old a lease is when it is renewed."""
 
@@ -92,10 +94,8 @@ def drop_lease(table: DynamicTable, writer: str) -> None:
 
 def begin_use(table: DynamicTable, writer: str) -> None:
     """A write of a registered writer begins in this process, which renews its lease until ``end_use``, however long."""
-    key = _key(table, writer)
-    if key not in _KEPT and (lease := table.registered.lease(writer)) is not None:
-        keep_lease(table, writer, lease.kind)  # it took this process too long to get here
-    if (kept := _KEPT.get(key)) is not None:
+    kept = _KEPT.get(_key(table, writer))
+    if kept is not None:
         kept.active += 1
 
 
@@ -125,10 +125,9 @@ def check_lease(table: DynamicTable, writer: str) -> None:
 def _run() -> None:
     while True:
         with _LOCK:
-            own = [(key, kept) for key, kept in _KEPT.items() if key[0] == os.getpid()]
-            for key, kept in own:
-                if kept.is_unused():
-                    del _KEPT[key]
+            for key in [key for key, kept in _KEPT.items() if kept.is_unused()][:-_MOST_UNUSED]:
+                del _KEPT[key]
+            own = [(key, k) for key, k in _KEPT.items() if key[0] == os.getpid() and not k.is_unused()]
         if not own:
             _WAKE.wait()
             _WAKE.clear()

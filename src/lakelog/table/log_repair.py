@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.formats import log_format
@@ -16,7 +17,7 @@ from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import drop_lease, keep_lease
 from lakelog.table.lookup import committed_values, logged_values
-from lakelog.table.registrations import BATCH
+from lakelog.table.registrations import BATCH, Lease
 from lakelog.table.waiting_epochs import waiting_epochs
 
 
@@ -75,7 +76,7 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
     firsts: dict[int, int] = {}
     for part in (p for r in results for p in r.appends):
         firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
-    table.registered.register(writer, firsts)
+    table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
     keep_lease(table, writer, BATCH)
     repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED)
     for bucket, first in firsts.items():

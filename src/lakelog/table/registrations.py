@@ -96,8 +96,13 @@ class Registrations:
         """Bucket → the end of the log before the writer's first record. Raises NotFound for one that is forgotten."""
         return {int(b): o for b, o in orjson.loads(self.io.read(self.origin_path(writer))).items()}
 
-    def register(self, writer: str, ends: Mapping[int, int]) -> bool:
-        """Notes the end of the log before the writer's first record; False when it was noted before."""
+    def register(self, writer: str, ends: Mapping[int, int], lease: Lease | None = None) -> bool:
+        """Notes the end of the log before the writer's first record; False when it was noted before.
+
+        The lease comes first: a registration without one is of a version that had none, and counts as dead.
+        """
+        if lease is not None and not self.is_registered(writer):
+            self.write_lease(writer, lease)
         return self.io.create(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
 
     def write_lease(self, writer: str, lease: Lease) -> None:
@@ -120,9 +125,21 @@ class Registrations:
         out = {}
         for writer in self.writers():
             found = {s.name: s for s in self.io.list(f"{self._root}/{writer}")}
-            if _ORIGIN in found:
-                lease = self.lease(writer) if _LEASE in found else None
-                out[writer] = Registration(found[_ORIGIN].mtime_ms, lease or _lease_of_old(found))
+            lease = self.lease(writer) if _LEASE in found else _lease_of_old(found)
+            if _ORIGIN in found and lease is not None:  # else it is forgotten just now
+                out[writer] = Registration(found[_ORIGIN].mtime_ms, lease)
+        return out
+
+    def remains(self, before_ms: int) -> list[str]:
+        """What processes have left that died as they registered, or renewed a lease when they were forgotten already:
+        directories without a registration or records, whose files are older than a moment (ms since 1970).
+        """
+        out = []
+        for writer in self.writers():
+            found = self.io.list(f"{self._root}/{writer}")
+            is_idle = all(s.name == _LEASE or s.name.startswith(".") for s in found)
+            if is_idle and all(s.mtime_ms < before_ms for s in found):
+                out.append(writer)
         return out
 
     def is_registered(self, writer: str) -> bool:

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
-from lakelog.errors import LakelogError
-from lakelog.io.clock import monotonic_s
+from lakelog.errors import LakelogError, NotFound, OffsetExpired
+from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.spec.snapshot import Snapshot
@@ -46,7 +46,12 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     two. Raises Unavailable, CommitConflict; the next call goes on.
     """
     for writer, found in dead_writers(table).items():
-        offsets = Committer(table, writer, helps=True).take_back()
+        try:
+            offsets = Committer(table, writer, helps=True).take_back()
+        except OffsetExpired:
+            raise
+        except NotFound:
+            continue  # another process was quicker
         if table.decided.of(writer):
             seal_staged(table)  # or marks what is sealed
         lease = table.registered.lease(writer)
@@ -58,6 +63,8 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
         yield writer
+    for writer in table.registered.remains(now_ms() - int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)):
+        table.registered.forget(writer)
 
 
 def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
