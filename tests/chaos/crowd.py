@@ -26,8 +26,9 @@ _LOOK_S: Final = 0.05
 _TELL_S: Final = 10.0
 _AMID_S: Final = 1.0
 """How long an action waits until its victim is amid a write."""
+_BEGIN_S: Final = 300.0
 _END_S: Final = 90.0
-"""How long a process may take to come to its end."""
+"""How long processes may take to begin, and to come to their end."""
 _TWIN_S: Final = 5.0
 """How long a process goes on beside the one that was started in its place."""
 ACTIONS: Final = {"kill": 5, "pause": 2, "stop": 3, "twin": 2}
@@ -71,6 +72,7 @@ class Crowd:
                 table = Path(lake.table("db.t").path.removeprefix("file://"))
             threading.Thread(target=self._keep_links, args=(table, keeping), daemon=True).start()
             self._start()
+            self._wait_until(lambda: all(self._is_at_work(job) for job in self.jobs.values()), "have begun", _BEGIN_S)
             self._rage()
             self.report("coming to rest")
             self._end()
@@ -219,12 +221,9 @@ class Crowd:
                 job.kill_all()
             else:
                 job.tell("end")
-        deadline = time.monotonic() + _END_S
-        for job in self.jobs.values():
-            while not job.killed and not job.keep_up():
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"{job.role} has not come to its end; see {job.output}")
-                time.sleep(_LOOK_S)
+        left = [job for job in self.jobs.values() if not job.killed]
+        self._wait_until(lambda: all([job.keep_up() for job in left]), "have come to their end", _END_S)
+        for job in left:
             job.kill_all()
         time.sleep(self.lease_s + 0.5)
         last = self.jobs["last"] = Job("last", ["chaos.clients", "last", "last", self._settings], self.directory)
@@ -232,11 +231,14 @@ class Crowd:
         for job in (last, *tails):
             self.jobs[job.role] = job
             job.tell("end")
-            deadline = time.monotonic() + _END_S
-            while not job.keep_up():
-                if time.monotonic() > deadline or (job is last and last.failures):
-                    raise TimeoutError(f"{job.role} has not come to its end; see {job.output}")
-                time.sleep(_LOOK_S)
+            self._wait_until(lambda: job.keep_up() and not last.failures, "have come to their end", _END_S)  # noqa: B023
+
+    def _wait_until(self, is_so: Callable[[], bool], what: str, patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not all processes {what}; see what they say in {self.directory}")
+            time.sleep(_LOOK_S)
 
     @property
     def _settings(self) -> str:
