@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -33,6 +34,7 @@ from lakelog.service.dashboard.security.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
+_SWEEP_S: Final = 30.0
 _ROUTES: Final = (overview, catalogs, tables, log, terminal, optimizing, settings, login)
 
 
@@ -46,9 +48,11 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dashboard.watcher.start()
+        sweeping = asyncio.create_task(_sweep(dashboard))
         try:
             yield
         finally:
+            sweeping.cancel()
             dashboard.watcher.stop()
 
     app = FastAPI(
@@ -77,6 +81,13 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
     app = Limits(app)
-    app = Identify(app, dashboard.access, dashboard.sessions)
+    app = Identify(app, dashboard.gate)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)
+
+
+async def _sweep(dashboard: Dashboard) -> None:
+    """Ends sessions that are over, so that their terminals do not outlive them."""
+    while True:
+        await asyncio.sleep(_SWEEP_S)
+        dashboard.gate.sweep()

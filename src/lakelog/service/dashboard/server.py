@@ -15,8 +15,10 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.figures import FigureHistory
-from lakelog.service.dashboard.security.identity import Access
+from lakelog.service.dashboard.security.cookies import Cookies
+from lakelog.service.dashboard.security.gate import Access, Gate
 from lakelog.service.dashboard.security.patience import PatientProtocol
+from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
@@ -25,6 +27,7 @@ from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3
+_CONNECTIONS: Final = 2_000
 
 
 class DashboardServer:
@@ -67,15 +70,13 @@ class DashboardServer:
             users = Users(settings.users_file) if settings.users_file else None
             if users is not None:
                 users.read()
-            terminals = Terminals(settings, AuditLog(state / "audit.jsonl"))
+            audit = AuditLog(state / "audit.jsonl")
+            terminals = Terminals(settings, audit)
             cleanup.callback(terminals.close_all)
-            dashboard = Dashboard(
-                settings,
-                lake,
-                Watcher(lake, history),
-                Access(users, settings.token, settings.over_tls),
-                terminals,
-            )
+            access = Access(users, settings.token, settings.behind_proxy)
+            cookies = Cookies(self.port, settings.over_tls)
+            gate = Gate(access, cookies, audit, terminals.close_session, Sessions())
+            dashboard = Dashboard(settings, lake, Watcher(lake, history), gate, terminals)
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()
             self._server.run([self._listener])
@@ -97,6 +98,7 @@ class DashboardServer:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             backlog=512,
+            limit_concurrency=_CONNECTIONS,
             h11_max_incomplete_event_size=32_768,
             ssl_certfile=self._settings.tls_certificate,
             ssl_keyfile=self._settings.tls_key,

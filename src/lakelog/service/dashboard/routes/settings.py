@@ -29,6 +29,9 @@ class SessionLine:
     role: str
     since_ms: int
     is_own: bool
+    seen_ms: int = 0
+    address: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,18 @@ def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(R
 
 
 def _settings(dashboard: Dashboard, identity: Identity) -> SettingsView:
-    settings, access = dashboard.settings, dashboard.access
+    settings, access = dashboard.settings, dashboard.gate.access
     ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
     own = identity.session.key if identity.session else ""
-    sessions = dashboard.sessions.list() if identity.role >= Right.ADMIN else []
+    sessions = dashboard.gate.sessions.list() if identity.role >= Right.ADMIN else []
     return SettingsView(
         version("lakelog"),
         f"{settings.scheme}://{settings.host}",
         ", ".join(ways) or "none: for the user who started it, on this machine",
         dashboard.lake.list_catalogs(),
         settings.allow_local_files,
-        [SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own) for s in sessions],
+        [
+            SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own, s.seen_ms, s.address, s.agent)
+            for s in sessions
+        ],
     )
