@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,6 +15,7 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.figures import FigureHistory
+from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.security.gate import Access, Gate
 from lakelog.service.dashboard.security.patience import PatientProtocol
@@ -22,6 +23,7 @@ from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
+from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
@@ -55,14 +57,15 @@ class DashboardServer:
         settings = self._settings
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(self._listener.close)
-            lake = cleanup.enter_context(
-                connect(
-                    warehouse=settings.warehouse,
-                    catalogs=settings.catalogs,
-                    storage_options=settings.storage_options,
-                    catalog_options=settings.catalog_options,
-                )
-            )
+            connection: dict[str, Any] = {
+                "warehouse": settings.warehouse,
+                "catalogs": settings.catalogs,
+                "storage_options": settings.storage_options,
+                "catalog_options": settings.catalog_options,
+            }
+            lake = cleanup.enter_context(connect(**connection))
+            previews = Previews(connection)
+            cleanup.callback(previews.close)
             state = settings.state.expanduser()
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
             history = FigureHistory(state / "figures.sqlite")
@@ -75,8 +78,11 @@ class DashboardServer:
             cleanup.callback(terminals.close_all)
             access = Access(users, settings.token, settings.behind_proxy)
             cookies = Cookies(self.port, settings.over_tls)
-            gate = Gate(access, cookies, audit, terminals.close_session, Sessions())
-            dashboard = Dashboard(settings, lake, Watcher(lake, history), gate, terminals)
+            sessions = Sessions()
+            gate = Gate(access, cookies, audit, terminals.close_session, sessions)
+            dashboard = Dashboard(
+                settings, lake, Watcher(lake, history), gate, terminals, Streams(sessions.is_alive), previews
+            )
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()
             self._server.run([self._listener])

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
 from lakelog.service.dashboard.figures import Plot
 from lakelog.service.dashboard.live_tail import tail_events
 from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
+from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
+from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
+from lakelog.service.dashboard.previews.requests import RowsRequest, SystemRequest
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
 from lakelog.service.dashboard.views.log import LogPage, log_page
-from lakelog.service.dashboard.views.table import (
-    LISTS,
-    Grid,
-    TablePage,
-    history_grid,
-    preview,
-    system_grid,
-    table_page,
-)
+from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.right import Right
 from lakelog.table.runs import Run
@@ -32,13 +31,24 @@ from lakelog.table.runs import Run
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Right.READ))])
 
+Who = Annotated[Identity, Depends(needs(Right.READ))]
 Name = Annotated[str, Path(max_length=300, description="db.table, or catalog.db.table")]
+FirstColumn = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Tab = Literal["columns", "snapshots", "files", "log", "rows", "runs"]
 Kind = Literal["files", "partitions", "buckets", "schemas", "tags", "branches", "consumers", "options"]
 _HOUR_MS = 3_600_000
 _TABS = (("", "Health"), *((tab, tab.title()) for tab in ("columns", "snapshots", "files", "log", "rows", "runs")))
 _LINES = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a page of a table may be asked for beside its tab."""
+
+    before: Annotated[int | None, Query(ge=1)] = None
+    kind: Kind = "files"
+    first_column: FirstColumn = 0
 
 
 @pages.get("/tables/{name}")
@@ -49,40 +59,54 @@ def table_overview(request: Request, name: Name) -> HTMLResponse:
 
 
 @pages.get("/tables/{name}/{tab}")
-def table_tab(
-    request: Request,
-    name: Name,
-    tab: Tab,
-    before: Annotated[int | None, Query(ge=1)] = None,
-    kind: Kind = "files",
-) -> HTMLResponse:
+async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Asked, Depends()]) -> HTMLResponse:
     """One of the other views of a table."""
     dashboard = dashboard_of(request)
-    table = _table(dashboard, name)
-    more: dict[str, Any] = {}
-    if tab == "columns":
-        _, watched = _watched(request, name)
-        more = {"page": table_page(table, watched.health)} if watched.health else {"page": None}
-    elif tab == "snapshots":
-        more = {"grid": history_grid(table, before, _LINES)}
-    elif tab == "files":
-        more = {"grid": system_grid(dashboard.lake, name, kind, 5 * _LINES), "kind": kind, "kinds": list(LISTS)}
-    elif tab == "log":
-        more = {"page": log_page(_watched(request, name)[1])}
-    elif tab == "rows":
-        more = {"grid": preview(table, _LINES), "has_log": table.log is not None}
-    elif tab == "runs":
-        more = {"runs": table.runs(_LINES)}
+    more = await run_in_threadpool(_tab, request, name, tab, asked)
+    preview = _preview(name, tab, asked)
+    if preview is not None:
+        more |= {"grid": None, "trouble": "", "asked": asked}
+        try:
+            more["grid"] = await dashboard.previews.grid(preview)
+        except (InvalidRequest, Unavailable) as failure:
+            more["trouble"] = str(failure)
     return _draw(request, f"table_{tab}.html", name, tab, more)
 
 
+def _tab(request: Request, name: str, tab: Tab, asked: Asked) -> dict[str, Any]:
+    dashboard = dashboard_of(request)
+    table = _table(dashboard, name)
+    dashboard.previews.warm()
+    if tab == "columns":
+        _, watched = _watched(request, name)
+        page = table_page(table, watched.health, asked.first_column, COLUMNS) if watched.health else None
+        return {"page": page, "page_columns": COLUMNS}
+    if tab == "snapshots":
+        return {"grid": history_grid(table, asked.before, _LINES)}
+    if tab == "files":
+        return {"kind": asked.kind, "kinds": list(SYSTEM_TABLES)}
+    if tab == "log":
+        return {"page": log_page(_watched(request, name)[1])}
+    if tab == "rows":
+        return {"has_log": table.log is not None, "page_columns": COLUMNS}
+    return {"runs": table.runs(_LINES)}
+
+
+def _preview(name: str, tab: Tab, asked: Asked) -> PreviewRequest | None:
+    if tab == "rows":
+        return RowsRequest(name, _LINES, asked.first_column)
+    if tab == "files":
+        return SystemRequest(name, asked.kind, 5 * _LINES)
+    return None
+
+
 @api.get("/tables/{name}")
-def get_table(request: Request, name: Name) -> TablePage:
+def get_table(request: Request, name: Name, first_column: FirstColumn = 0, limit: Limit = 1_000) -> TablePage:
     """Columns, options and the newest figures with what follows from them."""
     table, watched = _watched(request, name)
     if watched.health is None:
         raise InvalidRequest(f"{name} cannot be looked at: {watched.trouble}")
-    return table_page(table, watched.health)
+    return table_page(table, watched.health, first_column, limit)
 
 
 @api.get("/tables/{name}/log")
@@ -103,9 +127,9 @@ def get_snapshots(
 
 
 @api.get("/tables/{name}/rows")
-def get_rows(request: Request, name: Name, limit: Limit = 100) -> Grid:
-    """Some rows of the newest snapshot."""
-    return preview(_table(dashboard_of(request), name), limit)
+async def get_rows(request: Request, name: Name, limit: Limit = 100, first_column: FirstColumn = 0) -> Grid:
+    """Some rows of the newest snapshot: at most 100 columns from ``first_column`` on, 1 MiB, 10 s and 256 MiB."""
+    return await _previewed(request, RowsRequest(name, limit, first_column))
 
 
 @api.get("/tables/{name}/runs")
@@ -115,10 +139,9 @@ def get_runs(request: Request, name: Name, limit: Limit = 100) -> list[Run]:
 
 
 @api.get("/tables/{name}/system/{kind}")
-def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 100) -> Grid:
+async def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 100) -> Grid:
     """The first rows of one of the table's system tables."""
-    _table(dashboard_of(request), name)
-    return system_grid(dashboard_of(request).lake, name, kind, limit)
+    return await _previewed(request, SystemRequest(name, kind, limit))
 
 
 @api.get("/tables/{name}/plots/{plot}")
@@ -130,12 +153,20 @@ def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Qu
 
 
 @api.get("/tables/{name}/tail", response_class=StreamingResponse)
-async def tail_table(request: Request, name: Name) -> StreamingResponse:
-    """The rows that come into the log from now on, as server-sent events."""
-    table = _table(dashboard_of(request), name)
+async def tail_table(request: Request, identity: Who, name: Name) -> StreamingResponse:
+    """The rows that come into the log from now on, as server-sent events; at most 16 streams a session."""
+    dashboard = dashboard_of(request)
+    table = await run_in_threadpool(_table, dashboard, name)
     if table.log is None:
         raise InvalidRequest(f"table {name} has no log to follow: it was created without 'log-store.enabled'='true'")
-    return StreamingResponse(tail_events(table), media_type="text/event-stream")
+    events = dashboard.streams.limited(identity, tail_events(table))
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _previewed(request: Request, preview: PreviewRequest) -> Grid:
+    dashboard = dashboard_of(request)
+    await run_in_threadpool(_table, dashboard, preview.table)
+    return await dashboard.previews.grid(preview)
 
 
 def _table(dashboard: Dashboard, name: str) -> Table:
