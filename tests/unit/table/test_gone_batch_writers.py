@@ -50,7 +50,7 @@ def test_rows_of_one_that_died_before_it_decided_are_taken_back(tmp_path, mode: 
     die(tmp_path, "open")
     assert (1, "lost") in seen(table)
     (need,) = [need for need in table.health().needs if need.kind == "healing"]
-    assert "1 batch writer died" in need.reason
+    assert "1 dead batch writer" in need.reason
     ((gone, snapshot),) = heal_gone_writers(table.logical)
     assert snapshot is not None
     assert seen(table) == files(table) == [(1, "a"), (2, "a")]

@@ -17,6 +17,7 @@ from lakelog.errors import LakelogError
 from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
 from lakelog.service.dashboard.pages import STATIC
 from lakelog.service.dashboard.routes import (
+    actions,
     catalogs,
     health,
     log,
@@ -35,7 +36,7 @@ from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
 _SWEEP_S: Final = 30.0
-_ROUTES: Final = (overview, catalogs, tables, log, terminal, optimizing, settings, login)
+_ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing, settings, login)
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import uvicorn
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
+from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.figures import FigureHistory
 from lakelog.service.dashboard.previews.previews import Previews
@@ -35,12 +36,13 @@ _CONNECTIONS: Final = 2_000
 class DashboardServer:
     """One dashboard. The port is taken when it is made, so that its address is known; ``run`` serves.
 
-    Port 0 takes a free one. Raises InvalidRequest for settings that are not safe and for a port that is taken.
+    Port 0 takes a free one. ``checks`` say what is wrong with processes beside it (the demo); the overview shows it.
+    Raises InvalidRequest for settings that are not safe and for a port that is taken.
     """
 
-    def __init__(self, settings: DashboardSettings) -> None:
+    def __init__(self, settings: DashboardSettings, checks: Mapping[str, Callable[[], str]] | None = None) -> None:
         settings.check()
-        self._settings = settings
+        self._settings, self._checks = settings, checks or {}
         self._listener = _listen(settings.host, settings.port)
         self.port: int = self._listener.getsockname()[1]
         self._server: uvicorn.Server | None = None
@@ -78,10 +80,19 @@ class DashboardServer:
             cleanup.callback(terminals.close_all)
             access = Access(users, settings.token, settings.behind_proxy)
             cookies = Cookies(self.port, settings.over_tls)
+            actions = Actions(connection, audit.append)
+            cleanup.callback(actions.close)
             sessions = Sessions()
             gate = Gate(access, cookies, audit, terminals.close_session, sessions)
             dashboard = Dashboard(
-                settings, lake, Watcher(lake, history), gate, terminals, Streams(sessions.is_alive), previews
+                settings,
+                lake,
+                Watcher(lake, history, self._checks),
+                gate,
+                terminals,
+                Streams(sessions.is_alive),
+                previews,
+                actions,
             )
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()

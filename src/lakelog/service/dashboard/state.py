@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request
 
 from lakelog.lake import Lake
+from lakelog.service.dashboard.actions.actions import Action, Actions
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.gate import Gate
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
@@ -26,6 +29,16 @@ class Dashboard:
     terminals: Terminals
     streams: Streams
     previews: Previews
+    actions: Actions
+
+
+def page_rights(request: Request) -> dict[str, Any]:
+    """What a page needs to offer actions: the role of who asks, and the newest action of each kind of each table."""
+    identity: Identity = request.scope["state"]["identity"]
+    newest: dict[tuple[str, str, str], Action] = {}
+    for action in reversed(dashboard_of(request).actions.list()):
+        newest[action.table, action.kind, action.writer] = action
+    return {"role": identity.role.word, "actions": newest}
 
 
 def dashboard_of(request: Request) -> Dashboard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -17,12 +18,13 @@ from lakelog.service.dashboard.live_tail import tail_events
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
+from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
-from lakelog.service.dashboard.previews.requests import RowsRequest, SystemRequest
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
-from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.log import LogPage, log_page
+from lakelog.service.dashboard.views.overview import findings_of
 from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.right import Right
@@ -49,13 +51,30 @@ class Asked:
     before: Annotated[int | None, Query(ge=1)] = None
     kind: Kind = "files"
     first_column: FirstColumn = 0
+    bucket: Annotated[int | None, Query(ge=0, le=1_000_000)] = None
+    start: Literal["latest", "offset", "time"] = "latest"
+    at: Annotated[str, Query(max_length=40)] = ""
+    key: Annotated[str, Query(max_length=200)] = ""
+
+    def records(self, name: str, limit: int) -> RecordsRequest:
+        """What these ask of the log. Raises InvalidRequest for an offset or a time that is none."""
+        try:
+            offset = int(self.at) if self.start == "offset" else None
+            time = datetime.fromisoformat(self.at) if self.start == "time" else None
+        except ValueError:
+            raise InvalidRequest(f"'{self.at}' is no {self.start}: write 1234, or 2024-01-31 12:00 (UTC)") from None
+        if time is not None:
+            time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        time_ms = None if time is None else round(time.timestamp() * 1000)
+        return RecordsRequest(name, self.bucket or 0, limit, offset, time_ms, self.key)
 
 
 @pages.get("/tables/{name}")
 def table_overview(request: Request, name: Name) -> HTMLResponse:
     """Health and plots."""
-    _, watched = _watched(request, name)
-    return _draw(request, "table_health.html", name, "", {"watched": watched})
+    dashboard_of(request).previews.warm()
+    watched = dashboard_of(request).watcher.need(_plain(name))
+    return _draw(request, "table_health.html", name, "", {"watched": watched, "findings": findings_of([watched])})
 
 
 @pages.get("/tables/{name}/{tab}")
@@ -63,11 +82,12 @@ async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Ask
     """One of the other views of a table."""
     dashboard = dashboard_of(request)
     more = await run_in_threadpool(_tab, request, name, tab, asked)
-    preview = _preview(name, tab, asked)
-    if preview is not None:
+    if tab in ("rows", "files", "log"):
         more |= {"grid": None, "trouble": "", "asked": asked}
+        is_refresh = tab == "log" and "hx-request" in request.headers
         try:
-            more["grid"] = await dashboard.previews.grid(preview)
+            if not is_refresh and (preview := _preview(name, tab, asked)) is not None:
+                more["grid"] = await dashboard.previews.grid(preview)
         except (InvalidRequest, Unavailable) as failure:
             more["trouble"] = str(failure)
     return _draw(request, f"table_{tab}.html", name, tab, more)
@@ -79,7 +99,7 @@ def _tab(request: Request, name: str, tab: Tab, asked: Asked) -> dict[str, Any]:
     dashboard.previews.warm()
     if tab == "columns":
         _, watched = _watched(request, name)
-        page = table_page(table, watched.health, asked.first_column, COLUMNS) if watched.health else None
+        page = table_page(table, watched.health, asked.first_column, COLUMNS)
         return {"page": page, "page_columns": COLUMNS}
     if tab == "snapshots":
         return {"grid": history_grid(table, asked.before, _LINES)}
@@ -97,15 +117,13 @@ def _preview(name: str, tab: Tab, asked: Asked) -> PreviewRequest | None:
         return RowsRequest(name, _LINES, asked.first_column)
     if tab == "files":
         return SystemRequest(name, asked.kind, 5 * _LINES)
-    return None
+    return None if asked.bucket is None else asked.records(name, _LINES)
 
 
 @api.get("/tables/{name}")
 def get_table(request: Request, name: Name, first_column: FirstColumn = 0, limit: Limit = 1_000) -> TablePage:
     """Columns, options and the newest figures with what follows from them."""
     table, watched = _watched(request, name)
-    if watched.health is None:
-        raise InvalidRequest(f"{name} cannot be looked at: {watched.trouble}")
     return table_page(table, watched.health, first_column, limit)
 
 
@@ -116,6 +134,12 @@ def get_log(request: Request, name: Name) -> LogPage:
     if page is None:
         raise NotFound(f"table {name} has no log")
     return page
+
+
+@api.get("/tables/{name}/log/records")
+async def get_records(request: Request, name: Name, asked: Annotated[Asked, Depends()], limit: Limit = 100) -> Grid:
+    """Records of a bucket of the log, raw: the last ones, or from an offset or a time on, or those with a key."""
+    return await _previewed(request, asked.records(name, limit))
 
 
 @api.get("/tables/{name}/snapshots")
@@ -171,9 +195,13 @@ async def _previewed(request: Request, preview: PreviewRequest) -> Grid:
 
 def _table(dashboard: Dashboard, name: str) -> Table:
     """The table of a name; views of tables have pages of their own kind."""
+    return dashboard.lake.table(_plain(name))
+
+
+def _plain(name: str) -> str:
     if "$" in name:
         raise InvalidRequest(f"'{name}' is a view of a table; open the table and choose it there")
-    return dashboard.lake.table(name)
+    return name
 
 
 def _watched(request: Request, name: str) -> tuple[Table, Watched]:
@@ -187,4 +215,6 @@ def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, 
     same = Same(
         f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command)
     )
-    return draw(request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more}, same)
+    return draw(
+        request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more, **page_rights(request)}, same
+    )
