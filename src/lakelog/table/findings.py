@@ -53,10 +53,9 @@ def unreadable(name: str, why: str) -> Finding:
 def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
     if log.trouble:
         yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", "lakelog doctor --only tables")
-    dead = [writer.name for writer in log.writers if writer.is_gone]
+    dead = sum(writer.is_gone for writer in log.writers)
     if dead:
-        names = ", ".join(dead[:3]) + (", …" if len(dead) > 3 else "")
-        reason = f"{counted(len(dead), 'dead batch writer')} left an unfinished write in the log ({names})"
+        reason = f"{counted(dead, 'dead batch writer')} left an unfinished write in the log"
         yield Finding(DEAD_WRITER, reason, f"lakelog optimize {name} --once --only {HEALING}", HEALING)
     lost = sum(bucket.lost for bucket in log.buckets)
     if lost:

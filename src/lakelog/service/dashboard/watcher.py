@@ -109,7 +109,8 @@ class Watcher:
             due = self._due_names(now)
             if due:
                 self.history.add([s for s in self._pool.map(self._sampled, due) if s is not None])
-            if now - summed_s >= _LOOK_S and (found := self.all()[0]):
+            found, known = self.all()
+            if now - summed_s >= _LOOK_S and found and len(found) == known:
                 self.history.add_total(total_of([one.health for one in found]))
                 summed_s = now
             self._stopped.wait(0.2)

@@ -11,7 +11,7 @@ from lakelog.table.findings import FINDINGS, Finding
 from lakelog.table.health import FAIR, GOOD
 
 _FINDINGS: Final = 20
-"""Findings that the overview shows; the Optimizing page has all."""
+"""Tables with findings that the overview shows; the Optimizing page has all."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class TableLine:
 class Overview:
     """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` were looked at so far.
 
-    Sums are over what is known: ``unreadable`` tables and ``unknown_logs`` are not in them. ``findings`` are the worst
-    of ``finding_count``; ``needing`` tables have a finding or a need. ``troubles`` are of catalogs and of processes
-    that the dashboard has started. ``scores`` counts the tables by health: good, fair, bad.
+    Sums are over what is known: ``unreadable`` tables and ``unknown_logs`` are not in them. ``findings`` has the worst
+    one of each table, for the first of the ``finding_count`` tables that have any; ``needing`` tables have a finding or
+    a need. ``troubles`` are of catalogs and of processes that the dashboard has started. ``scores`` counts the tables
+    by health: good, fair, bad.
     """
 
     known: int
@@ -91,7 +92,7 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
     """The tables whose name contains ``search``, the worst first unless asked otherwise. Touches no storage."""
     found, known = watcher.all()
     lines = [line_of(one) for one in found]
-    findings = findings_of(found)
+    findings = _worst_of_each(findings_of(found))
     matching = sorted((line for line in lines if search.lower() in line.name.lower()), key=SORTS[sort])
     return Overview(
         known=known,
@@ -121,6 +122,14 @@ def findings_of(found: Sequence[Watched]) -> list[TableFinding]:
     """What is wrong with tables, the worst kind first."""
     all_ = [TableFinding(one.name, finding) for one in found for finding in one.health.findings]
     return sorted(all_, key=lambda one: (FINDINGS.index(one.finding.kind), one.table))
+
+
+def _worst_of_each(findings: Sequence[TableFinding]) -> list[TableFinding]:
+    """The first finding of each table."""
+    worst: dict[str, TableFinding] = {}
+    for one in findings:
+        worst.setdefault(one.table, one)
+    return list(worst.values())
 
 
 def line_of(watched: Watched) -> TableLine:
