@@ -62,9 +62,9 @@ def _files(figures: TableFigures, options: Options) -> ScorePart:
     loads = [_load(bucket, figures.is_keyed) for bucket in figures.buckets]
     shares = [_falling(load, limit - 1, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
-    what = "sorted runs" if figures.is_keyed else "files to compact"
+    what = "sorted run" if figures.is_keyed else "due file"
     return _part(
-        "files", share, _FILES, f"{max(loads, default=0)} {what} in the fullest bucket; a compaction begins at {limit}"
+        "files", share, _FILES, f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}"
     )
 
 
