@@ -64,7 +64,10 @@ def _files(figures: TableFigures, options: Options) -> ScorePart:
     share = sum(shares) / len(shares) if shares else 1.0
     what = "sorted run" if figures.is_keyed else "due file"
     return _part(
-        "files", share, _FILES, f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}"
+        "files",
+        share,
+        _FILES,
+        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}",
     )
 
 

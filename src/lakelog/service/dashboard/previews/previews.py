@@ -1,4 +1,4 @@
-"""Previews: at most two at a time, each in a process with limits."""
+"""Previews: at most two at a time, one a user, each in a process with limits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -40,17 +41,21 @@ class Previews:
         self._memory_bytes, self._time_s = memory_bytes, time_s
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    async def grid(self, request: Request) -> Grid:
-        """The grid of a request. Raises what reading raises; Unavailable beyond the limits and when too many wait."""
+    async def grid(self, request: Request, who: str = "") -> Grid:
+        """The grid of a request of a user. Raises what reading raises; Unavailable beyond the limits and when too many
+        wait. A user has one at a time, so that a slow one of one user does not keep the others waiting.
+        """
         if self._waiting >= _WAITING:
             raise Unavailable("too many previews are being read: load the page again in a few seconds")
         self._waiting += 1
+        turn = self._turns.setdefault(who, asyncio.Lock())
         try:
-            async with self._places:
+            async with turn, self._places:
                 answer = await self._ask(request)
         finally:
             self._waiting -= 1
@@ -91,6 +96,8 @@ class Previews:
             except TimeoutError:
                 body = b""
                 self.close()  # it has not forked: the next preview starts another one
+            except OSError:
+                body = b""  # it was ended by the system
             finally:
                 writer.close()
                 with contextlib.suppress(OSError):

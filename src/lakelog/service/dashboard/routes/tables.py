@@ -21,7 +21,7 @@ from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
 from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.rights import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.log import LogPage, log_page
 from lakelog.service.dashboard.views.overview import findings_of
@@ -87,7 +87,7 @@ async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Ask
         is_refresh = tab == "log" and "hx-request" in request.headers
         try:
             if not is_refresh and (preview := _preview(name, tab, asked)) is not None:
-                more["grid"] = await dashboard.previews.grid(preview)
+                more["grid"] = await dashboard.previews.grid(preview, identity_of(request).user)
         except (InvalidRequest, Unavailable) as failure:
             more["trouble"] = str(failure)
     return _draw(request, f"table_{tab}.html", name, tab, more)
@@ -190,7 +190,7 @@ async def tail_table(request: Request, identity: Who, name: Name) -> StreamingRe
 async def _previewed(request: Request, preview: PreviewRequest) -> Grid:
     dashboard = dashboard_of(request)
     await run_in_threadpool(_table, dashboard, preview.table)
-    return await dashboard.previews.grid(preview)
+    return await dashboard.previews.grid(preview, identity_of(request).user)
 
 
 def _table(dashboard: Dashboard, name: str) -> Table:
