@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further name by which browsers reach it."
 )
-@click.option("--allow-local-files", is_flag=True, help="Admins may read local files and load code in the terminal.")
+@click.option("--allow-local-files", is_flag=True, help="Let admins read local files in the Terminal.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
@@ -78,9 +78,11 @@ def dashboard(
     Without --users-file and --token-file only you get in, from this machine.
     """
     with contextlib.ExitStack() as cleanup:
+        checks: dict[str, Callable[[], str]] = {}
         if demo:
-            warehouse = cleanup.enter_context(_SERVERS.load("demo")())
-        _run(warehouse, catalogs, users_file, token_file, opens, more)
+            running = cleanup.enter_context(_SERVERS.load("demo")())
+            warehouse, checks = running.warehouse, {"demo": running.trouble}
+        _run(warehouse, catalogs, users_file, token_file, opens, checks, more)
 
 
 def _run(
@@ -89,6 +91,7 @@ def _run(
     users_file: Path | None,
     token_file: Path | None,
     opens: bool,
+    checks: Mapping[str, Callable[[], str]],
     more: Mapping[str, Any],
 ) -> None:
     place = place_of(warehouse)
@@ -108,7 +111,7 @@ def _run(
         if opens:
             webbrowser.open(address)
 
-    _SERVERS.create("dashboard", settings).run(started)
+    _SERVERS.create("dashboard", settings, checks).run(started)
 
 
 def _catalog(text: str) -> tuple[str, dict[str, str]]:

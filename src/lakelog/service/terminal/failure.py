@@ -48,7 +48,7 @@ def failure_of(error: BaseException, source: StatementText | None = None) -> Fai
     if source is None or offset is None:
         return Failure(kind, text)
     line, column = place_of(source.script, offset)
-    return Failure(kind, text, line, column)
+    return Failure(kind, _SPARKS_PLACE.sub("", text).strip(), line, column)
 
 
 def place_of(script: str, offset: int) -> tuple[int, int]:
