@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange, apply_changes
@@ -66,12 +67,15 @@ class Directories(Catalog):
         check_name("table", identifier.table)
         return f"{self.database_path(identifier.database)}/{identifier.table}"
 
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return confined(self._io, self.table_path(identifier))
+
     def load_table(self, identifier: Identifier) -> TableLocation:
         path = self.table_path(identifier)
         ids = self._schema_ids(path)
         if not ids:
             raise self._no_table(identifier)
-        schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{ids[-1]}"))
+        schema = TableSchema.from_json(self.table_io(identifier).read(f"{path}/schema/schema-{ids[-1]}"))
         return TableLocation(identifier, path, schema, self._io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
@@ -91,6 +95,8 @@ class Directories(Catalog):
             if if_exists:
                 return
             raise self._no_table(identifier)
+        if self._io.real(path) != f"{self._io.real(self.database_path(identifier.database))}/{identifier.table}":
+            raise InvalidRequest(f"'{path}' is a symbolic link, DROP does not follow it: remove the link itself")
         # snapshots first, so that no reader finds one without its files; the schema last, so that a drop that
         # stopped half-way can be repeated, and a new table never finds files of the old one
         self._io.delete_dir(f"{path}/snapshot")
@@ -146,7 +152,7 @@ class Directories(Catalog):
 
     def has_snapshots(self, path: str) -> bool:
         """Whether the table in a directory has been written to."""
-        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in self._io.list(f"{path}/snapshot"))
+        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in confined(self._io, path).list(f"{path}/snapshot"))
 
     def has_table(self, identifier: Identifier) -> bool:
         """Whether there is a table of this name."""
@@ -158,7 +164,11 @@ class Directories(Catalog):
         return f"{self.warehouse}/{name}{_SUFFIX}"
 
     def _schema_ids(self, table_path: str) -> list[int]:
-        found = (_SCHEMA_FILE.fullmatch(s.name) for s in self._io.list(f"{table_path}/schema"))
+        try:
+            listed = confined(self._io, table_path).list(f"{table_path}/schema")
+        except Corrupt:  # a link that leads out of the directory
+            return []
+        found = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
         return sorted(int(match[1]) for match in found if match)
 
     def _no_database(self, name: str) -> NotFound:

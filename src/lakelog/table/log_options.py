@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
+from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
@@ -16,6 +17,7 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 from lakelog.spec.schema import TableSchema
 
+EMBEDDED = "embedded"
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
 
@@ -46,7 +48,7 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
     system = options.get_typed(LOG_TYPE) or _system_at(address)
-    if address is None and system != "embedded":
+    if address is None and system != EMBEDDED:
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give "
             + ("the service URL, like 'pulsar://localhost:6650'" if system == "pulsar" else _KAFKA_ADDRESS)
@@ -62,8 +64,15 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
 
 def _system_at(address: str | None) -> str:
     if address is None:
-        return "embedded"
+        return EMBEDDED
     return "pulsar" if address.startswith(("pulsar://", "pulsar+ssl://")) else "kafka"
+
+
+def check_log_file(log: LogLocation, io: FileIO) -> None:
+    """Raises Corrupt when an embedded log is a file outside of its table: ``io`` is the table's own storage."""
+    if log.system == EMBEDDED:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            io.absolute(log.address + suffix)
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:

@@ -12,7 +12,8 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.schemas import Schemas
 from lakelog.io import file_io_for
-from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
+from lakelog.io.external import ExternalFileIO
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
 from lakelog.table.dynamic_table import BRANCH_PREFIX, DynamicTable
 from lakelog.table.log_options import canonical_options
@@ -30,8 +31,10 @@ def open_catalog(
     """
     given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
     kind = Options(given).need(CATALOG_TYPE)
-    own = Options({key: value for key, value in given.items() if key != CATALOG_TYPE.key})
-    return CATALOGS.create(kind, warehouse, file_io_for(warehouse, storage_options), own)
+    own = Options({k: v for k, v in given.items() if k not in (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key)})
+    io = file_io_for(warehouse, storage_options)
+    roots = tuple(filter(None, map(str.strip, given.get(CATALOG_EXTERNAL_PATHS.key, "").split(","))))
+    return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, own)
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:

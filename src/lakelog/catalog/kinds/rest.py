@@ -27,6 +27,7 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import now_ms
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.io.owned import OwnedFileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
@@ -102,6 +103,9 @@ class RestCatalog(Catalog):
         path = self._files.table_path(identifier)
         found = self._find(identifier)
         return path if found is None else self._path_of(identifier, found)
+
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return self._files.table_io(identifier)
 
     def load_table(self, identifier: Identifier) -> TableLocation:
         self._files.table_path(identifier)
@@ -241,7 +245,7 @@ class RestCatalog(Catalog):
         former = before.schema
         for schema_id in range(before.schema.id + 1, newest.schema.id + 1):
             path = f"{newest.path}/schema/schema-{schema_id}"
-            schema = newest.schema if schema_id == newest.schema.id else TableSchema.from_json(self._io.read(path))
+            schema = newest.schema if schema_id == newest.schema.id else TableSchema.from_json(newest.io.read(path))
             try:
                 expected = apply_changes(former, changes, self._files.has_snapshots(newest.path), schema.time_millis)
             except (InvalidSchema, InvalidOption, UnsupportedFeature):
@@ -284,7 +288,7 @@ class RestCatalog(Catalog):
         try:
             schema_id, given = int(found["schemaId"]), found["schema"]
             try:
-                return TableSchema.from_json(self._io.read(f"{path}/schema/schema-{schema_id}"))
+                return TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
             except NotFound:
                 fields = tuple(parse_field(f) for f in given["fields"])
                 return TableSchema(

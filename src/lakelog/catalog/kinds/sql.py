@@ -76,6 +76,9 @@ class SqlCatalog(Catalog):
             )
         return path
 
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return self._files.table_io(identifier)
+
     def load_table(self, identifier: Identifier) -> TableLocation:
         self.table_path(identifier)
         if not self._rows.has(identifier):
