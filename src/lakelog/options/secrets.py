@@ -8,10 +8,12 @@ from typing import Final
 HIDDEN: Final = "******"
 """What is shown instead."""
 
-_SOUNDS_SECRET: Final = re.compile(
-    r"(?i)secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
+SOUNDS_SECRET: Final = (
+    r"secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
 )
-_USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+"""What is in the names of secrets, as a pattern in small letters."""
+_SOUNDS_SECRET: Final = re.compile(f"(?i){SOUNDS_SECRET}")
+USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def looks_secret(key: str) -> bool:
@@ -21,4 +23,4 @@ def looks_secret(key: str) -> bool:
 
 def without_password(value: str) -> str:
     """The value with what stands before the host of a URL hidden."""
-    return _USER_IN_URL.sub(HIDDEN, value)
+    return USER_IN_URL.sub(HIDDEN, value)

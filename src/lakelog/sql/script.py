@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Final
 
 from lakelog.errors import UnsupportedStatement
-from lakelog.options.log import shown_value
-
-_OPTION: Final = re.compile(
-    r"""(?<![\w.\-])(?P<before>(?P<key>[\w.\-]++)['"`]?\s*=?\s*(?P<quote>['"]))"""
-    r"""(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*+)(?!(?P=quote)\s*=)""",
-    re.DOTALL,
-)
-"""An option and its value in quotes, as far as the text has it; what is followed by ``=`` is a key itself."""
+from lakelog.sql.masking import without_secrets
 
 
 def point_at(script: str, offset: int, message: str) -> str:
@@ -32,16 +23,6 @@ def point_at(script: str, offset: int, message: str) -> str:
     pad = "".join("\t" if c == "\t" else "  " if unicodedata.east_asian_width(c) in "WF" else " " for c in before)
     number = script.count("\n", 0, offset) + 1
     return f"line {number}, column {len(before) + 1}: {message}\n{without_secrets(line)}\n{pad}^"
-
-
-def without_secrets(text: str) -> str:
-    """The text with asterisks in place of values of options that may be secrets."""
-
-    def shown(found: re.Match[str]) -> str:
-        value = found["value"]
-        return found["before"] + (value if shown_value(found["key"].lower(), value) == value else "*" * len(value))
-
-    return _OPTION.sub(shown, text)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,12 @@ def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
     return ALL_OPTIONS.canonical(given, scope)
 
 
+def by_canonical_key(given: Mapping[str, str]) -> dict[str, str]:
+    """Options under their canonical keys; the canonical spelling wins over another one. Nothing is checked."""
+    spelled = sorted(given.items(), key=lambda item: ALL_OPTIONS.canonical_key(item[0]) == item[0])
+    return {ALL_OPTIONS.canonical_key(key): value for key, value in spelled}
+
+
 def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLocation:
     """The log that a new table asks for. Raises InvalidOption when the address of its servers is missing."""
     options = Options(schema.options)
