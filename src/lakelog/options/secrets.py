@@ -8,11 +8,9 @@ from typing import Final
 HIDDEN: Final = "******"
 """What is shown instead."""
 
-SOUNDS_SECRET: Final = (
-    r"secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
+_SOUNDS_SECRET: Final = re.compile(
+    r"(?i)secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
 )
-"""What is in the names of secrets, as a pattern in small letters."""
-_SOUNDS_SECRET: Final = re.compile(f"(?i){SOUNDS_SECRET}")
 USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 

@@ -6,11 +6,13 @@ Every step is linear in the length of the text, whatever a user has written.
 from __future__ import annotations
 
 import re
+import string
+from functools import lru_cache
 from typing import Final
 
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import PROPERTIES_PREFIX, shown_value
-from lakelog.options.secrets import HIDDEN, SOUNDS_SECRET, USER_IN_URL
+from lakelog.options.secrets import HIDDEN, USER_IN_URL, looks_secret
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS
 
 _DECLARED: Final = {
@@ -19,11 +21,18 @@ _DECLARED: Final = {
     if option.secret
     for name in (option.key, *option.aliases)
 }
-_SECRET_KEY: Final = re.compile(
-    rf"(?i)(?<![\w.\-\\])(?:{re.escape(PROPERTIES_PREFIX)}|{re.escape(HADOOP_PREFIX)}"
-    rf"|{'|'.join(sorted(map(re.escape, _DECLARED)))}|[\w.\-\\]*?(?:{SOUNDS_SECRET}|\\))[\w.\-\\]*+"
+_STEM: Final = re.compile(
+    "|".join(
+        [rf"\b{re.escape(prefix)}" for prefix in (PROPERTIES_PREFIX, HADOOP_PREFIX)]
+        + ["secret", "passw", "token", "credential", "key", "auth", "jaas"]
+        + sorted(re.escape(name) for name in _DECLARED if not looks_secret(name))
+    )
 )
-"""A word that may be the key of a secret. One with a backslash is another word for Spark, which resolves it."""
+"""What every key of a secret has in it, in small letters."""
+_WORD: Final = re.compile(r"[\w.\-\\]*+")
+_BEFORE_QUOTE: Final = re.compile(r"(?<![\w.\-\\])[\w.\-\\]{4,}+(?=['\"`])")
+_FOLLOWS: Final = frozenset("='\"`-/rR")
+_ASCII_LOWER: Final = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
 _SPACE: Final = re.compile(r"[\s\ufeff]++")
 _BRACKETS: Final = re.compile(r"/\*|\*/")
 _VALUES: Final = {q: re.compile(rf"(?:[^{q}\\]++|\\.|{q}{q})*+", re.DOTALL) for q in "'\""}
@@ -32,24 +41,46 @@ _QUOTES: Final = "'\"`"
 
 def without_secrets(text: str) -> str:
     """The text with asterisks in place of values of options that may be secrets, and of passwords in URLs."""
+    parts, end = [], 0
     gaps = _Gaps(text)
-    masked: list[tuple[int, int]] = []
-    end = 0
-    for found in _SECRET_KEY.finditer(text):
-        key = found[0].partition("--")[0]
-        if "\\" not in key and shown_value(key.lower(), "") != HIDDEN:
-            continue
-        start = gaps.value_after(found.start() + len(key))
-        # within what is masked there is nothing left to mask, but for the keys that a quote of another one begins
+    for begins, ends in _secret_keys(text):
+        start = gaps.value_after(ends, text[begins - 1 : begins])
+        # what is masked has nothing left to mask
         if start is not None and start >= end:
             value = _VALUES[text[start - 1]].match(text, start)
-            end = len(text) if value is None else value.end()
-            masked.append((start, end))
-    parts, at = [], 0
-    for start, end in masked:
-        parts += [text[at:start], "*" * (end - start)]
-        at = end
-    return USER_IN_URL.sub(lambda user: "*" * len(user[0]), "".join([*parts, text[at:]]))
+            stop = len(text) if value is None else value.end()
+            parts += [text[end:start], "*" * (stop - start)]
+            end = stop
+    out = "".join([*parts, text[end:]]) if parts else text
+    return USER_IN_URL.sub(lambda user: "*" * len(user[0]), out) if "://" in out and "@" in out else out
+
+
+def _secret_keys(text: str) -> list[tuple[int, int]]:
+    """Where the words begin and end that may be keys of secrets, in order."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters of Unicode become two
+        lowered = text.translate(_ASCII_LOWER)
+    # Spark resolves a backslash: the key is another word than it looks
+    odd = _BEFORE_QUOTE.finditer(text) if "\\" in text else ()
+    found = {word.end(): word.start() for word in odd if "\\" in word[0]}
+    end = 0
+    for stem in _STEM.finditer(lowered):
+        if stem.end() <= end:
+            continue
+        start, floor, end = stem.start(), end, _WORD.match(text, stem.end()).end()  # type: ignore[union-attr]
+        if not (text[end : end + 1].isspace() or text[end : end + 1] in _FOLLOWS or "--" in text[start:end]):
+            continue
+        while start > floor and _WORD.match(text[start - 1])[0]:  # type: ignore[index]
+            start -= 1
+        key = lowered[start:end].partition("--")[0]
+        if _is_secret(key):
+            found[start + len(key)] = start
+    return [(start, end) for end, start in sorted(found.items())]
+
+
+@lru_cache(4096)
+def _is_secret(key: str) -> bool:
+    return shown_value(key, "") == HIDDEN
 
 
 class _Gaps:
@@ -60,22 +91,30 @@ class _Gaps:
         self._ends: dict[int, int] = {}
         self._comments: dict[int, int] | None = None
 
-    def value_after(self, at: int) -> int | None:
-        """Where the value begins whose key ends here: behind its quote; None when no quoted text follows."""
+    def value_after(self, at: int, opened: str) -> int | None:
+        """Where the value begins whose key ends here: behind its quote; None when no quoted text follows.
+
+        ``opened`` is what stands before the key: the same quote behind the key closes it.
+        """
         text = self._text
         if text[at : at + 1] in _QUOTES and at < len(text):
             start = self._quoted(self._end(at + 1))
-            return self._quoted(at) if start is None else start
+            return self._quoted(at) if start is None and text[at] != opened else start
         return self._quoted(self._end(at))
 
     def _quoted(self, at: int) -> int | None:
-        if self._text[at : at + 1] in ("r", "R"):
+        char = self._text[at : at + 1]
+        if char in ("r", "R"):
             at += 1
-        return at + 1 if self._text[at : at + 1] in _VALUES else None
+            char = self._text[at : at + 1]
+        return at + 1 if char in _VALUES else None
 
     def _end(self, at: int) -> int:
         """The end of the gap that begins here. Every place is visited once, from wherever it is reached."""
-        text, passed = self._text, []
+        text = self._text
+        if text[at : at + 1].isalnum():
+            return at
+        passed = []
         while at not in self._ends:
             passed.append(at)
             space = _SPACE.match(text, at)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.errors import UnsupportedStatement
 from lakelog.sql.masking import without_secrets
+
+_BLANKED: Final = re.compile(r"[^\t]")
 
 
 def point_at(script: str, offset: int, message: str) -> str:
@@ -20,9 +24,13 @@ def point_at(script: str, offset: int, message: str) -> str:
     line_end = script.find("\n", offset)
     line = script[line_start : len(script) if line_end < 0 else line_end].rstrip("\r")
     before = script[line_start:offset]
-    pad = "".join("\t" if c == "\t" else "  " if unicodedata.east_asian_width(c) in "WF" else " " for c in before)
+    pad = _BLANKED.sub(" ", before) if before.isascii() else "".join(map(_pad, before))
     number = script.count("\n", 0, offset) + 1
     return f"line {number}, column {len(before) + 1}: {message}\n{without_secrets(line)}\n{pad}^"
+
+
+def _pad(char: str) -> str:
+    return "\t" if char == "\t" else "  " if unicodedata.east_asian_width(char) in "WF" else " "
 
 
 @dataclass(frozen=True)
