@@ -208,6 +208,7 @@ _TELLING = ("ManifestList", "_FILE_NAME", "_EXTRA", "_EXTERNAL", "path-directory
 _LINKED = ("p=a (", "manifest (", "snapshot (", "schema (", "lakelog/log", "tag/")
 
 
+@pytest.mark.timeout(0 if _DEPTH else 300)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_outside_of_a_table_is_touched(shape: str, tmp_path: Path, watch: Watch, monkeypatch: Any) -> None:
     origin = make_world(tmp_path / "origin", shape, monkeypatch)

@@ -12,6 +12,7 @@ from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, Corrupt
 from lakelog.io.clock import now_ms
 from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
+from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange, apply_changes
 
@@ -22,7 +23,6 @@ _ALTER_TRIES = 100
 """How often a change that lost against another one is tried on the newer schema."""
 _ASKED_AGAIN = 3
 """How often a schema file whose outcome is unknown is looked up and created again."""
-_NOT_IN_NAMES = re.compile(r"[/\\$\x00-\x1f]")
 
 
 class Directories(Catalog):
@@ -37,6 +37,7 @@ class Directories(Catalog):
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n != _SUFFIX)
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        check_new_name("database", name)
         path = self.database_path(name)
         if self._io.exists(path) and not if_not_exists:
             raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
@@ -79,6 +80,7 @@ class Directories(Catalog):
         return TableLocation(identifier, path, schema, self._io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        check_new_name("table", identifier.table)
         path = self.table_path(identifier)
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
@@ -126,6 +128,7 @@ class Directories(Catalog):
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        check_new_name("table", new.table)
         path, target = self.table_path(identifier), self.table_path(new)
         if not self._schema_ids(path):
             raise self._no_table(identifier)
@@ -183,10 +186,14 @@ class Directories(Catalog):
 
 def check_name(what: str, name: str) -> None:
     """Raises InvalidRequest for what cannot be the name of a database or a table."""
-    if not name.strip() or name.startswith(".") or _NOT_IN_NAMES.search(name):
-        raise InvalidRequest(
-            f"'{name}' cannot be the name of a {what}: it must not be blank, begin with '.', or have '/', '\\' or '$'"
-        )
+    if fault := stored_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
+
+
+def check_new_name(what: str, name: str) -> None:
+    """Raises InvalidRequest for what cannot be the name of a new database or table; older ones keep theirs."""
+    if fault := sql_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
 
 
 def near_or_all(name: str, known: Sequence[str]) -> str:

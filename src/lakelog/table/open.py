@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
@@ -37,10 +39,15 @@ def open_catalog(
     return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, own)
 
 
+_PART: Final = re.compile(r"(`(?:[^`]++|``)*+`)(?=\.|$)|([^.`]++)(?=\.|$)")
+"""One part of a name, in backticks where it has a dot."""
+
+
 def identifier_of(name: str, database: str = "default") -> Identifier:
     """``t``, ``db.t`` or ``catalog.db.t`` (as written) as an identifier; raises InvalidRequest for anything else."""
-    parts = [part.strip("`") for part in name.split(".")]
-    if not all(parts) or len(parts) > 3:
+    found = [quoted or plain for quoted, plain in _PART.findall(name)]
+    parts = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in found]
+    if ".".join(found) != name or not all(parts) or len(parts) > 3:
         raise InvalidRequest(f"'{name}' is not a table name: write 'table', 'db.table' or 'catalog.db.table'")
     return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1], parts[0] if len(parts) > 2 else "")
 

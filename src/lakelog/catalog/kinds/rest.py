@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, bare_path, check_name, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name, near_or_all
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.catalog.rest_changes import change_json, schema_json
 from lakelog.catalog.rest_owner import RestOwner
@@ -67,7 +67,7 @@ class RestCatalog(Catalog):
         return sorted(filter(_is_name, self._api.names("databases", "databases") or ()))
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_name("database", name)
+        check_new_name("database", name)
         answer = self._change("POST", "databases", body={"name": name, "options": {}})
         if answer.status == 409:
             if not if_not_exists:
@@ -120,6 +120,7 @@ class RestCatalog(Catalog):
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        check_new_name("table", identifier.table)
         expected = self._files.table_path(identifier)
         if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
