@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -32,5 +33,7 @@ def test_a_token_is_never_sent_in_the_clear(tmp_path: Path) -> None:
         trusted = ssl.create_default_context(cafile=str(certificate))
         with urllib.request.urlopen(request, context=trusted, timeout=30) as answer:
             assert answer.status == 200
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request.full_url, context=trusted, timeout=30)
     with pytest.raises(InvalidRequest, match="cannot be used"):
         METRICS.serve(host="0.0.0.0", token=TOKEN, tls=(key, key))
