@@ -9,7 +9,6 @@ from typing import Any
 
 import protocol_calls as calls
 import pyarrow as pa
-from register_history import FAILED, OK, Write
 from simulated_process import Program
 from simulated_table import World
 
@@ -19,6 +18,7 @@ from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_state import carried_state
+from register_history import FAILED, OK, Write
 
 Row = tuple[str, int, int]
 """Row kind, id, v."""

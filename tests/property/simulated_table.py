@@ -10,7 +10,6 @@ from typing import Any
 from unittest.mock import patch
 
 import protocol_calls
-from register_history import History
 from simulated_log import SimulatedLog
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
@@ -24,6 +23,7 @@ from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import BIGINT, DataField
 from lakelog.table import dynamic_table, scan, task_writer
 from lakelog.table.dynamic_table import DynamicTable
+from register_history import History
 
 LEASE_S = 10
 

@@ -13,6 +13,7 @@ import click
 
 from lakelog.cli.connection import place_of
 from lakelog.cli.output import warehouse_option
+from lakelog.cli.secret_file import read_token
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
 from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
@@ -52,7 +53,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further name by which browsers reach it."
 )
-@click.option("--allow-local-files", is_flag=True, help="Let admins read local files in the Terminal.")
+@click.option("--allow-local-files", is_flag=True, help="Admins may name files of this machine in the terminal.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
@@ -122,11 +123,9 @@ def _catalog(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _token(file: Path | None) -> str | None:
-    text = file.read_text(encoding="utf-8").strip() if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
+    text = read_token(file) if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
     if text and len(text) < 20:
         raise InvalidRequest(
             "a token has at least 20 characters: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
-    if file and not text:
-        raise InvalidRequest(f"the token file {file} is empty")
     return text or None

@@ -43,6 +43,7 @@ from lakelog.filestore.scan import Place, Split, flat, plan_splits
 from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import Snapshots
 from lakelog.filestore.tags import Tags
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
@@ -66,6 +67,9 @@ class FileStore:
     branch: str = MAIN_BRANCH
     name: str = ""
     identity: Identity | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "io", confined(self.io, self.table_path))
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -239,7 +239,7 @@ class Lake:
         there = self._catalog(catalog)
         databases = [database] if database else self._tables.list_databases(there)
         found = [Identifier(db, t, there) for db in databases for t in self._tables.list_tables(db, there)]
-        return [".".join(self._session.parts_of(identifier)) for identifier in found]
+        return [".".join(map(_quoted_if_needed, self._session.parts_of(identifier))) for identifier in found]
 
     def list_databases(self, catalog: str | None = None) -> list[str]:
         """Database names of a catalog (None: the current one). Raises NotFound."""
@@ -266,6 +266,11 @@ class Lake:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _quoted_if_needed(part: str) -> str:
+    """A part of a name as ``Lake.table`` takes it; tables of other engines may have dots in theirs."""
+    return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
 def connect(

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from lakelog.errors import InternalError, LakelogError, NotAllowed
 from lakelog.sql.causes import cause_in_text
-from lakelog.sql.script import StatementText, without_secrets
+from lakelog.sql.masking import without_secrets
+from lakelog.sql.script import StatementText
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
