@@ -109,8 +109,6 @@ class FileStore:
         newest = self.schemas.newest_id()
         return self if newest == self.schema.id else replace(self, schema=self.schemas.get(newest))
 
-    # snapshots
-
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None for a table without. Raises TableReplaced instead, for one that is gone."""
         newest = self.snapshots.latest()
@@ -130,8 +128,6 @@ class FileStore:
     def earliest_snapshot_id(self) -> int | None:
         """The oldest snapshot that expiry has left; None for a table without."""
         return self.snapshots.earliest_id()
-
-    # batch read
 
     def plan(
         self,
@@ -229,8 +225,6 @@ class FileStore:
         )
         return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
 
-    # write
-
     def bucket_writer(
         self,
         partition: bytes,
@@ -289,8 +283,6 @@ class FileStore:
         shifted = rows.set_column(at, rows.schema.field(at), numbers)
         return shifted.rename_columns([*names, sequence_column, kind_column])
 
-    # compaction
-
     def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[Place]:
         """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
         return list(self.files_to_compact(full, partitions))
@@ -348,8 +340,6 @@ class FileStore:
         return self.commit(
             CommitRequest(user, 0, COMPACT, (changed.files,), given, first_try=True, index=changed.index)
         )
-
-    # history
 
     @cached_property
     def references(self) -> References:
