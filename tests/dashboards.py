@@ -17,6 +17,7 @@ from lakelog.service.dashboard.server import DashboardServer
 from lakelog.service.dashboard.settings import DashboardSettings
 
 TOKEN = "a-token-for-tests-of-the-dashboard"
+PASSWORD = "correct horse battery"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Of clients that speak plain HTTP: a context of httpx's own costs each of them 30 ms."""
 BROWSER = {"accept": "text/html", "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate"}

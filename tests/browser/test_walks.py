@@ -15,12 +15,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Route, StorageState, expect
 
 from browser.conftest import Open
-from dashboards import TOKEN, RunningDashboard, running_dashboard
+from dashboards import PASSWORD, TOKEN, RunningDashboard, running_dashboard
 from lakelog import connect
 from lakelog.service.dashboard.security.users import Users
 from lakelog.sql.right import Right
 
-PASSWORD = "correct horse battery"
 SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""
 PAGES = ["/", "/catalogs", "/log", "/terminal", "/optimizing", "/settings", "/tables/db.log_table"]
@@ -105,7 +104,8 @@ def test_a_table_is_created_filled_and_queried(dashboard: RunningDashboard, open
     # an error is told at its place, and the place is found in the text
     wrong = done(run(page, "select id,\n  nope\nfrom walk.log_table"))
     wrong.get_by_role("button", name="line 2, column 3").click()
-    assert page.evaluate("document.querySelector('textarea').selectionStart") == 13
+    selected = "document.querySelector('[data-editor]').shadowRoot.getSelection().toString()"
+    assert page.evaluate(selected) == "nope"
 
 
 def test_a_stream_from_the_log_shows_what_a_job_writes(
@@ -128,7 +128,7 @@ def test_a_stream_from_the_log_shows_what_a_job_writes(
 
 @pytest.mark.parametrize(
     ("there", "script", "part"),
-    [("/terminal", "terminal.js", "textarea"), ("/tables/db.log_table/rows", "tail.js", "[data-switch]")],
+    [("/terminal", "terminal.js", "[type=submit]"), ("/tables/db.log_table/rows", "tail.js", "[data-switch]")],
 )
 def test_nothing_is_typed_or_clicked_before_the_script_of_a_page_runs(
     dashboard: RunningDashboard, open_page: Open, ada: StorageState, there: str, script: str, part: str
@@ -189,7 +189,9 @@ def test_time_travel_a_cancelled_query_and_a_compaction(
     # history appends and overwrites nothing
     page.get_by_label("Statements").fill("show tables")
     page.get_by_label("History").select_option(index=1)
-    expect(page.get_by_label("Statements")).to_have_value("show tables;\ncall sys.compact(table => 'walk.seeds')")
+    expect(page.get_by_label("Statements").locator(".cm-line")).to_have_text(
+        ["show tables;", "call sys.compact(table => 'walk.seeds')"]
+    )
 
 
 def test_lag_goes_up_and_down(dashboard: RunningDashboard, warehouse: Path, open_page: Open) -> None:
@@ -209,7 +211,7 @@ def test_lag_goes_up_and_down(dashboard: RunningDashboard, warehouse: Path, open
 def test_a_wrong_token_and_a_right_one(dashboard: RunningDashboard, open_page: Open) -> None:
     page = open_page()
     log_in(page, dashboard, "", "not the token of this dashboard")
-    expect(page.get_by_role("alert").first).to_contain_text("not right")
+    expect(page.get_by_role("alert").first).to_contain_text("Wrong")
     log_in(page, dashboard, "", TOKEN)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 

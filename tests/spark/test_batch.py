@@ -11,7 +11,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors.exceptions.base import PySparkException
 
-from lakelog.errors import InvalidSchema, Unavailable
+from lakelog.errors import InvalidSchema, LakelogError, Unavailable
 from lakelog.spark import batch_writer
 from lakelog.spark.batch_writer import map_in_arrow
 from lakelog.table.job_files import JobFiles
@@ -238,3 +238,20 @@ def test_two_frames_of_a_snapshot_are_joined_by_their_columns_and_names_have_bac
     assert a.join(b, a.id == b.id + 1).select(a.id, b.id).count() == 6009
     c, d = lake.sql("select * from db.t"), lake.sql("select * from db.t")
     assert c.join(d, c.id == d["`c``d`"]).count() == 6010
+
+
+def test_files_are_read_while_the_log_is_away(lake, tmp_path: Path) -> None:
+    lake.sql("create database db")
+    lake.sql(LOG_TABLE)
+    lake.sql("insert into db.log_table values (1, 'a', null), (2, 'b', null)")
+    log = Path(lake.table("db.log_table").log.address)
+    kept = log.read_bytes()
+    log.write_bytes(b"no log")
+    try:
+        assert lake.sql("select count(*) from db.log_table").collect()[0][0] == 2
+        assert rows(lake.sql("select id from db.log_table /*+ OPTIONS('read.mode' = 'file') */ where id > 1")) == [(2,)]
+        assert lake.sql("explain select * from db.log_table").collect()
+        with pytest.raises(LakelogError):
+            lake.sql("select * from db.log_table /*+ OPTIONS('read.mode' = 'log') */")
+    finally:
+        log.write_bytes(kept)

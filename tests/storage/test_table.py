@@ -87,6 +87,9 @@ def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehous
     with pytest.raises(InvalidOption, match=r"log-store\.address.*Kafka"):
         lake.sql(f"{create} ('log-store.enabled' = 'true')")
     place = f"'log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite'"
+    with pytest.raises(InvalidOption, match=r"log-store\.address.*catalog\.external-paths"):
+        lake.sql(f"{create} ('log-store.enabled' = 'true', {place})")
+    lake = warehouse.connect(catalog_options={"catalog.external-paths": str(tmp_path)})
     lake.sql(f"{create} ('log-store.enabled' = 'true', {place})")
     write(lake, (1, "a"), (2, "b"))
     (batch,) = lake.table("db.t").tail("earliest", stop="latest")

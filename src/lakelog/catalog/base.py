@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange
@@ -34,12 +35,18 @@ class Identifier:
 
 @dataclass(frozen=True)
 class TableLocation:
-    """A table as it was when it was loaded; frozen and picklable, so that it travels to Spark executors."""
+    """A table as it was when it was loaded; frozen and picklable, so that it travels to Spark executors.
+
+    Its ``io`` reaches what is below ``path`` only.
+    """
 
     identifier: Identifier
     path: str
     schema: TableSchema
     io: FileIO
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "io", confined(self.io, self.path))
 
 
 CheckChange = Callable[[TableSchema, TableSchema], None]
@@ -68,6 +75,10 @@ class Catalog(ABC):
     @abstractmethod
     def table_path(self, identifier: Identifier) -> str:
         """The directory that a table of this name has or would have. Raises InvalidRequest for a bad name."""
+
+    @abstractmethod
+    def table_io(self, identifier: Identifier) -> FileIO:
+        """The storage of the table that has or would have this name: it reaches the table's directory only."""
 
     @abstractmethod
     def load_table(self, identifier: Identifier) -> TableLocation:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, InvalidRequest, NotFound
+from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
+from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange, apply_changes
 
@@ -21,7 +23,6 @@ _ALTER_TRIES = 100
 """How often a change that lost against another one is tried on the newer schema."""
 _ASKED_AGAIN = 3
 """How often a schema file whose outcome is unknown is looked up and created again."""
-_NOT_IN_NAMES = re.compile(r"[/\\$\x00-\x1f]")
 
 
 class Directories(Catalog):
@@ -36,6 +37,7 @@ class Directories(Catalog):
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n != _SUFFIX)
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        check_new_name("database", name)
         path = self.database_path(name)
         if self._io.exists(path) and not if_not_exists:
             raise AlreadyExists(f"database '{name}' exists: choose another name, or write IF NOT EXISTS")
@@ -66,15 +68,19 @@ class Directories(Catalog):
         check_name("table", identifier.table)
         return f"{self.database_path(identifier.database)}/{identifier.table}"
 
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return confined(self._io, self.table_path(identifier))
+
     def load_table(self, identifier: Identifier) -> TableLocation:
         path = self.table_path(identifier)
         ids = self._schema_ids(path)
         if not ids:
             raise self._no_table(identifier)
-        schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{ids[-1]}"))
+        schema = TableSchema.from_json(self.table_io(identifier).read(f"{path}/schema/schema-{ids[-1]}"))
         return TableLocation(identifier, path, schema, self._io.within(path))
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        check_new_name("table", identifier.table)
         path = self.table_path(identifier)
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
@@ -91,6 +97,8 @@ class Directories(Catalog):
             if if_exists:
                 return
             raise self._no_table(identifier)
+        if self._io.real(path) != f"{self._io.real(self.database_path(identifier.database))}/{identifier.table}":
+            raise InvalidRequest(f"'{path}' is a symbolic link, DROP does not follow it: remove the link itself")
         # snapshots first, so that no reader finds one without its files; the schema last, so that a drop that
         # stopped half-way can be repeated, and a new table never finds files of the old one
         self._io.delete_dir(f"{path}/snapshot")
@@ -120,6 +128,7 @@ class Directories(Catalog):
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
+        check_new_name("table", new.table)
         path, target = self.table_path(identifier), self.table_path(new)
         if not self._schema_ids(path):
             raise self._no_table(identifier)
@@ -146,7 +155,7 @@ class Directories(Catalog):
 
     def has_snapshots(self, path: str) -> bool:
         """Whether the table in a directory has been written to."""
-        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in self._io.list(f"{path}/snapshot"))
+        return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in confined(self._io, path).list(f"{path}/snapshot"))
 
     def has_table(self, identifier: Identifier) -> bool:
         """Whether there is a table of this name."""
@@ -158,7 +167,11 @@ class Directories(Catalog):
         return f"{self.warehouse}/{name}{_SUFFIX}"
 
     def _schema_ids(self, table_path: str) -> list[int]:
-        found = (_SCHEMA_FILE.fullmatch(s.name) for s in self._io.list(f"{table_path}/schema"))
+        try:
+            listed = confined(self._io, table_path).list(f"{table_path}/schema")
+        except Corrupt:  # a link that leads out of the directory
+            return []
+        found = (_SCHEMA_FILE.fullmatch(s.name) for s in listed)
         return sorted(int(match[1]) for match in found if match)
 
     def _no_database(self, name: str) -> NotFound:
@@ -173,10 +186,14 @@ class Directories(Catalog):
 
 def check_name(what: str, name: str) -> None:
     """Raises InvalidRequest for what cannot be the name of a database or a table."""
-    if not name.strip() or name.startswith(".") or _NOT_IN_NAMES.search(name):
-        raise InvalidRequest(
-            f"'{name}' cannot be the name of a {what}: it must not be blank, begin with '.', or have '/', '\\' or '$'"
-        )
+    if fault := stored_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
+
+
+def check_new_name(what: str, name: str) -> None:
+    """Raises InvalidRequest for what cannot be the name of a new database or table; older ones keep theirs."""
+    if fault := sql_name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
 
 
 def near_or_all(name: str, known: Sequence[str]) -> str:

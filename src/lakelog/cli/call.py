@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 from lakelog.cli.connection import connect
 from lakelog.cli.names import complete_tables
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
+from lakelog.cli.process import remark
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
 
@@ -48,8 +49,10 @@ def call(
     lake = connect(warehouse=warehouse)
     try:
         answer = lake.sql(statement_of(procedure.removeprefix("sys."), table, arguments))
-        if isinstance(answer, pa.Table):
+        if isinstance(answer, pa.Table) and answer.num_columns:
             printer.print_result([answer])
+        else:
+            remark(f"{procedure.removeprefix('sys.')} of {table} is done")
     finally:
         lake.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import click
 
 from lakelog.cli.connection import place_of
 from lakelog.cli.output import warehouse_option
+from lakelog.cli.secret_file import read_token
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
 from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
@@ -52,7 +53,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further name by which browsers reach it."
 )
-@click.option("--allow-local-files", is_flag=True, help="Admins may read local files and load code in the terminal.")
+@click.option("--allow-local-files", is_flag=True, help="Admins may name files of this machine in the terminal.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
@@ -78,9 +79,11 @@ def dashboard(
     Without --users-file and --token-file only you get in, from this machine.
     """
     with contextlib.ExitStack() as cleanup:
+        checks: dict[str, Callable[[], str]] = {}
         if demo:
-            warehouse = cleanup.enter_context(_SERVERS.load("demo")())
-        _run(warehouse, catalogs, users_file, token_file, opens, more)
+            running = cleanup.enter_context(_SERVERS.load("demo")())
+            warehouse, checks = running.warehouse, {"demo": running.trouble}
+        _run(warehouse, catalogs, users_file, token_file, opens, checks, more)
 
 
 def _run(
@@ -89,6 +92,7 @@ def _run(
     users_file: Path | None,
     token_file: Path | None,
     opens: bool,
+    checks: Mapping[str, Callable[[], str]],
     more: Mapping[str, Any],
 ) -> None:
     place = place_of(warehouse)
@@ -108,7 +112,7 @@ def _run(
         if opens:
             webbrowser.open(address)
 
-    _SERVERS.create("dashboard", settings).run(started)
+    _SERVERS.create("dashboard", settings, checks).run(started)
 
 
 def _catalog(text: str) -> tuple[str, dict[str, str]]:
@@ -119,11 +123,9 @@ def _catalog(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _token(file: Path | None) -> str | None:
-    text = file.read_text(encoding="utf-8").strip() if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
+    text = read_token(file) if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
     if text and len(text) < 20:
         raise InvalidRequest(
             "a token has at least 20 characters: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )
-    if file and not text:
-        raise InvalidRequest(f"the token file {file} is empty")
     return text or None

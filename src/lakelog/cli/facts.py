@@ -9,6 +9,7 @@ import click
 import pyarrow as pa
 
 from lakelog.cli.output import PRINTERS, RowPrinter
+from lakelog.options.names import visible
 
 
 class FactPrinter:
@@ -21,7 +22,7 @@ class FactPrinter:
     def print(self, sentence: str, facts: Mapping[str, Any]) -> None:
         """Prints it; facts have the same names each time."""
         if self._rows is None:
-            click.echo(sentence)
+            click.echo(visible(sentence))
             return
         row = pa.table({name: [value] for name, value in facts.items()})
         self._rows.print_more(row, self._is_first)

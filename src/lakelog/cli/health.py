@@ -1,4 +1,4 @@
-"""``lakelog health``: how well tables are, what they need, what waits, and what to do about it."""
+"""``lakelog health``: how well tables are, what is wrong, what they need, what waits, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pyarrow as pa
 from lakelog.cli.connection import connect
 from lakelog.cli.names import complete_tables
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
-from lakelog.errors import LakelogError
 from lakelog.table.health import TableHealth
-from lakelog.table.needs import aged, sized
+from lakelog.table.text import aged, sized
 
 _TEXT, _INT = pa.string(), pa.int64()
 _SUMMARY = pa.schema(
@@ -31,6 +30,7 @@ _SUMMARY = pa.schema(
         ("needs", _TEXT),
     ]
 )
+_FINDINGS = pa.schema([("finding", _TEXT), ("reason", _TEXT), ("what_to_do", _TEXT)])
 _PARTS = pa.schema([("part", _TEXT), ("points", pa.float64()), ("of", _INT), ("why", _TEXT)])
 _NEEDS = pa.schema([("needs", _TEXT), ("urgency", _INT), ("reason", _TEXT), ("what_to_do", _TEXT)])
 _WAITS = pa.schema([("waits", _TEXT), ("why", _TEXT), ("what_to_do", _TEXT)])
@@ -42,56 +42,51 @@ _WAITS = pa.schema([("waits", _TEXT), ("why", _TEXT), ("what_to_do", _TEXT)])
 @warehouse_option
 @format_option
 def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: str) -> None:
-    """Show the health of TABLE (db.table), or of all tables: a score from 0 to 100, needs and waits.
+    """Show the health of TABLE (db.table), or of all tables, the worst first: a score from 0 to 100, findings, needs
+    and waits.
 
     With --format jsonl each table is one object with all its figures.
     """
     lake = connect(warehouse=warehouse)
     try:
-        found = [_looked(lake.table(name), not no_log) for name in tables or lake.list_tables()]
+        found = [lake.health(name, not no_log) for name in tables or lake.list_tables()]
+        found.sort(key=lambda one: (one.score, one.table))
     finally:
         lake.close()
     if format_name == "jsonl":
-        for _, one in found:
-            click.echo(orjson.dumps(one.to_json() if isinstance(one, TableHealth) else one).decode())
+        for one in found:
+            click.echo(orjson.dumps(one.to_json()).decode())
         return
     printer = PRINTERS[format_name]()
-    printer.print_result([_table(_SUMMARY, [_summary(name, one) for name, one in found])])
-    for _, one in found if tables else ():
-        if isinstance(one, TableHealth):
-            printer.print_result([_table(_PARTS, [(p.name, p.points, p.of, p.why) for p in one.parts])])
-            needs = [(n.kind, n.urgency, n.reason, n.what_to_do) for n in one.needs]
-            waits = [(w.what, w.why, w.what_to_do) for w in one.waits]
-            for schema, rows in ((_NEEDS, needs), (_WAITS, waits)):
-                if rows:
-                    printer.print_result([_table(schema, rows)])
+    printer.print_result([_table(_SUMMARY, [_summary(one) for one in found])])
+    for one in found if tables else ():
+        findings = [(f.kind, f.reason, f.what_to_do) for f in one.findings]
+        parts = [(p.name, p.points, p.of, p.why) for p in one.parts]
+        needs = [(n.kind, n.urgency, n.reason, n.what_to_do) for n in one.needs]
+        waits = [(w.what, w.why, w.what_to_do) for w in one.waits]
+        for schema, rows in ((_FINDINGS, findings), (_PARTS, parts), (_NEEDS, needs), (_WAITS, waits)):
+            if rows:
+                printer.print_result([_table(schema, rows)])
 
 
-def _looked(table: Any, with_log: bool) -> tuple[str, TableHealth | dict[str, str]]:
-    """The health of a table, or its name and why nothing is known: one table that is ill must not hide the others."""
-    try:
-        return table.name, table.health(with_log)
-    except LakelogError as why:
-        return table.name, {"table": table.name, "error": f"{type(why).__name__}: {why}"}
-
-
-def _summary(name: str, found: TableHealth | dict[str, str]) -> tuple[Any, ...]:
-    if not isinstance(found, TableHealth):
-        return name, *(None,) * 8, found["error"]
+def _summary(found: TableHealth) -> tuple[Any, ...]:
+    problems = ", ".join([one.kind for one in found.findings] + [need.kind for need in found.needs])
+    if found.figures is None:
+        return found.table, found.score, *(None,) * 7, problems
     figures = found.figures
     history, log, now = figures.snapshots, figures.log, figures.looked_ms
     behind = None if log is None or log.waiting_ms is None else aged(now - log.waiting_ms)
     return (
-        name,
+        found.table,
         found.score,
         figures.files,
         sized(figures.bytes),
         figures.most_runs,
         history.kept,
         None if history.newest_ms is None else f"{aged(now - history.newest_ms)} ago",
-        None if log is None or log.trouble else log.lag,
+        found.lag,
         behind,
-        ", ".join(need.kind for need in found.needs),
+        problems,
     )
 
 

@@ -14,6 +14,7 @@ import click
 from lakelog.cli.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
+from lakelog.options.names import visible
 from lakelog.options.registry import Registry
 from lakelog.sql.causes import cause_in_text
 
@@ -139,13 +140,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as wrong:
-        click.echo(f"error: {wrong.format_message()}", err=True)
+        click.echo(visible(f"error: {wrong.format_message()}"), err=True)
         code = wrong.exit_code
     except Exception as failure:
         if process.debug:
             traceback.print_exception(failure)
         failure = cause_in_text(failure)
-        click.echo(f"error: {one_line(failure)}", err=True)
+        click.echo(visible(f"error: {one_line(failure)}"), err=True)
         code = exit_code(failure)
     sys.exit(code)
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+from lakelog.options.names import visible
 
 _LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
@@ -85,7 +86,7 @@ class TablePrinter(RowPrinter):
         self._widths: list[int] = []
 
     def _print_chunk(self, chunk: pa.Table, first: bool) -> None:
-        rows = [[_as_text(value, null="null") for value in row] for row in plain_rows(chunk)]
+        rows = [[visible(_as_text(value, null="null")) for value in row] for row in plain_rows(chunk)]
         if first:
             self._widths = [
                 max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(chunk.column_names)
@@ -93,7 +94,7 @@ class TablePrinter(RowPrinter):
         drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
         for name, kind, width in zip(chunk.column_names, chunk.schema.types, self._widths, strict=True):
             right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-            drawn.add_column(name, justify="right" if right else "left", min_width=width, overflow="fold")
+            drawn.add_column(visible(name), justify="right" if right else "left", min_width=width, overflow="fold")
         for row in rows:
             drawn.add_row(*row)
         room = None if self._stream.isatty() else _UNLIMITED

@@ -16,6 +16,8 @@ from typing import TextIO
 
 import click
 
+from lakelog.options.names import visible
+
 
 @dataclass
 class Process:
@@ -70,7 +72,7 @@ def current_process() -> Process:
 def remark(text: str) -> None:
     """Tells people something beside the result, on stderr, unless they want none (``--quiet``)."""
     if not current_process().quiet:
-        click.echo(text, err=True)
+        click.echo(visible(text), err=True)
 
 
 @contextmanager

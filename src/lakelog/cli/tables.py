@@ -5,8 +5,12 @@ from __future__ import annotations
 import click
 import pyarrow as pa
 
-from lakelog.cli.connection import connect
+from lakelog.cli.connection import connect, place_of
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
+from lakelog.errors import NotFound
+from lakelog.io import scheme_of
+from lakelog.io.local import LocalFileIO
+from lakelog.table.open import identifier_of
 
 
 @click.command()
@@ -17,7 +21,10 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
     """List the tables of DATABASE, or of all databases."""
     lake = connect(warehouse=warehouse)
     try:
-        names = [name.split(".", 1) for name in lake.list_tables(database)]
+        names = [(found.database, found.table) for found in map(identifier_of, lake.list_tables(database))]
+        place = place_of(warehouse).warehouse
+        if not names and scheme_of(place) == "file" and not LocalFileIO().exists(place):
+            raise NotFound(f"there is no warehouse '{place}': give its directory by --warehouse")
     finally:
         lake.close()
     listed = pa.table(

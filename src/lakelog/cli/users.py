@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import click
 import pyarrow as pa
 
 from lakelog.cli.output import PRINTERS, format_option
+from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
 from lakelog.sql.right import Right
 
@@ -32,12 +34,28 @@ def users() -> None:
 @users.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice([role.word for role in Right]), default=Right.READ.word, show_default=True)
-@click.password_option("--password", help="Asked for when it is not given; at least 12 characters.")
+@click.option("--password", help="At least 12 characters. Asked for when it is not given.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @_file_option
-def add(name: str, role: str, password: str, file: Path) -> None:
+def add(name: str, role: str, password: str | None, password_stdin: bool, file: Path) -> None:
     """Add NAME, or give NAME another password and role."""
+    if password is None:
+        password = _from_stdin() if password_stdin else _asked()
     _USERS.create("users", file).put(name, Right.of(role), password)
     click.echo(f"{name} may {role}; {file}")
+
+
+def _from_stdin() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        raise InvalidRequest('stdin ended without a password: pipe it in, as in printf %s "$PASSWORD" | …')
+    return line.rstrip("\r\n")
+
+
+def _asked() -> str:
+    if not sys.stdin.isatty():
+        raise InvalidRequest("no terminal to ask for the password: give it by --password-stdin")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
 @users.command()

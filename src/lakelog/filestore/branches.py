@@ -15,6 +15,7 @@ from lakelog.filestore.removal import Removal
 from lakelog.filestore.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.filestore.tags import Tags
 from lakelog.io.file_io import FileIO
+from lakelog.options.names import sql_name_fault, visible
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.tag import snapshot_json_of
 
@@ -205,8 +206,8 @@ class Branches:
 
 
 def _check_name(name: str) -> None:
-    if not name.strip() or name == MAIN_BRANCH or name.isdigit() or "/" in name or "\\" in name or "$" in name:
-        raise InvalidRequest(
-            f"'{name}' cannot be the name of a branch: it must not be blank, a number, '{MAIN_BRANCH}', or have '/', "
-            f"'\\' or '$'"
-        )
+    fault = sql_name_fault(name.replace(".", "_"))
+    if name == MAIN_BRANCH or name.isdigit():
+        fault = f"it is a number or '{MAIN_BRANCH}'"
+    if fault:
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a branch: {fault}")

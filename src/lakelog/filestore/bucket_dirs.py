@@ -16,8 +16,7 @@ _NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIE
 def partition_levels(io: FileIO, paths: TablePaths) -> Iterator[list[tuple[str, FileStatus]]]:
     """The directories below a table, a list a level, down to the buckets: (path, status)."""
     schema = paths.schema
-    inside = schema.options.get("data-file.path-directory")
-    parents = [f"{paths.root}/{inside}" if inside else paths.root]
+    parents = [paths.data_root]
     for depth in range(len(schema.partition_keys) + 1):
         wanted = "bucket-" if depth == len(schema.partition_keys) else f"{schema.partition_keys[depth]}="
         level = [

@@ -61,6 +61,7 @@ def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> l
             file_source=APPEND_SOURCE,
             extra_files=(),
             embedded_file_index=None,
+            external_path=None,
         )
         source, target = (beside.paths.data_file(beside.partition, beside.bucket, f) for f in (file, copy))
         beside.io.write(target, beside.io.read(source))

@@ -14,6 +14,7 @@ from lakelog.errors import Corrupt, InvalidRequest, NotFound
 from lakelog.filestore.paths import TablePaths
 from lakelog.io import clock
 from lakelog.io.file_io import FileIO
+from lakelog.options.names import name_fault, visible
 
 _NAME: Final = re.compile(r"consumer-(.+)")
 
@@ -57,8 +58,8 @@ class Consumers:
 
         Raises InvalidRequest for a name or an id that cannot be.
         """
-        if not name.strip() or "/" in name or "\\" in name:
-            raise InvalidRequest(f"'{name}' cannot be the name of a consumer: it must not be blank or have '/' or '\\'")
+        if fault := name_fault(name):
+            raise InvalidRequest(f"'{visible(name)}' cannot be the name of a consumer: {fault}")
         if next_snapshot < 1:
             raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids begin with 1")
         self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))

@@ -45,7 +45,7 @@ def vector_places(
     for entry in entries:
         if entry.index_type != DELETION_VECTORS:
             continue
-        path = entry.external_path or paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
+        path = paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
         found = tuple(VectorPlace(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ())
         place = (entry.partition, entry.bucket)
         out[place] = (*out.get(place, ()), *found)

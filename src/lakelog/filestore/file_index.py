@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.filter import Predicate, equal_values
+from lakelog.filestore.paths import named_file
 from lakelog.filestore.pruning import exact_column
 from lakelog.io.file_io import FileIO
 from lakelog.options.file_index import INDEX_IN_MANIFEST, bloom_columns
@@ -93,7 +94,7 @@ def _index_bytes(io: FileIO, path: str, file: DataFileMeta) -> Iterator[Callable
         yield lambda start, length: embedded[start : start + length]
         return
     name = next(name for name in file.extra_files if name.endswith(INDEX_SUFFIX))
-    with io.open_input(f"{path.rpartition('/')[0]}/{name}") as source:
+    with io.open_input(named_file(path.rpartition("/")[0], "_EXTRA_FILES of a manifest", name)) as source:
 
         def read(start: int, length: int) -> bytes:
             source.seek(start)

@@ -64,5 +64,5 @@ class HashIndex:
         return np.frombuffer(data, dtype=">i4").astype(np.int32)
 
     def _path(self, entry: IndexManifestEntry) -> str:
-        beside = self.manifests.paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
-        return entry.external_path or beside
+        paths = self.manifests.paths
+        return paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.options.names import file_name_fault
 from lakelog.options.option import Options
-from lakelog.options.table import INDEX_BESIDE_DATA
+from lakelog.options.table import DATA_DIRECTORY, INDEX_BESIDE_DATA
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.partition import decode_partition, partition_dir
 from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
@@ -20,7 +21,7 @@ class TablePaths:
     """Paths below the directory ``root`` of a table, as one of its branches sees it.
 
     Names of branches, tags and consumers come from users: one that would lead to another directory raises
-    InvalidRequest.
+    InvalidRequest. All other names come from metadata: they raise Corrupt.
     """
 
     root: str
@@ -98,40 +99,64 @@ class TablePaths:
 
     def index_file(self, name: str) -> str:
         """An index file: deletion vectors, or the hashes of a bucket's keys."""
-        return f"{self.root}/index/{name}"
+        return named_file(f"{self.root}/index", "_FILE_NAME of an index manifest", name)
 
-    def bucket_index_file(self, partition: bytes, bucket: int, name: str) -> str:
+    def bucket_index_file(self, partition: bytes, bucket: int, name: str, external_path: str | None = None) -> str:
         """An index file of a bucket: with ``index-file-in-data-file-dir`` it lies beside the data files."""
-        beside = Options(self.schema.options).need(INDEX_BESIDE_DATA)
-        return f"{self.bucket_dir(partition, bucket)}/{name}" if beside else self.index_file(name)
+        if external_path is not None:
+            return external_path
+        if not Options(self.schema.options).need(INDEX_BESIDE_DATA):
+            return self.index_file(name)
+        return named_file(self.bucket_dir(partition, bucket), "_FILE_NAME of an index manifest", name)
 
     def statistics_file(self, name: str) -> str:
         """A statistics file."""
-        return f"{self.root}/statistics/{name}"
+        return named_file(f"{self.root}/statistics", "statistics of a snapshot", name)
 
     def manifest(self, name: str) -> str:
         """A manifest, a manifest list or an index manifest."""
-        return f"{self.root}/manifest/{name}"
+        return named_file(f"{self.root}/manifest", "name of a manifest or manifest list", name)
+
+    @property
+    def data_root(self) -> str:
+        """The directory of all data files (``data-file.path-directory``). Raises InvalidOption for one outside."""
+        inside = Options(self.schema.options).get_typed(DATA_DIRECTORY)
+        return f"{self.root}/{inside.rstrip('/')}" if inside else self.root
 
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
         """The directory of the data files of a bucket; ``partition`` is the serialised partition row."""
-        inside = self.schema.options.get("data-file.path-directory")
-        top = f"{self.root}/{inside}" if inside else self.root
         directory = partition_dir(decode_partition(partition, self.schema), self.schema)
         name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
-        return f"{top}/{directory}{name}"
+        return f"{self.data_root}/{directory}{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """A data file; an external path in its meta wins."""
-        return file.external_path or f"{self.bucket_dir(partition, bucket)}/{file.file_name}"
+        return self.files_of(self.bucket_dir(partition, bucket), file)[0]
 
     def with_extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
         """A data file and the files beside it that go with it, its index."""
-        path = self.data_file(partition, bucket, file)
-        return (path, *(f"{path.rpartition('/')[0]}/{name}" for name in file.extra_files))
+        return self.files_of(self.bucket_dir(partition, bucket), file)
+
+    def files_of(self, directory: str, file: DataFileMeta) -> tuple[str, ...]:
+        """Like ``with_extra_files``, with the directory of the bucket."""
+        path = file.external_path or named_file(directory, "_FILE_NAME of a manifest", file.file_name)
+        beside = path.rpartition("/")[0]
+        return (path, *(named_file(beside, "_EXTRA_FILES of a manifest", name) for name in file.extra_files))
+
+
+def named_file(directory: str, field: str, name: str) -> str:
+    """The path of a file whose name was read in ``field`` of the metadata. Raises Corrupt for one that leads elsewhere.
+
+    Every path that is made of such a name is made here.
+    """
+    why = file_name_fault(name) if isinstance(name, str) else "a file name is text"
+    if why:
+        raise Corrupt(f"metadata name the file '{name}' in '{directory}' ({field}): {why}; no such file is touched")
+    return f"{directory}/{name}"
 
 
 def _inside(directory: str, what: str, name: str) -> str:
-    if "/" in name:
-        raise InvalidRequest(f"'{name}' cannot be the name of a {what}: it must not have '/'")
-    return f"{directory}/{what}-{name}"
+    path = f"{what}-{name}"
+    if why := file_name_fault(path):
+        raise InvalidRequest(f"'{name}' cannot be the name of a {what}: {why}")
+    return f"{directory}/{path}"

@@ -185,11 +185,7 @@ class References:
 
     def entry_files(self, entry: ManifestEntry) -> list[str]:
         """The data file of an entry and its extra files."""
-        path = entry.file.external_path
-        if path is None:
-            path = f"{self._directory(entry)}/{entry.file.file_name}"
-        directory = path.rpartition("/")[0]
-        return [path, *(f"{directory}/{name}" for name in entry.file.extra_files)]
+        return [*self.paths.files_of(self._directory(entry), entry.file)]
 
     def _read(self, roots: Callable[[], Sequence[Root]], read: Callable[[Root], set[str]]) -> set[str]:
         while True:
@@ -221,7 +217,7 @@ class References:
                 return set()
             raise
         paths = self.paths
-        return {e.external_path or paths.bucket_index_file(e.partition, e.bucket, e.file_name) for e in entries}
+        return {paths.bucket_index_file(e.partition, e.bucket, e.file_name, e.external_path) for e in entries}
 
     def _directory(self, entry: ManifestEntry) -> str:
         place = (entry.partition, entry.bucket)

@@ -43,6 +43,7 @@ from lakelog.filestore.scan import Place, Split, flat, plan_splits
 from lakelog.filestore.schemas import Schemas
 from lakelog.filestore.snapshots import Snapshots
 from lakelog.filestore.tags import Tags
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
@@ -66,6 +67,9 @@ class FileStore:
     branch: str = MAIN_BRANCH
     name: str = ""
     identity: Identity | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "io", confined(self.io, self.table_path))
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -105,8 +109,6 @@ class FileStore:
         newest = self.schemas.newest_id()
         return self if newest == self.schema.id else replace(self, schema=self.schemas.get(newest))
 
-    # snapshots
-
     def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot; None for a table without. Raises TableReplaced instead, for one that is gone."""
         newest = self.snapshots.latest()
@@ -126,8 +128,6 @@ class FileStore:
     def earliest_snapshot_id(self) -> int | None:
         """The oldest snapshot that expiry has left; None for a table without."""
         return self.snapshots.earliest_id()
-
-    # batch read
 
     def plan(
         self,
@@ -225,8 +225,6 @@ class FileStore:
         )
         return self.manifests.live(snapshot, pruning.wants_manifest, pruning.wants_entry, pruning.wants_place)
 
-    # write
-
     def bucket_writer(
         self,
         partition: bytes,
@@ -285,8 +283,6 @@ class FileStore:
         shifted = rows.set_column(at, rows.schema.field(at), numbers)
         return shifted.rename_columns([*names, sequence_column, kind_column])
 
-    # compaction
-
     def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[Place]:
         """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
         return list(self.files_to_compact(full, partitions))
@@ -344,8 +340,6 @@ class FileStore:
         return self.commit(
             CommitRequest(user, 0, COMPACT, (changed.files,), given, first_try=True, index=changed.index)
         )
-
-    # history
 
     @cached_property
     def references(self) -> References:

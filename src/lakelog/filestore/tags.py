@@ -12,6 +12,7 @@ from lakelog.filestore.references import TAG, References, Root
 from lakelog.filestore.removal import Removal
 from lakelog.filestore.snapshots import Snapshots
 from lakelog.io import clock
+from lakelog.options.names import name_fault, visible
 from lakelog.options.option import Options
 from lakelog.options.retention import TAG_TIME
 from lakelog.spec.snapshot import Snapshot
@@ -187,7 +188,5 @@ def _local_now() -> datetime:
 
 
 def _check_name(name: str) -> None:
-    if not name.strip() or "/" in name or "\\" in name or name.isdigit():
-        raise InvalidRequest(
-            f"'{name}' cannot be the name of a tag: it must not be blank, a number, or have '/' or '\\'"
-        )
+    if fault := "a number is a snapshot" if name.isdigit() else name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a tag: {fault}")

@@ -13,12 +13,16 @@ from lakelog.io.snapshot_owner import SnapshotOwner
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What a listing says of one file or directory; ``path`` is complete."""
+    """What a listing says of one file or directory; ``path`` is complete.
+
+    ``is_link``: it is a symbolic link, and the rest is said of what it leads to.
+    """
 
     path: str
     size: int
     mtime_ms: int
     is_dir: bool
+    is_link: bool = False
 
     @property
     def name(self) -> str:
@@ -37,6 +41,15 @@ class FileIO(ABC):
     def snapshot_owner(self) -> SnapshotOwner | None:
         """Who makes snapshots visible; None where creating their files does."""
         return None
+
+    @property
+    def external_roots(self) -> tuple[str, ...]:
+        """Directories in which tables may have files outside of their own directory."""
+        return ()
+
+    def real(self, path: str) -> str:
+        """The absolute path without symbolic links, where the storage has any."""
+        return self.absolute(path)
 
     def absolute(self, path: str) -> str:
         """The same place in the form that this storage uses everywhere: no trailing slash, not relative."""

@@ -48,6 +48,9 @@ class LocalFileIO(FileIO):
     def absolute(self, path: str) -> str:
         return os.path.abspath(_local(path))
 
+    def real(self, path: str) -> str:
+        return os.path.realpath(_local(path))
+
     def read(self, path: str) -> bytes:
         with _os_errors(path), open(_local(path), "rb") as file:
             return file.read()
@@ -101,6 +104,7 @@ class LocalFileIO(FileIO):
                                     found.st_size,
                                     found.st_mtime_ns // 1_000_000,
                                     entry.is_dir(),
+                                    entry.is_symlink(),
                                 )
                             )
             except (FileNotFoundError, NotADirectoryError):
@@ -114,6 +118,9 @@ class LocalFileIO(FileIO):
     def delete_dir(self, path: str) -> None:
         place = _local(path)
         with _os_errors(path):
+            if os.path.islink(place):
+                os.unlink(place)
+                return
             for left in reversed(range(_DELETE_TRIES)):
                 try:
                     shutil.rmtree(place)

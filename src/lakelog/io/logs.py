@@ -20,10 +20,10 @@ FIELDS: Final = ("table", "snapshot", "epoch", "writer", "bucket", "kind", "file
 
 _SECRET: Final = re.compile(
     r"((?:password|passwd|secret|token|credential|auth[-_.]?params|api[-_.]?key|access[-_.]?key|jaas[-_.]config)"
-    r"[\w.\-]*['\"]?\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s,;)}]+)",
+    r"[\w.\-]{0,64}+['\"]?\s{0,16}+[=:]\s{0,16}+)('[^']*'|\"[^\"]*\"|[^\s,;)}]+)",
     re.IGNORECASE,
 )
-_IN_URL: Final = re.compile(r"(\w+://[^\s:/@]+:)[^\s@/]+(?=@)")
+_IN_URL: Final = re.compile(r"(?<!\w)(\w++://[^\s:/@]+:)[^\s@/]+(?=@)")
 
 
 def fields(**given: object) -> dict[str, object]:

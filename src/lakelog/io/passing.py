@@ -21,6 +21,13 @@ class PassingFileIO(FileIO):
     def snapshot_owner(self) -> SnapshotOwner | None:
         return self.inner.snapshot_owner
 
+    @property
+    def external_roots(self) -> tuple[str, ...]:
+        return self.inner.external_roots
+
+    def real(self, path: str) -> str:
+        return self.inner.real(path)
+
     def absolute(self, path: str) -> str:
         return self.inner.absolute(path)
 

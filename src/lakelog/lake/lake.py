@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
+from lakelog.errors import LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.lake.lazy_engine import LazyEngine
@@ -18,6 +19,7 @@ from lakelog.sql.session import Session
 from lakelog.table.catalog_place import WAREHOUSE
 from lakelog.table.compaction_task import Executor
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.health import TableHealth, unreadable_health
 from lakelog.table.log_options import canonical_options
 from lakelog.table.lookup_figures import lookup_stats
 from lakelog.table.writer import TableWriter
@@ -85,6 +87,24 @@ class Lake:
             self._engine.executor,
             LakeStatements(self._session, self._engine),
         )
+
+    def health(self, name: str, with_log: bool = True) -> TableHealth:
+        """The health of a table; of one that cannot be read, that. Raises NotFound for a table that is not there."""
+        try:
+            return self.table(name).health(with_log)
+        except LakelogError as why:
+            if isinstance(why, NotFound) and not self._is_there(name):
+                raise
+            return unreadable_health(name, why)
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            self._open(name)
+        except NotFound:
+            return False
+        except LakelogError:
+            return True
+        return True
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
         """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if nothing has.
@@ -219,7 +239,7 @@ class Lake:
         there = self._catalog(catalog)
         databases = [database] if database else self._tables.list_databases(there)
         found = [Identifier(db, t, there) for db in databases for t in self._tables.list_tables(db, there)]
-        return [".".join(self._session.parts_of(identifier)) for identifier in found]
+        return [".".join(map(_quoted_if_needed, self._session.parts_of(identifier))) for identifier in found]
 
     def list_databases(self, catalog: str | None = None) -> list[str]:
         """Database names of a catalog (None: the current one). Raises NotFound."""
@@ -246,6 +266,11 @@ class Lake:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _quoted_if_needed(part: str) -> str:
+    """A part of a name as ``Lake.table`` takes it; tables of other engines may have dots in theirs."""
+    return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
 def connect(

@@ -49,6 +49,17 @@ CATALOG_WAREHOUSE: Final = Option(
     scope=("lake",),
 )
 
-CATALOG_OPTIONS: Final = Declared([CATALOG_TYPE, CATALOG_URI, CATALOG_KEY, CATALOG_TOKEN, CATALOG_WAREHOUSE])
+CATALOG_EXTERNAL_PATHS: Final = Option(
+    "catalog.external-paths",
+    str,
+    None,
+    "Directories, with commas, in which tables may have data files outside of their own directory (Paimon's "
+    "data-file.external-paths), or an embedded log. Such files are read and never deleted. None unless given.",
+    scope=("lake",),
+)
+
+CATALOG_OPTIONS: Final = Declared(
+    [CATALOG_TYPE, CATALOG_URI, CATALOG_KEY, CATALOG_TOKEN, CATALOG_WAREHOUSE, CATALOG_EXTERNAL_PATHS]
+)
 COMMITS_BY_SERVER: Final = ("rest",)
 """Types of catalogs whose tables must be opened through them, because a server commits to them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Final
 
@@ -304,6 +305,18 @@ _OPEN_PROPERTIES: Final = (
     "pulsar.admin.adminUrl",
     "pulsar.client.authPluginClassName",
 )
+
+
+_SAYS_WHERE: Final = re.compile(
+    r"(?i)server|broker|url|uri|address|protocol|endpoint|host|proxy|ssl|tls|plugin|class|jaas"
+)
+
+
+def says_where_log_is(key: str) -> bool:
+    """Whether an option (canonical key) says who gets the secrets of a table, or how they travel."""
+    if key in (LOG_TYPE.key, LOG_ADDRESS.key):
+        return True
+    return key.startswith(PROPERTIES_PREFIX) and _SAYS_WHERE.search(key) is not None
 
 
 def shown_value(key: str, value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from lakelog.options.names import file_name_fault
 from lakelog.options.option import Declared, MemorySize, Option
 
 _READ: Final = ("table", "read")
@@ -70,6 +71,7 @@ LOOKUP_NAME: Final = Option(
     None,
     "Name under which the figures of a lookup join are kept (lake.lookup_stats); a new one each time unless given.",
     ("read",),
+    fault=file_name_fault,
 )
 
 LOOKUP_OPTIONS: Final = Declared(

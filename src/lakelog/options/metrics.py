@@ -85,11 +85,18 @@ LOG_UP: Final = Metric("log_up", GAUGE, "1 when the log of the table answers, 0 
 LOOK_DURATION: Final = Metric(
     "look_duration", GAUGE, "How long it took to read the figures of the table.", ("table",), "seconds"
 )
-HEALTH: Final = Metric("health_score", GAUGE, "The health of the table, 0 to 100, as `lakelog health` tells it.")
+HEALTH: Final = Metric(
+    "health_score",
+    GAUGE,
+    "Health score of the table, 0 to 100, as `lakelog health` shows it; at most 20 with a finding.",
+)
+FINDINGS: Final = Metric(
+    "finding", GAUGE, "1 for each kind of thing that is wrong with the table now.", ("table", "kind")
+)
 NEEDS: Final = Metric(
     "need_urgency", GAUGE, "How urgently the table needs a kind of care, 1 to 100.", ("table", "kind")
 )
-WAITS: Final = Metric("waits", GAUGE, "Things about the table that stand still; `lakelog health` says which and why.")
+WAITS: Final = Metric("waits", GAUGE, "Number of blocked operations; `lakelog health` says which and why.")
 NEWEST_SNAPSHOT: Final = Metric("newest_snapshot", GAUGE, "The id of the newest snapshot: it grows with each commit.")
 SNAPSHOTS: Final = Metric("snapshots", GAUGE, "Snapshots that the table keeps.")
 EXPIRABLE: Final = Metric("expirable_snapshots", GAUGE, "Those of them that an expiry would remove now.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -63,7 +63,8 @@ class Option(Generic[T]):
 
     ``choices`` limits a text option; ``aliases`` are other spellings (Arctic's, Table Store's);
     ``immutable`` means that it cannot change once the table has a snapshot; ``scope`` says where it
-    may be given: ``table`` (CREATE TABLE), ``read``/``write`` (hints and DataFrame options), ``lake``.
+    may be given: ``table`` (CREATE TABLE), ``read``/``write`` (hints and DataFrame options), ``lake``; ``fault`` says
+    why a value is refused, or "".
     """
 
     key: str
@@ -75,6 +76,7 @@ class Option(Generic[T]):
     aliases: tuple[str, ...] = ()
     immutable: bool = False
     secret: bool = False
+    fault: Callable[[T], str] | None = None
 
     def parse(self, text: str) -> T:
         """Turns the text given by a user into a value; raises InvalidOption naming key and value."""
@@ -84,6 +86,8 @@ class Option(Generic[T]):
             raise InvalidOption(f"option '{self.key}' = '{text}' is not a valid {self.kind.__name__}: {why}") from None
         if self.choices and value not in self.choices:
             raise InvalidOption(f"option '{self.key}' = '{text}' must be one of: {', '.join(self.choices)}")
+        if self.fault is not None and (fault := self.fault(value)):
+            raise InvalidOption(f"option '{self.key}' = '{text}' is refused: {fault}")
         return value  # type: ignore[no-any-return]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from lakelog.options.names import file_name_fault
 from lakelog.options.option import Declared, Option
 
 _READ: Final = ("table", "read")
@@ -79,6 +80,7 @@ CONSUMER_ID: Final = Option(
     None,
     "Name under which a stream of the files records its position; expiry keeps the snapshots that it still needs.",
     _READ,
+    fault=file_name_fault,
 )
 CONSUMER_IGNORE_PROGRESS: Final = Option(
     "consumer.ignore-progress", bool, False, "Do not begin where this consumer has stopped.", _READ

@@ -11,7 +11,7 @@ HIDDEN: Final = "******"
 _SOUNDS_SECRET: Final = re.compile(
     r"(?i)secret|passw|token|credential|(?:access|account|api|private|shared|encryption)[-._]?key|auth[-._]?params|jaas"
 )
-_USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+USER_IN_URL: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def looks_secret(key: str) -> bool:
@@ -21,4 +21,4 @@ def looks_secret(key: str) -> bool:
 
 def without_password(value: str) -> str:
     """The value with what stands before the host of a URL hidden."""
-    return _USER_IN_URL.sub(HIDDEN, value)
+    return USER_IN_URL.sub(HIDDEN, value)

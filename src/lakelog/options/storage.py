@@ -94,6 +94,11 @@ STORAGE_OPTIONS: Final = Declared(
 )
 
 
+_SECRETS: Final = frozenset(
+    name for option in STORAGE_OPTIONS.options if option.secret for name in (option.key, *option.aliases)
+)
+
+
 def is_storage_option(key: str) -> bool:
     """Whether an option belongs to the storage of a warehouse, and not to a table."""
     return STORAGE_OPTIONS.knows(key)
@@ -101,8 +106,7 @@ def is_storage_option(key: str) -> bool:
 
 def is_storage_secret(key: str) -> bool:
     """Whether the value of an option, under any of its names, must not be printed."""
-    names = {name for option in STORAGE_OPTIONS.options if option.secret for name in (option.key, *option.aliases)}
-    return key in names or key.startswith(HADOOP_PREFIX)
+    return key in _SECRETS or key.startswith(HADOOP_PREFIX)
 
 
 def storage_secrets(options: Mapping[str, str]) -> list[str]:

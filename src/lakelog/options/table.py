@@ -10,6 +10,7 @@ from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
+from lakelog.options.names import directory_fault, name_part_fault
 from lakelog.options.optimizer import OPTIMIZER_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.overwrite import OVERWRITE_OPTIONS
@@ -77,14 +78,18 @@ FILE_SUFFIX_COMPRESSION: Final = Option(
 )
 DATA_DIRECTORY: Final = Option(
     "data-file.path-directory", str, None, "Directory below the table's in which partitions and buckets lie.",
-    immutable=True,
+    immutable=True, fault=directory_fault,
 )  # fmt: skip
 ZSTD_LEVEL: Final = Option("file.compression.zstd-level", int, 1, "Level of zstd in new data files, 1 to 22.", _WRITE)
 THIN_MODE: Final = Option(
     "data-file.thin-mode", bool, False, "Leave the copies of the key columns out of new data files."
 )
-DATA_FILE_PREFIX: Final = Option("data-file.prefix", str, "data-", "How names of data files begin.")
-CHANGELOG_FILE_PREFIX: Final = Option("changelog-file.prefix", str, "changelog-", "How names of changelog files begin.")
+DATA_FILE_PREFIX: Final = Option(
+    "data-file.prefix", str, "data-", "How names of data files begin.", fault=name_part_fault
+)
+CHANGELOG_FILE_PREFIX: Final = Option(
+    "changelog-file.prefix", str, "changelog-", "How names of changelog files begin.", fault=name_part_fault
+)
 TARGET_FILE_SIZE: Final = Option(
     "target-file-size",
     MemorySize,
@@ -263,7 +268,11 @@ WRITE_SHUFFLE: Final = Option(
 )
 
 PARTITION_DEFAULT_NAME: Final = Option(
-    "partition.default-name", str, "__DEFAULT_PARTITION__", "Directory value of a NULL or blank partition column."
+    "partition.default-name",
+    str,
+    "__DEFAULT_PARTITION__",
+    "Directory value of a NULL or blank partition column.",
+    fault=name_part_fault,
 )
 PARTITION_LEGACY_NAME: Final = Option(
     "partition.legacy-name", bool, True, "Directory values as stored (a DATE as days), not as SQL text.", immutable=True
@@ -304,7 +313,9 @@ COMMIT_MIN_WAIT: Final = Option(
 COMMIT_MAX_WAIT: Final = Option(
     "commit.max-retry-wait", timedelta, timedelta(seconds=10), "Longest wait of a commit that lost a race.", _WRITE
 )
-COMMIT_USER_PREFIX: Final = Option("commit.user-prefix", str, None, "How the commit user's name begins.", _WRITE)
+COMMIT_USER_PREFIX: Final = Option(
+    "commit.user-prefix", str, None, "How the commit user's name begins.", _WRITE, fault=name_part_fault
+)
 
 SNAPSHOTS_MIN: Final = Option("snapshot.num-retained.min", int, 10, "Snapshots that expiry always keeps.")
 SNAPSHOTS_MAX: Final = Option("snapshot.num-retained.max", int, 2**31 - 1, "Snapshots that expiry keeps at most.")

@@ -90,7 +90,8 @@ def run_demo(settings: DemoSettings) -> Iterator[DemoProgress | DemoReport]:
         lake.sql("create database if not exists demo")
         lake.sql(f"drop table if exists {TABLE}")
         lake.sql(_CREATE.format(table=TABLE, log=log))
-        run = _Run(lake, settings, rows)
+        replayed = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="lakelog-replay-"))) / "changes.arrow"
+        run = _Run(lake, settings, rows, replayed)
         cleanup.callback(run.stop)
         yield from run.stream()
         yield run.progress("comparing every row")
@@ -100,12 +101,12 @@ def run_demo(settings: DemoSettings) -> Iterator[DemoProgress | DemoReport]:
 class _Run:
     """The two queries, the tail and the batch reads of one demo."""
 
-    def __init__(self, lake: Lake, settings: DemoSettings, rows: pa.Table) -> None:
+    def __init__(self, lake: Lake, settings: DemoSettings, rows: pa.Table, replayed: Path) -> None:
         self._lake, self._settings = lake, settings
         self._table = lake.table(TABLE)
         self._total = rows.num_rows
         self._paced = min(self._total, round(settings.rate * settings.seconds * _PACED_PART))
-        self._replayed = Path(tempfile.mkdtemp(prefix="lakelog-replay-")) / "changes.arrow"
+        self._replayed = replayed
         with pa.OSFile(str(self._replayed), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as file:
             file.write_table(rows)
         self._log, self._tail, self._files = _Samples(), _Samples(), _Samples()

@@ -17,7 +17,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.sql.utils import is_remote
 from pyspark.util import PythonEvalType
 
-from lakelog.errors import InvalidOption
+from lakelog.errors import InvalidOption, after_decision
 from lakelog.io.clock import now_ms, sleep
 from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
@@ -188,7 +188,8 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
     if table.emits_log:
         committer = Committer(table, writer, once=True)
         committer.commit(0, results)
-        seal(committer)
+        with after_decision(table.name):
+            seal(committer)
         if not committer.owes:
             _leave(table, writer, no_other_tries)
     else:

@@ -297,9 +297,9 @@ class SparkEngine:
 
     def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
         """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
-        self._check(table)
         named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
         if table.reads_log:
+            self._check(table)
             schema = LogScan(table, named).schema
         else:
             schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
@@ -366,7 +366,6 @@ class SparkEngine:
         Those of a ``small`` table are the rows that were looked at.
         """
         table = self._open(source)
-        self._check(table)
         if table.reads_log:
             return self.read_stream(table, source.columns)
         scan = scan_of(table)

@@ -273,7 +273,8 @@ def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[Nati
 def _address(io: FileIO, path: str) -> str:
     """A path as Spark takes it: one without a scheme would mean its default file system."""
     is_bare = scheme_of(path) == "file" and not path.lower().startswith("file:")
-    return f"file://{io.absolute(path)}" if is_bare else path
+    absolute = io.absolute(path)
+    return f"file://{absolute}" if is_bare else path
 
 
 @contextlib.contextmanager

@@ -12,10 +12,10 @@ from lakelog.filestore.scan import Split
 from lakelog.io import scheme_of
 from lakelog.sql.filter_text import filtered
 from lakelog.sql.plan import Source
-from lakelog.table.needs import sized
 from lakelog.table.scan import Scan
 from lakelog.table.system.row_text import partition_path
 from lakelog.table.table_scan import TableScan
+from lakelog.table.text import sized
 from lakelog.table.union_scan import UnionScan
 
 _MOST_SPLITS: Final = 20

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, UnsupportedFeature
+from lakelog.options.names import column_fault, visible
 from lakelog.spec.types import (
     ArrayType,
     AtomicType,
@@ -234,6 +235,8 @@ def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if not name.strip():
             raise InvalidSchema("a column needs a name that is not blank")
+        if fault := column_fault(name):
+            raise InvalidSchema(f"'{visible(name)}' cannot be the name of a column: {fault}")
         if names.count(name) > 1:
             raise InvalidSchema(f"column '{name}' is there twice: name one of them differently")
         if name in _RESERVED or name.startswith("_KEY_"):

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import UnsupportedStatement
-from lakelog.options.log import shown_value
+from lakelog.sql.masking import without_secrets
 
-_OPTION: Final = re.compile(
-    r"""(?<![\w.\-])(?P<before>(?P<key>[\w.\-]++)['"`]?\s*=?\s*(?P<quote>['"]))"""
-    r"""(?P<value>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*+)(?!(?P=quote)\s*=)""",
-    re.DOTALL,
-)
-"""An option and its value in quotes, as far as the text has it; what is followed by ``=`` is a key itself."""
+_BLANKED: Final = re.compile(r"[^\t]")
 
 
 def point_at(script: str, offset: int, message: str) -> str:
@@ -29,19 +24,13 @@ def point_at(script: str, offset: int, message: str) -> str:
     line_end = script.find("\n", offset)
     line = script[line_start : len(script) if line_end < 0 else line_end].rstrip("\r")
     before = script[line_start:offset]
-    pad = "".join("\t" if c == "\t" else "  " if unicodedata.east_asian_width(c) in "WF" else " " for c in before)
+    pad = _BLANKED.sub(" ", before) if before.isascii() else "".join(map(_pad, before))
     number = script.count("\n", 0, offset) + 1
     return f"line {number}, column {len(before) + 1}: {message}\n{without_secrets(line)}\n{pad}^"
 
 
-def without_secrets(text: str) -> str:
-    """The text with asterisks in place of values of options that may be secrets."""
-
-    def shown(found: re.Match[str]) -> str:
-        value = found["value"]
-        return found["before"] + (value if shown_value(found["key"].lower(), value) == value else "*" * len(value))
-
-    return _OPTION.sub(shown, text)
+def _pad(char: str) -> str:
+    return "\t" if char == "\t" else "  " if unicodedata.east_asian_width(char) in "WF" else " "
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
@@ -20,15 +20,24 @@ from lakelog.filestore.changes import check_producer
 from lakelog.filestore.evolved_rows import can_read_as
 from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.options.log import LOG_ADDRESS, LOG_ENABLED, LOG_OPTIONS, LOG_RETENTION, LOG_TYPE
+from lakelog.options.log import (
+    LOG_ADDRESS,
+    LOG_ENABLED,
+    LOG_OPTIONS,
+    LOG_RETENTION,
+    LOG_TYPE,
+    says_where_log_is,
+    shown_value,
+)
 from lakelog.options.option import Options
+from lakelog.options.secrets import HIDDEN, looks_secret
 from lakelog.options.table import BUCKET, check_writable
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import RemoveOption, SchemaChange, SetOption
 from lakelog.spec.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import ALL_OPTIONS, canonical_options
+from lakelog.table.log_options import ALL_OPTIONS, by_canonical_key, canonical_options
 
 _KEPT_BY_LAKELOG = "lakelog."
 _FIXED = tuple(o.key for o in LOG_OPTIONS.options if o.immutable)
@@ -44,6 +53,8 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
     Unavailable.
     """
     location = catalog.load_table(identifier)
+    wanted = [_canonical(c) for c in changes]
+    given = {change.key for change in wanted if isinstance(change, SetOption)}
     told: list[TableSchema] = []
 
     def check(before: TableSchema, after: TableSchema) -> None:
@@ -52,6 +63,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         FileIndexWriter.of(after)
         arrow_schema(after.fields)
         _check_log_options(before, after)
+        _check_secrets(before, after, given)
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
@@ -61,7 +73,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
             _tell_log(replace(location, schema=after))
 
     try:
-        return catalog.alter_table(identifier, [_canonical(c) for c in changes], check)
+        return catalog.alter_table(identifier, wanted, check)
     except (CommitUnknown, CommitConflict):
         if told:
             with contextlib.suppress(LakelogError):
@@ -155,6 +167,21 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
         if key in _FIXED or moved:
             why = "a log is made with its table and holds what was written since; make a new table and copy the rows"
             raise _refused_option(key, new, why)
+
+
+def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[str]) -> None:
+    """Secrets go to the address that the table has: who changes it has to know them. Raises InvalidOption."""
+    old, new = by_canonical_key(before.options), by_canonical_key(after.options)
+    moved = next((key for key in sorted({*old, *new}) if says_where_log_is(key) and old.get(key) != new.get(key)), None)
+    if moved is None:
+        return
+    kept = [key for key, value in sorted(new.items()) if key not in given and shown_value(key, value) == HIDDEN]
+    secret = next((key for key in kept if looks_secret(key) or not says_where_log_is(key)), None)
+    if secret is not None:
+        raise InvalidOption(
+            f"option '{moved}' cannot be changed alone: '{secret}' would be sent to another address. Give '{secret}' "
+            f"again in the same statement, or RESET it"
+        )
 
 
 def _refused_option(key: str, value: str | None, why: str) -> InvalidOption:

@@ -8,7 +8,13 @@ from typing import Final
 
 from lakelog.catalog.base import Catalog
 from lakelog.errors import InvalidOption
-from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE, CATALOG_WAREHOUSE, COMMITS_BY_SERVER
+from lakelog.options.catalog import (
+    CATALOG_EXTERNAL_PATHS,
+    CATALOG_OPTIONS,
+    CATALOG_TYPE,
+    CATALOG_WAREHOUSE,
+    COMMITS_BY_SERVER,
+)
 from lakelog.options.option import Declared, Options
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS, is_storage_option
 from lakelog.table.open import open_catalog
@@ -49,7 +55,8 @@ class CatalogPlace:
         """
         given = CATALOG_OPTIONS.canonical(self.catalog)
         is_served = Options(given).need(CATALOG_TYPE) in COMMITS_BY_SERVER
-        return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else {})
+        allowed = {key: value for key, value in given.items() if key == CATALOG_EXTERNAL_PATHS.key}
+        return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else allowed)
 
     def open(self) -> Catalog:
         """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for a scheme that is not known."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakelog.errors import Fenced, NotFound
+from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
 from lakelog.io.metrics import METER
 from lakelog.logstore.base import LogLocation
@@ -97,7 +97,8 @@ class Committer:
                 self._count_epoch(record)
             # 3 heal
             if self.table.emits_log and self.table.log is not None:
-                self._heal_decided(record, self.table.log, is_replay=not is_made)
+                with after_decision(self.table.name) if self.once and is_made else contextlib.nullcontext():
+                    self._heal_decided(record, self.table.log, is_replay=not is_made)
             else:
                 self._known = _Position(epoch, dict(record.since))
             note_catch_up(self.table, record)

@@ -154,10 +154,9 @@ def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
     written = [f for f in (*files.new_files, *files.changelog_files) if f.file_name not in moved]
     with contextlib.suppress(LakelogError):
         for file in written:
-            path = paths.data_file(files.partition, files.bucket, file)
-            for name in (file.file_name, *file.extra_files):
-                table.io.delete(f"{path.rpartition('/')[0]}/{name}")
+            for path in paths.with_extra_files(files.partition, files.bucket, file):
+                table.io.delete(path)
         for entry in result.index.added:
             table.io.delete(
-                entry.external_path or paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name)
+                paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
             )

@@ -6,20 +6,21 @@ import contextlib
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, LakelogError, NotFound, UnsupportedFeature
+from lakelog.errors import AlreadyExists, Corrupt, InvalidOption, LakelogError, NotFound, UnsupportedFeature
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.filestore.identity import TABLE_ID
 from lakelog.filestore.reader import engine_of
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
-from lakelog.options.log import DROP_WITH_TABLE, LOG_ENABLED, LOG_TOPIC
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
+from lakelog.options.log import DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, check_writable
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.schema import TableSchema
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import canonical_options, kept_log_options, planned_log
+from lakelog.table.log_options import EMBEDDED, canonical_options, check_log_file, kept_log_options, planned_log
 
 
 def create_table(
@@ -59,6 +60,13 @@ def create_table(
     # 2
     path = catalog.table_path(identifier)
     wanted = planned_log(schema, path, identifier)
+    try:
+        check_log_file(wanted, catalog.table_io(identifier))
+    except Corrupt:
+        raise InvalidOption(
+            f"option '{LOG_ADDRESS.key}' = '{wanted.address}': an embedded log lies in the table's directory, or "
+            f"in one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names"
+        ) from None
     system = LOG_SYSTEMS.create(wanted.system)
     log = system.create(wanted)
     # 3
@@ -69,7 +77,7 @@ def create_table(
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours
-        if not lost or (log.system != "embedded" and LOG_TOPIC.key not in options):
+        if not lost or (log.system != EMBEDDED and LOG_TOPIC.key not in options):
             with contextlib.suppress(LakelogError):
                 system.drop(log)
         if lost and if_not_exists:
@@ -87,6 +95,9 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    if log is not None and (purge or log.system == "embedded" or table.options.need(DROP_WITH_TABLE)):
+    # a file outside of the table may be the log of another one, whatever this one's schema says
+    is_outside = log is not None and log.system == EMBEDDED and not log.address.startswith(f"{table.path}/")
+    goes = purge or table.options.need(DROP_WITH_TABLE)
+    if log is not None and not is_outside and (log.system == EMBEDDED or goes):
         LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)

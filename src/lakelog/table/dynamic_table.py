@@ -26,7 +26,7 @@ from lakelog.options.log import (
 from lakelog.options.option import Options
 from lakelog.spec.schema import TableSchema
 from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.log_options import log_location
+from lakelog.table.log_options import check_log_file, log_location
 from lakelog.table.registrations import Registrations
 
 BRANCH_PREFIX: Final = "branch_"
@@ -152,7 +152,9 @@ class DynamicTable:
         """The log store, None when the table has none; a branch has none, the log is main's."""
         if self._suffix or not self.options.need(LOG_ENABLED):
             return None
-        return log_location(self.schema, self.path, self.name)
+        found = log_location(self.schema, self.path, self.name)
+        check_log_file(found, self.io)
+        return found
 
     @property
     def changelog_mode(self) -> str:

@@ -27,11 +27,21 @@ class BucketFigures:
 
 
 @dataclass(frozen=True)
+class DeadRun:
+    """A run of maintenance whose process died during it."""
+
+    kind: str
+    host: str
+    process: int
+
+
+@dataclass(frozen=True)
 class SnapshotFigures:
     """The history: ``expirable`` snapshots would be removed by an expiry now (one removes ``snapshot.expire.limit`` at
     most), ``held`` more if no consumer needed them, ``holder`` first of all.
 
     ``last_write_ms`` is the commit time of the newest snapshot that brought rows, as far as the last few tell.
+    ``dead_run``: the newest run of maintenance, when its process died during it.
     """
 
     newest_id: int | None = None
@@ -47,6 +57,7 @@ class SnapshotFigures:
     full_compaction_due: bool = False
     unfinished_removals: int = 0
     orphans_cleaned_ms: int | None = None
+    dead_run: DeadRun | None = None
     created_ms: int = 0
 
 
@@ -58,6 +69,7 @@ class LogBucketFigures:
     ``lag``: records behind ``applied`` that may be rows. ``newest_ms``: append time of the last record, None where the
     log does not tell it cheaply; ``files_ms`` of the last one that is in the files; ``waiting_ms`` of the first one
     that is not. ``read_up_to``: all named readers and the files have what is before; None without a named reader.
+    ``lost``: records that expired before the files had them.
     """
 
     bucket: int
@@ -70,6 +82,7 @@ class LogBucketFigures:
     files_ms: int | None = None
     waiting_ms: int | None = None
     read_up_to: int | None = None
+    lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,9 +129,9 @@ class LogFigures:
     """Records that readers could not read, as bucket-offset."""
 
     @property
-    def lag(self) -> int:
-        """Records of all buckets that may be rows and are not in the files."""
-        return sum(b.lag for b in self.buckets)
+    def lag(self) -> int | None:
+        """Records of all buckets that may be rows and are not in the files; None when the log could not be read."""
+        return None if self.trouble else sum(b.lag for b in self.buckets)
 
     @property
     def newest_ms(self) -> int | None:
@@ -136,9 +149,9 @@ class LogFigures:
         return min((b.waiting_ms for b in self.buckets if b.waiting_ms is not None), default=None)
 
     @property
-    def open_epochs(self) -> int:
-        """Decided epochs that wait for a snapshot, and batch writers that have not decided."""
-        return sum(w.waiting + (w.undecided_ms is not None) for w in self.writers)
+    def open_epochs(self) -> int | None:
+        """Decided epochs without a snapshot, and batch writers that have not decided; None when the log is unknown."""
+        return None if self.trouble else sum(w.waiting + (w.undecided_ms is not None) for w in self.writers)
 
     @property
     def oldest_open_ms(self) -> int | None:

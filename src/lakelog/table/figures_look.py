@@ -20,12 +20,12 @@ from lakelog.spec.snapshot import COMPACT, Snapshot
 from lakelog.table.compaction_lease import place_of
 from lakelog.table.compaction_task import leases_of, runs_of
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.figures import BucketFigures, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.figures import BucketFigures, DeadRun, LogFigures, SnapshotFigures, TableFigures
 from lakelog.table.full_compaction import FullCompactions
 from lakelog.table.log_figures import look_at_log
 from lakelog.table.needs import ORPHAN_CLEANING
 from lakelog.table.retention import expirable_snapshots
-from lakelog.table.runs import Runs
+from lakelog.table.runs import DIED, Runs
 from lakelog.table.system.row_text import partition_text
 
 _LOOK_BACK = 5
@@ -104,8 +104,10 @@ def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> S
     store = table.store
     tags = store.tags.list()
     runs = Runs(table.io, table.path)
+    dead = next((run for run in runs.list(1) if run.outcome == DIED), None)
+    dead_run = None if dead is None else DeadRun(dead.kind, dead.host, dead.process)
     if newest is None:
-        return SnapshotFigures(tags=len(tags), created_ms=_created(table))
+        return SnapshotFigures(tags=len(tags), created_ms=_created(table), dead_run=dead_run)
     free, wanted, holder = expirable_snapshots(table)
     first = store.earliest_snapshot_id()
     return SnapshotFigures(
@@ -122,6 +124,7 @@ def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> S
         FullCompactions().is_due(table) and any(files.task(place, True) is not None for place in files.by_place),
         sum(not status.is_dir for status in table.io.list(store.paths.removals)),
         runs.last_done_ms(ORPHAN_CLEANING),
+        dead_run,
         _created(table),
     )
 

@@ -50,7 +50,7 @@ def _held(records: Iterable[str], moment: LogMoment) -> tuple[str, ...]:
 def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
     first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
     applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
-    lag = max(0, reader.count(bucket, max(first, applied), end, MOST_LAG) - told)
+    lag = bucket_lag(reader, moment, bucket)
     files_ms = _last_ms(reader, bucket, applied) if first < applied <= end else None
     read_to = [found.offsets.get(bucket, 0) for found in readers]
     return LogBucketFigures(
@@ -64,7 +64,20 @@ def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader]
         files_ms,
         _first_row_ms(reader, bucket, max(first, applied), end, told) if lag else None,
         min(applied, *read_to) if read_to else None,
+        max(0, (reader.entries(bucket, applied, first) or 0) - told) if 0 < applied < first else 0,
     )
+
+
+def bucket_lag(reader: LogReader, moment: LogMoment, bucket: int) -> int:
+    """Records of a bucket that may be rows and are not in the files: the one definition of a table's lag."""
+    first, applied = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
+    records = reader.count(bucket, max(first, applied), moment.ends[bucket], MOST_LAG)
+    return max(0, records - moment.state.told.get(bucket, 0))
+
+
+def reader_lag(reader: LogReader, moment: LogMoment, bucket: int, position: int) -> int:
+    """Records of a bucket, of those that the log holds, behind the position of a named reader."""
+    return reader.count(bucket, max(position, moment.firsts.get(bucket, 0)), moment.ends.get(bucket, 0), MOST_LAG)
 
 
 def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
@@ -119,5 +132,4 @@ def _reader(reader: LogReader, moment: LogMoment, found: NamedReader) -> ReaderF
 
 def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogMoment) -> int:
     """Records from some offsets on, of those that the log holds."""
-    starts = {bucket: max(offset, moment.firsts.get(bucket, 0)) for bucket, offset in offsets.items()}
-    return sum(reader.count(bucket, start, moment.ends.get(bucket, 0), MOST_LAG) for bucket, start in starts.items())
+    return sum(reader_lag(reader, moment, bucket, offset) for bucket, offset in offsets.items())

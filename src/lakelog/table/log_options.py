@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
+from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
@@ -16,6 +17,7 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 from lakelog.spec.schema import TableSchema
 
+EMBEDDED = "embedded"
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
 
@@ -41,17 +43,23 @@ def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
     return ALL_OPTIONS.canonical(given, scope)
 
 
+def by_canonical_key(given: Mapping[str, str]) -> dict[str, str]:
+    """Options under their canonical keys; the canonical spelling wins over another one. Nothing is checked."""
+    spelled = sorted(given.items(), key=lambda item: ALL_OPTIONS.canonical_key(item[0]) == item[0])
+    return {ALL_OPTIONS.canonical_key(key): value for key, value in spelled}
+
+
 def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLocation:
     """The log that a new table asks for. Raises InvalidOption when the address of its servers is missing."""
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
     system = options.get_typed(LOG_TYPE) or _system_at(address)
-    if address is not None and system != "embedded" and _is_path(address):
+    if address is not None and system != EMBEDDED and _is_path(address):
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' = '{address}' is the path of a file, which '{LOG_TYPE.key}' = '{system}' does not "
             f"take: write '{LOG_TYPE.key}' = 'embedded' with it, or give {_KAFKA_ADDRESS}"
         )
-    if address is None and system != "embedded":
+    if address is None and system != EMBEDDED:
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give "
             + ("the service URL, like 'pulsar://localhost:6650'" if system == "pulsar" else _KAFKA_ADDRESS)
@@ -67,12 +75,19 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
 
 def _system_at(address: str | None) -> str:
     if address is None:
-        return "embedded"
+        return EMBEDDED
     return "pulsar" if address.startswith(("pulsar://", "pulsar+ssl://")) else "kafka"
 
 
 def _is_path(address: str) -> bool:
     return address.startswith(("/", "./", "../", "~", "file:")) or address.endswith((".sqlite", ".db"))
+
+
+def check_log_file(log: LogLocation, io: FileIO) -> None:
+    """Raises Corrupt when an embedded log is a file outside of its table: ``io`` is the table's own storage."""
+    if log.system == EMBEDDED:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            io.absolute(log.address + suffix)
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:

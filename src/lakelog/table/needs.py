@@ -13,6 +13,7 @@ from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, check_writable, needs_lookup
 from lakelog.table.figures import STREAM, LogFigures, TableFigures
+from lakelog.table.text import aged, counted, sized
 
 HEALING: Final = "healing"
 COMPACTION: Final = "compaction"
@@ -37,7 +38,6 @@ _INVISIBLE: Final = 85
 """Urgency of a compaction that makes new rows visible."""
 _STOPPED: Final = 80
 """Urgency of a compaction that streaming writers wait for."""
-_UNIT: Final = 1024
 _FEW: Final = 10
 _AT_REST_MS: Final = 600_000
 """Fewer snapshots than so many are not worth an expiry while new ones come, the newest within this time."""
@@ -89,9 +89,9 @@ def _healing(figures: TableFigures, options: Options, now_ms: int) -> Need | Non
         return None
     reasons = []
     if gone:
-        reasons.append(f"{_count(len(gone), 'writer')} died and left rows in the log that no file will ever have")
+        reasons.append(f"{counted(len(gone), 'dead writer')} left an unfinished write in the log")
     if late:
-        reasons.append(f"{_count(len(late), 'dead writer')} decided rows that wait for their snapshot")
+        reasons.append(f"{counted(len(late), 'dead writer')} decided rows that wait for their snapshot")
     names = ", ".join(w.name for w in (*gone, *late)[:3])
     return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
 
@@ -101,8 +101,8 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
     if not due:
         return None
     worst, size = due[0], sum(b.due_bytes for b in due)
-    files = _count(sum(b.due_files for b in due), "file")
-    where = f"{len(due)} of {_count(len(figures.buckets), 'bucket')}"
+    files = counted(sum(b.due_files for b in due), "file")
+    where = f"{len(due)} of {counted(len(figures.buckets), 'bucket')}"
     to_do = f"lakelog compact {figures.name} --minor, or leave it to lakelog optimize"
     if not figures.is_keyed:
         reason = f"{where} with small files or many deleted rows: {files}, {sized(size)}"
@@ -113,7 +113,7 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
     if worst.sorted_runs >= stop_trigger(options):
         urgency = _STOPPED
     if needs_lookup(options) and figures.level0_files:
-        reason = f"{_count(figures.level0_files, 'new file')} cannot be seen by readers before they are compacted"
+        reason = f"{counted(figures.level0_files, 'new file')} are invisible to readers until compacted"
         urgency = _INVISIBLE
     return _need(COMPACTION, f"{reason}, {sized(size)}", to_do, urgency, size)
 
@@ -121,7 +121,7 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
 def _full_compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
     if not figures.snapshots.full_compaction_due:
         return None
-    reason = "the table's options ask for a full compaction after so many commits, or so long, and it is time"
+    reason = "a full compaction is due by the table's options"
     return _need(FULL_COMPACTION, reason, f"lakelog compact {figures.name}", size=figures.bytes)
 
 
@@ -134,23 +134,23 @@ def _expiry(figures: TableFigures, options: Options, now_ms: int) -> Need | None
     if history.expirable < min(_FEW, limit) and not is_at_rest and not history.unfinished_removals:
         return None
     more = "at least " if history.expirable >= limit else ""
-    reason = f"{more}{history.expirable} of {_count(history.kept, 'snapshot')} have outlived the table's retention"
+    reason = f"{more}{history.expirable} of {counted(history.kept, 'snapshot')} exceed the table's retention"
     if not history.expirable:
-        reason = f"{_count(history.unfinished_removals, 'removal')} of files began and did not end"
+        reason = f"{counted(history.unfinished_removals, 'removal')} of files did not finish"
     urgency = _URGENCIES[EXPIRY] + min(15, 15 * history.expirable // max(1, limit))
     return _need(EXPIRY, reason, f"lakelog expire {figures.name}", urgency)
 
 
 def _partitions(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
     old = figures.snapshots.old_partitions
-    reason = f"{_count(old, 'partition')} older than 'partition.expiration-time'"
+    reason = f"{counted(old, 'partition')} older than 'partition.expiration-time'"
     to_do = f"CALL sys.expire_partitions('{figures.name}')"
     return _need(PARTITION_EXPIRY, reason, to_do) if old else None
 
 
 def _tags(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
     over = figures.snapshots.tags_over
-    reason = f"{_count(over, 'tag')} whose time is over"
+    reason = f"{counted(over, 'tag')} past their retention"
     return _need(TAG_EXPIRY, reason, f"CALL sys.expire_tags('{figures.name}')") if over else None
 
 
@@ -160,9 +160,9 @@ def _orphans(figures: TableFigures, options: Options, now_ms: int) -> Need | Non
     since = figures.snapshots.created_ms if last is None else last
     if not every or now_ms - since < every:
         return None
-    when = f"the last look for orphan files was {aged(now_ms - since)} ago"
+    when = f"orphan files were last cleaned {aged(now_ms - since)} ago"
     if last is None:
-        when = f"nobody has looked for orphan files since the table was made {aged(now_ms - since)} ago"
+        when = f"orphan files were never cleaned; the table was created {aged(now_ms - since)} ago"
     return _need(ORPHAN_CLEANING, when, f"CALL sys.remove_orphan_files('{figures.name}')")
 
 
@@ -187,7 +187,7 @@ def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wai
         yield Wait(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
     if history.held:
         yield Wait(
-            f"expiry of {_count(history.held, 'snapshot')}",
+            f"expiry of {counted(history.held, 'snapshot')}",
             f"consumer '{history.holder}' has not read them yet",
             f"let it read on, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
             f"'consumer.expiration-time'",
@@ -201,14 +201,12 @@ def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wai
 
 
 def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Iterator[Wait]:
-    if log.trouble:
-        yield Wait("all that is known of the log", log.trouble, "bring the log back: lakelog doctor looks at it")
     timeout, interval = options.need(WRITER_TIMEOUT).total_seconds(), options.need(COMMIT_INTERVAL).total_seconds()
     late = _ms(_LATE * interval)
     for writer in log.writers:
         if writer.waiting_ms is not None and now_ms - writer.waiting_ms > late and not writer.is_gone:
             yield Wait(
-                f"the snapshot of {_count(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
+                f"the snapshot of {counted(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
                 f"the writer decided the oldest {aged(now_ms - writer.waiting_ms)} ago and has made no snapshot since",
                 f"start it again, or Table.seal(); lakelog optimize does it {aged(_ms(timeout))} after its death",
             )
@@ -230,7 +228,7 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
         which = f"{', '.join(log.bad_records[:3])}{', …' if len(log.bad_records) > 3 else ''}"
         yield Wait(
             "readers of the log that do not skip bad records",
-            f"{_count(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
+            f"{counted(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
             f"mend the producer; read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
         )
     if log.log_first:
@@ -253,35 +251,12 @@ def stop_trigger(options: Options) -> int:
     return max(trigger, trigger + 3 if given is None else given)
 
 
-def sized(count: int) -> str:
-    """Bytes as text: ``1.4 GiB``."""
-    value, units = float(count), ("B", "KiB", "MiB", "GiB", "TiB")
-    for unit in units:
-        if value < _UNIT or unit == units[-1]:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _UNIT
-    return ""
-
-
-def aged(millis: float) -> str:
-    """A time as text, in the unit that fits: ``45 s``, ``3.5 h``."""
-    seconds = max(0.0, millis / 1000)
-    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{seconds / 86_400:.1f}".removesuffix(".0") + " d"
-
-
 def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: int = 0) -> Need:
     return Need(kind, reason, to_do, _URGENCIES[kind] if urgency is None else urgency, size)
 
 
 def _by_optimizer(name: str, kind: str) -> str:
     return f"lakelog optimize {name} --once --only {kind}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _ms(seconds: float) -> int:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.io.local import LocalFileIO
 from lakelog.io.names import new_uuid
@@ -250,9 +251,9 @@ class StreamStates:
         return f"{self._durable_root if self._local is None else self._local}/{bucket}"
 
     def _empty(self, bucket: int) -> KeyedState:
-        io, is_durable = (self._table.io, True) if self._local is None else (LocalFileIO(), False)
+        io = self._table.io if self._local is None else confined(LocalFileIO(), self._local)
         offset = self.origin.offsets.get(bucket, 0)
-        return self.normalizer.state(io, self._directory(bucket), offset, is_durable)
+        return self.normalizer.state(io, self._directory(bucket), offset, self._local is None)
 
     def _at(self, bucket: int, offset: int) -> tuple[KeyedState, int, float]:
         """The state before a record; the rows of it that are not saved, and since when."""

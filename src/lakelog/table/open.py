@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
@@ -12,7 +14,8 @@ from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.filestore.paths import MAIN_BRANCH
 from lakelog.filestore.schemas import Schemas
 from lakelog.io import file_io_for
-from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
+from lakelog.io.external import ExternalFileIO
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
 from lakelog.table.dynamic_table import BRANCH_PREFIX, DynamicTable
 from lakelog.table.log_options import canonical_options
@@ -30,14 +33,21 @@ def open_catalog(
     """
     given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
     kind = Options(given).need(CATALOG_TYPE)
-    own = Options({key: value for key, value in given.items() if key != CATALOG_TYPE.key})
-    return CATALOGS.create(kind, warehouse, file_io_for(warehouse, storage_options), own)
+    own = Options({k: v for k, v in given.items() if k not in (CATALOG_TYPE.key, CATALOG_EXTERNAL_PATHS.key)})
+    io = file_io_for(warehouse, storage_options)
+    roots = tuple(filter(None, map(str.strip, given.get(CATALOG_EXTERNAL_PATHS.key, "").split(","))))
+    return CATALOGS.create(kind, warehouse, ExternalFileIO(io, roots) if roots else io, own)
+
+
+_PART: Final = re.compile(r"(`(?:[^`]++|``)*+`)(?=\.|$)|([^.`]++)(?=\.|$)")
+"""One part of a name, in backticks where it has a dot."""
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:
     """``t``, ``db.t`` or ``catalog.db.t`` (as written) as an identifier; raises InvalidRequest for anything else."""
-    parts = [part.strip("`") for part in name.split(".")]
-    if not all(parts) or len(parts) > 3:
+    found = [quoted or plain for quoted, plain in _PART.findall(name)]
+    parts = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in found]
+    if ".".join(found) != name or not all(parts) or len(parts) > 3:
         raise InvalidRequest(f"'{name}' is not a table name: write 'table', 'db.table' or 'catalog.db.table'")
     return Identifier(parts[-2] if len(parts) > 1 else database, parts[-1], parts[0] if len(parts) > 2 else "")
 

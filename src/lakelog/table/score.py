@@ -1,5 +1,7 @@
 """The health of a table as a number from 0 to 100, and what it is made of. Pure.
 
+A finding (``findings.py``) caps it at 20, whatever the parts say.
+
 ========== ====== ===================================================================================================
 part       points
 ========== ====== ===================================================================================================
@@ -22,10 +24,11 @@ from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT
 from lakelog.table.figures import BucketFigures, TableFigures
-from lakelog.table.needs import aged
+from lakelog.table.text import aged, counted
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
+_WITH_FINDINGS = 20
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,10 @@ def score_parts(figures: TableFigures, options: Options, now_ms: int) -> tuple[S
     )
 
 
-def total(parts: tuple[ScorePart, ...]) -> int:
+def total(parts: tuple[ScorePart, ...], has_findings: bool = False) -> int:
     """The score."""
-    return round(sum(part.points for part in parts))
+    score = round(sum(part.points for part in parts))
+    return min(score, _WITH_FINDINGS) if has_findings else score
 
 
 def _files(figures: TableFigures, options: Options) -> ScorePart:
@@ -58,9 +62,12 @@ def _files(figures: TableFigures, options: Options) -> ScorePart:
     loads = [_load(bucket, figures.is_keyed) for bucket in figures.buckets]
     shares = [_falling(load, limit - 1, 4 * limit) for load in loads]
     share = sum(shares) / len(shares) if shares else 1.0
-    what = "sorted runs" if figures.is_keyed else "files to compact"
+    what = "sorted run" if figures.is_keyed else "due file"
     return _part(
-        "files", share, _FILES, f"at most {max(loads, default=0)} {what} in a bucket; a compaction begins at {limit}"
+        "files",
+        share,
+        _FILES,
+        f"{counted(max(loads, default=0), what)} in the fullest bucket; a compaction begins at {limit}",
     )
 
 
@@ -71,31 +78,33 @@ def _load(bucket: BucketFigures, is_keyed: bool) -> int:
 def _freshness(figures: TableFigures, options: Options, now_ms: int) -> ScorePart:
     log = figures.log
     if log is None:
-        return _part("freshness", 1.0, _FRESHNESS, "the table has no log, or it was not looked at")
+        return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was left out")
     if log.trouble:
-        return _part("freshness", 0.0, _FRESHNESS, f"the log cannot be looked at: {log.trouble}")
+        return _part("freshness", 0.0, _FRESHNESS, "unknown: the log cannot be read")
     if log.waiting_ms is None:
-        return _part("freshness", 1.0, _FRESHNESS, "the files have all rows of the log")
+        return _part("freshness", 1.0, _FRESHNESS, "all committed rows of the log are in files")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the files lack rows that are {aged(age)} old; up to {aged(late)} is as it should be"
+    why = f"the oldest row not in files is {aged(age)} old; up to {aged(late)} is normal"
     return _part("freshness", _falling(age, late, 10 * late), _FRESHNESS, why)
 
 
 def _writers(figures: TableFigures) -> ScorePart:
-    gone = 0 if figures.log is None else sum(w.is_gone for w in figures.log.writers)
-    return _part("writers", max(0.0, 1 - gone / 3), _WRITERS, f"{gone} dead batch writers that are not healed")
+    if figures.log is not None and figures.log.trouble:
+        return _part("writers", 0.0, _WRITERS, "unknown: the log cannot be read")
+    dead = 0 if figures.log is None else sum(w.is_gone for w in figures.log.writers)
+    return _part("writers", max(0.0, 1 - dead / 3), _WRITERS, counted(dead, "dead writer"))
 
 
 def _history(figures: TableFigures, options: Options, now_ms: int) -> ScorePart:
     history = figures.snapshots
     share = 1 - min(1.0, history.expirable / max(1, options.need(SNAPSHOT_EXPIRE_LIMIT))) / 2
-    why = f"{history.expirable} snapshots to expire"
+    why = counted(history.expirable, "expirable snapshot")
     every = options.need(ORPHAN_INTERVAL).total_seconds() * 1000
     since = history.created_ms if history.orphans_cleaned_ms is None else history.orphans_cleaned_ms
     if every and now_ms - since > 2 * every:
         share -= 0.5
-        why += f", orphan files not looked for in {aged(now_ms - since)}"
+        why += f", orphan files not cleaned for {aged(now_ms - since)}"
     return _part("history", share, _HISTORY, why)
 
 

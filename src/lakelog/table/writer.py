@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.errors import InvalidRequest, LakelogError, after_decision
 from lakelog.io.names import new_uuid
 from lakelog.table.append import commit_append
 from lakelog.table.committer import Committer
@@ -63,10 +63,10 @@ class TableWriter:
             self._task.flush_log()
 
     def commit(self) -> None:
-        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown.
+        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
 
-        After an error that left the rows decided (they are readable already), ``close`` tries the snapshot again.
-        Rows of a failed commit are not committed again: InvalidRequest.
+        CommitDecided says that the rows are in the table, and only a later step failed: ``close`` tries it again. Rows
+        of a failed commit are not committed again: InvalidRequest.
         """
         if self._task is None:
             return
@@ -82,7 +82,8 @@ class TableWriter:
         self._task = None
         self._epoch += 1
         if self._committer is not None:
-            seal(self._committer)
+            with after_decision(self._table.name):
+                seal(self._committer)
         take_over_quietly(self._table)
         tidy_quietly(self._table)
 

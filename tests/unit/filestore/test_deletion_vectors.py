@@ -18,6 +18,7 @@ from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.scan import plan_splits, skips_level_zero
 from lakelog.filestore.store import FileStore
+from lakelog.io.external import ExternalFileIO
 from lakelog.io.names import new_uuid
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.manifest import ADD, DeletionVectorRange, IndexManifestEntry
@@ -48,7 +49,7 @@ def delete_rows(
         ranges.append(DeletionVectorRange(file, len(data), len(body) + (8 if wide else 0), len(deleted)))
         data += struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     path = external or store.paths.bucket_index_file(NONE, 0, name)
-    store.io.write(path, data)
+    (store.io.inner if external else store.io).write(path, data)
     entry = IndexManifestEntry(
         ADD, NONE, 0, "DELETION_VECTORS", name, len(data), len(ranges), tuple(ranges), external_path=external
     )
@@ -162,6 +163,8 @@ def test_damage_names_the_index_file_and_the_data_file(appended) -> None:
 
 
 def test_vectors_lie_beside_the_data_or_at_a_path_of_their_own(make_table, appended) -> None:
+    old = appended.store
+    appended.store = FileStore(ExternalFileIO(old.io.inner, ("/elsewhere",)), old.table_path, old.schema)
     delete_rows(appended.store, {files_of(appended.store)[0].file_name: GONE}, external="/elsewhere/index-1")
     assert appended.ids() == LEFT
     table = make_table(primary_keys=())

@@ -44,9 +44,9 @@ def indexed(make_table: Any, **options: str) -> Any:
 
 def opened(table: Any, filter: Any) -> tuple[list[int], list[str]]:
     """(ids found, kinds of files opened) of a read."""
-    table.store.io.opened.clear()
+    table.store.io.inner.opened.clear()
     found = table.ids(filter)
-    return found, sorted({name.rpartition(".")[2] for name in table.store.io.opened if name.startswith("data-")})
+    return found, sorted({name.rpartition(".")[2] for name in table.store.io.inner.opened if name.startswith("data-")})
 
 
 @pytest.mark.parametrize("threshold", ["500 b", "10 mb"])
@@ -81,10 +81,10 @@ def test_a_key_is_looked_for_only_in_runs_that_may_have_it(make_table) -> None:
     table.insert((0, 1, "a", 0.5), (0, 9, "a", 0.5))
     table.insert((0, 2, "b", 0.5), (0, 8, "b", 0.5))
     table.insert((0, 2, "c", 0.5), (0, 7, "c", 0.5))
-    table.store.io.opened.clear()
+    table.store.io.inner.opened.clear()
     assert [row["name"] for row in table.read(None, Compare("id", "=", 7))] == ["c"]
-    assert len([name for name in table.store.io.opened if name.endswith(".index")]) == 3
-    assert len({name for name in table.store.io.opened if name.endswith(".parquet")}) == 1
+    assert len([name for name in table.store.io.inner.opened if name.endswith(".index")]) == 3
+    assert len({name for name in table.store.io.inner.opened if name.endswith(".parquet")}) == 1
 
 
 def test_an_index_is_not_read_when_it_is_switched_off(make_table) -> None:

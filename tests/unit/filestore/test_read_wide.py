@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lakelog.errors import UnsupportedFeature
+from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.filestore.changes import DELTA, Changes
 from lakelog.filestore.commit_request import CommitRequest
 from lakelog.filestore.filter import Compare, IsNull
 from lakelog.filestore.pruning import Pruning
 from lakelog.filestore.store import FileStore
 from lakelog.format.parquet import ParquetFormat
+from lakelog.io.external import ExternalFileIO
 from lakelog.io.names import new_uuid
 from lakelog.spec.data_file import EMPTY_STATS, BucketFiles, DataFileMeta
 from lakelog.spec.partition import encode_partition
@@ -90,9 +91,16 @@ def test_a_format_that_is_not_known_is_named(make_table, name) -> None:
 def test_an_external_path_wins(make_table) -> None:
     table = make_table()
     (files,) = table.staged((I, 1, "a", 1.0))
-    commit(table, rewritten(table, files, lambda t: t, external_path="/far/away/data-x.parquet"))
-    assert table.store.io.exists("/far/away/data-x.parquet")
-    assert table.ids() == [1]
+    own = table.store.paths.data_file(NONE, 0, files.new_files[0])
+    commit(table, BucketFiles(NONE, 0, 1, (replace(files.new_files[0], external_path="/far/away/data-x.parquet"),)))
+    inner = table.store.io.inner
+    inner.write("/far/away/data-x.parquet", inner.read(own))
+    with pytest.raises(Corrupt, match="catalog.external-paths"):
+        table.ids()
+    allowed = FileStore(ExternalFileIO(inner, ("/far/elsewhere", "/far/away")), "/t", table.store.schema)
+    assert allowed.read_table(allowed.plan()).num_rows == 1
+    allowed.io.delete("/far/away/data-x.parquet")
+    assert inner.exists("/far/away/data-x.parquet"), "what may belong to another table is not deleted"
 
 
 @pytest.mark.parametrize("filter", [Compare("name", "=", "a"), IsNull("amount"), Compare("id", "<", 2)], ids=str)

@@ -63,7 +63,8 @@ def test_a_tag_of_a_snapshot_that_goes_while_it_is_made_is_taken_back(make_table
     table = make_table()
     table.insert((0, 1, "a", 1.0))
     table.insert((0, 2, "a", 1.0))
-    io, create = table.store.io, table.store.io.create
+    io = table.store.io.inner
+    create = io.create
 
     def slow(path: str, data: bytes) -> bool:
         io.delete(table.store.paths.snapshot(1))

@@ -198,7 +198,7 @@ def test_another_address_than_loopback_needs_a_token() -> None:
         lakelog.metrics.serve(host="0.0.0.0")
     with pytest.raises(InvalidRequest, match="too short"):
         lakelog.metrics.serve(host="0.0.0.0", token="short")
-    with lakelog.metrics.serve(host="0.0.0.0", token="a-long-enough-token") as endpoint:
+    with lakelog.metrics.serve(token="a-long-enough-token") as endpoint:
         url = f"http://127.0.0.1:{endpoint.port}/metrics"
         assert ask(url)[0] == 401
         assert ask(url, Authorization="Bearer a-long-enough-tokem")[0] == 401

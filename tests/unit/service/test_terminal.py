@@ -66,6 +66,27 @@ def test_an_error_says_where_it_is_in_the_whole_text(admin: Terminal) -> None:
     assert (second.error.kind, second.error.line, second.error.column) == ("NotFound", 2, 12)
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        ("show tables in db;\nselekt 1", 2, 1, "did you mean SELECT?"),
+        ("select (1 + 2", 1, 8, "'(' is not closed"),
+        ("select 1;\n\nselect id) from t", 3, 10, "')' closes nothing"),
+    ],
+)
+def test_a_typo_is_found_before_anything_runs_and_without_spark(
+    admin: Terminal, text: str, line: int, column: int, words: str
+) -> None:
+    execution = run(admin, text)
+    error = execution.snapshot().error
+    assert error is not None
+    assert (error.line, error.column) == (line, column)
+    assert words in error.message
+    assert "pos " not in error.message
+    assert execution.snapshot().statements == ()  # nothing has run
+    assert not any(event.kind == "waiting" for event in execution.events())  # Spark was not started
+
+
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_no_statement_is_an_error(admin: Terminal, text: str) -> None:
     with pytest.raises(InvalidRequest, match="no statement"):

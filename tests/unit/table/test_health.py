@@ -174,7 +174,9 @@ def test_a_log_that_is_away_is_told_of_and_hides_nothing_else(tmp_path, monkeypa
     found = table.health()
     assert found.figures.log.trouble == "Unavailable: the broker does not answer"
     assert found.figures.files == 1
-    assert found.score == 70
+    assert (found.score, found.lag, found.figures.log.open_epochs) == (20, None, None)
+    assert [one.kind for one in found.findings] == ["log-unreachable"]
+    assert "score" not in found.parts[1].why and found.parts[1].points == 0
     assert table.health(with_log=False).figures.log is None
 
 
@@ -240,5 +242,7 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     MANIFEST_CACHE.clear()
     lines = CliRunner().invoke(health, ["--format", "jsonl", "--warehouse", str(tmp_path / "warehouse")]).output
     found = {one["table"]: one for one in map(json.loads, lines.splitlines())}
-    assert found["db.t"]["error"]
+    assert found["db.t"]["findings"][0]["kind"] == "unreadable"
+    assert found["db.t"]["score"] == 0
+    assert found["db.t"]["figures"] is None
     assert found["db.u"]["score"] == 100

@@ -79,7 +79,7 @@ def test_rows_of_one_that_died_before_it_decided_are_taken_back(
     die(tmp_path, table, "open")
     assert (1, "lost") in folded(table) and files(table, **UNION) == [(1, "a"), (2, "a")]
     (need,) = [need for need in table.health().needs if need.kind == "healing"]
-    assert "1 writer died" in need.reason
+    assert "1 dead writer" in need.reason
     by(table)
     want = [(1, "a"), (2, "a"), *([(50, "next")] if by is by_write else [])]
     assert folded(table) == files(table) == files(table, **UNION) == want

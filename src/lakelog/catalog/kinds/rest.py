@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, bare_path, check_name, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, check_name, check_new_name, near_or_all
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.catalog.rest_changes import change_json, schema_json
 from lakelog.catalog.rest_owner import RestOwner
@@ -27,6 +27,7 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import now_ms
+from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
 from lakelog.io.owned import OwnedFileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
@@ -66,7 +67,7 @@ class RestCatalog(Catalog):
         return sorted(filter(_is_name, self._api.names("databases", "databases") or ()))
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        check_name("database", name)
+        check_new_name("database", name)
         answer = self._change("POST", "databases", body={"name": name, "options": {}})
         if answer.status == 409:
             if not if_not_exists:
@@ -103,6 +104,9 @@ class RestCatalog(Catalog):
         found = self._find(identifier)
         return path if found is None else self._path_of(identifier, found)
 
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return self._files.table_io(identifier)
+
     def load_table(self, identifier: Identifier) -> TableLocation:
         self._files.table_path(identifier)
         found = self._find(identifier)
@@ -117,6 +121,7 @@ class RestCatalog(Catalog):
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        check_new_name("table", identifier.table)
         expected = self._files.table_path(identifier)
         if identifier.database == DEFAULT_DATABASE and self._tables(DEFAULT_DATABASE) is None:
             self.create_database(DEFAULT_DATABASE, if_not_exists=True)
@@ -242,7 +247,7 @@ class RestCatalog(Catalog):
         former = before.schema
         for schema_id in range(before.schema.id + 1, newest.schema.id + 1):
             path = f"{newest.path}/schema/schema-{schema_id}"
-            schema = newest.schema if schema_id == newest.schema.id else TableSchema.from_json(self._io.read(path))
+            schema = newest.schema if schema_id == newest.schema.id else TableSchema.from_json(newest.io.read(path))
             try:
                 expected = apply_changes(former, changes, self._files.has_snapshots(newest.path), schema.time_millis)
             except (InvalidSchema, InvalidOption, UnsupportedFeature):
@@ -285,7 +290,7 @@ class RestCatalog(Catalog):
         try:
             schema_id, given = int(found["schemaId"]), found["schema"]
             try:
-                return TableSchema.from_json(self._io.read(f"{path}/schema/schema-{schema_id}"))
+                return TableSchema.from_json(confined(self._io, path).read(f"{path}/schema/schema-{schema_id}"))
             except NotFound:
                 fields = tuple(parse_field(f) for f in given["fields"])
                 return TableSchema(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.catalog.directories import Directories, bare_path, near_or_all
+from lakelog.catalog.directories import Directories, bare_path, check_new_name, near_or_all
 from lakelog.catalog.name_rows import NameRows
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
 from lakelog.io.file_io import FileIO
@@ -37,6 +37,7 @@ class SqlCatalog(Catalog):
         return self._rows.databases()
 
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
+        check_new_name("database", name)
         location = self._files.database_path(name)
         if name in self._rows.databases():
             if not if_not_exists:
@@ -76,6 +77,9 @@ class SqlCatalog(Catalog):
             )
         return path
 
+    def table_io(self, identifier: Identifier) -> FileIO:
+        return self._files.table_io(identifier)
+
     def load_table(self, identifier: Identifier) -> TableLocation:
         self.table_path(identifier)
         if not self._rows.has(identifier):
@@ -83,6 +87,7 @@ class SqlCatalog(Catalog):
         return self._files.load_table(identifier)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
+        check_new_name("table", identifier.table)
         path = self.table_path(identifier)
         if identifier.database not in self._rows.databases():
             if identifier.database != DEFAULT_DATABASE:
@@ -121,6 +126,7 @@ class SqlCatalog(Catalog):
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         self.table_path(identifier)
         self.table_path(new)
+        check_new_name("table", new.table)
         if not self._rows.has(identifier):
             raise self._no_table(identifier)
         if new.database not in self._rows.databases():

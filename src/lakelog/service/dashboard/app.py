@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from lakelog.errors import LakelogError
 from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
 from lakelog.service.dashboard.pages import STATIC
 from lakelog.service.dashboard.routes import (
+    actions,
     catalogs,
     health,
     log,
@@ -33,7 +35,8 @@ from lakelog.service.dashboard.security.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"
-_ROUTES: Final = (overview, catalogs, tables, log, terminal, optimizing, settings, login)
+_SWEEP_S: Final = 30.0
+_ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing, settings, login)
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
@@ -46,9 +49,11 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dashboard.watcher.start()
+        sweeping = asyncio.create_task(_sweep(dashboard))
         try:
             yield
         finally:
+            sweeping.cancel()
             dashboard.watcher.stop()
 
     app = FastAPI(
@@ -77,6 +82,13 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
     app = Limits(app)
-    app = Identify(app, dashboard.access, dashboard.sessions)
+    app = Identify(app, dashboard.gate)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)
+
+
+async def _sweep(dashboard: Dashboard) -> None:
+    """Ends sessions that are over, so that their terminals do not outlive them."""
+    while True:
+        await asyncio.sleep(_SWEEP_S)
+        dashboard.gate.sweep()

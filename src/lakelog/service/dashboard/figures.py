@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -56,6 +56,14 @@ _FIGURES: Final = Table(
 )
 
 
+_TOTALS: Final = Table(
+    "totals",
+    _METADATA,
+    Column("time_ms", Integer, primary_key=True),
+    *(Column(name, Float) for name in ("bytes", "rows", "lag", "waiting_ms", "good", "fair", "bad")),
+)
+
+
 @dataclass(frozen=True)
 class Sample:
     """What is kept of one look; None where a table has no such thing (a log, say). Ages and waits in ms."""
@@ -78,9 +86,28 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """Lines of one plot: ``times_ms`` since 1970, and for each name as many values, None where there is none."""
+class Total:
+    """What is kept of all tables together; ``good``, ``fair`` and ``bad`` count them by health."""
 
+    time_ms: int
+    bytes: float
+    rows: float
+    lag: float
+    waiting_ms: float
+    good: float
+    fair: float
+    bad: float
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines of one plot: ``times_ms`` since 1970, and for each name as many values, None where there is none.
+
+    The plot reaches from ``from_ms`` to ``to_ms``, whatever is known of that time.
+    """
+
+    from_ms: int
+    to_ms: int
     names: Sequence[str]
     times_ms: Sequence[int]
     values: Sequence[Sequence[float | None]]
@@ -88,15 +115,22 @@ class Plot:
 
 
 PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
-    "freshness": ("ms", {"newest row of the log": "log_age_ms", "newest row of the files": "files_age_ms"}),
-    "lag": ("rows", {"rows that are only in the log": "lag"}),
-    "throughput": ("rows", {"rows a second into the log": "log_end"}),
+    "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
+    "lag": ("rows", {"rows only in the log": "lag"}),
+    "throughput": ("rows/s", {"records per second": "log_end"}),
     "size": ("bytes", {"data files": "bytes"}),
     "files": ("files", {"data files": "files", "level 0": "level0_files", "sorted runs": "sorted_runs"}),
-    "rows": ("rows", {"records in files": "rows"}),
+    "rows": ("rows", {"rows in files": "rows"}),
     "score": ("score", {"health": "score"}),
 }
-"""Plot → its unit and its lines by the column that they are made of."""
+"""Plot of a table → its unit and its lines by the column that they are made of."""
+TOTAL_PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "health": ("tables", {"good": "good", "fair": "fair", "bad": "bad"}),
+    "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
+    "lag": ("rows", {"rows only in logs": "lag"}),
+    "size": ("bytes", {"data files": "bytes"}),
+}
+"""Plot of all tables → the same."""
 _RATES: Final = ("throughput",)
 
 
@@ -121,33 +155,55 @@ class FigureHistory:
                 self._added = 0
                 self._thin(connection)
 
+    def add_total(self, total: Total) -> None:
+        """Keeps a sample of all tables."""
+        with self._lock, self._engine.begin() as connection:
+            connection.execute(insert(_TOTALS).prefix_with("OR REPLACE"), vars(total))
+
     def plot(self, name: str, plot: str, since_ms: int, points: int = 400) -> Plot:
         """A plot of one table since a time, at most ``points`` in each line. Raises InvalidRequest."""
-        if plot not in PLOTS:
-            raise InvalidRequest(f"unknown plot '{plot}'; known: {', '.join(PLOTS)}")
-        unit, lines = PLOTS[plot]
-        step = max(1, (now_ms() - since_ms) // points)
-        columns = [_FIGURES.c[column] for column in lines.values()]
-        which = select(func.max(_FIGURES.c.time_ms), *columns).where(
-            _FIGURES.c.name == name, _FIGURES.c.time_ms >= since_ms
-        )
+        return self._plot(_FIGURES, PLOTS, plot, [_FIGURES.c.name == name], since_ms, points)
+
+    def total_plot(self, plot: str, since_ms: int, points: int = 400) -> Plot:
+        """A plot of all tables since a time. Raises InvalidRequest."""
+        return self._plot(_TOTALS, TOTAL_PLOTS, plot, [], since_ms, points)
+
+    def _plot(
+        self,
+        table: Table,
+        plots: Mapping[str, tuple[str, dict[str, str]]],
+        plot: str,
+        conditions: Sequence[Any],
+        since_ms: int,
+        points: int,
+    ) -> Plot:
+        if plot not in plots:
+            raise InvalidRequest(f"unknown plot '{plot}'; known: {', '.join(plots)}")
+        unit, lines = plots[plot]
+        now, time = now_ms(), table.c.time_ms
+        step = max(1, (now - since_ms) // points)
+        columns = [table.c[column] for column in lines.values()]
+        which = select(func.max(time), *columns).where(*conditions, time >= since_ms)
         with self._engine.connect() as connection:
-            found = connection.execute(which.group_by(_FIGURES.c.time_ms // step).order_by(_FIGURES.c.time_ms)).all()
+            found = connection.execute(which.group_by(time // step).order_by(time)).all()
         rows = _rates([tuple(row) for row in found]) if plot in _RATES else [tuple(row) for row in found]
         times = [row[0] for row in rows]
-        return Plot(list(lines), times, [[row[at] for row in rows] for at in range(1, len(columns) + 1)], unit)
+        values = [[row[at] for row in rows] for at in range(1, len(columns) + 1)]
+        return Plot(since_ms, now, list(lines), times, values, unit)
 
     def close(self) -> None:
         """Closes the file."""
         self._engine.dispose()
 
     def _thin(self, connection: Any) -> None:
-        now, time = now_ms(), _FIGURES.c.time_ms
-        connection.execute(delete(_FIGURES).where(time < now - _KEEP_MS))
-        for older_ms, step_ms in _THINNED:
-            old = time < now - older_ms
-            kept = select(func.max(time)).where(old).group_by(_FIGURES.c.name, time // step_ms).scalar_subquery()
-            connection.execute(delete(_FIGURES).where(old, time.not_in(kept)))
+        now = now_ms()
+        for table, keys in ((_FIGURES, [_FIGURES.c.name]), (_TOTALS, [])):
+            time = table.c.time_ms
+            connection.execute(delete(table).where(time < now - _KEEP_MS))
+            for older_ms, step_ms in _THINNED:
+                old = time < now - older_ms
+                kept = select(func.max(time)).where(old).group_by(*keys, time // step_ms).scalar_subquery()
+                connection.execute(delete(table).where(old, time.not_in(kept)))
 
 
 def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import orjson
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakelog.errors import LakelogError
 from lakelog.lake import Table
-from lakelog.service.dashboard.views.table import grid_of
+from lakelog.service.dashboard.previews.grid import COLUMNS, grid_of
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _EVERY_S: Final = 0.2
@@ -20,7 +20,7 @@ _ROWS: Final = 50
 _QUIET_S: Final = 15.0
 
 
-async def tail_events(table: Table) -> AsyncIterator[bytes]:
+async def tail_events(table: Table) -> AsyncGenerator[bytes]:
     """Events ``rows``: the newest rows of the last fifth of a second, how many there were, and their columns.
 
     A comment every 15 s keeps the connection alive; an event ``trouble`` is the last one when the log fails.
@@ -35,12 +35,12 @@ async def tail_events(table: Table) -> AsyncIterator[bytes]:
             if not done:
                 yield b": nothing new\n\n"
                 continue
-            batches, until = [coming.result()], loop.time() + _EVERY_S
+            newest, until = _Newest(coming.result()), loop.time() + _EVERY_S
             coming = asyncio.ensure_future(anext(tail))
             while (left := until - loop.time()) > 0 and (await asyncio.wait({coming}, timeout=left))[0]:
-                batches.append(coming.result())
+                newest.add(coming.result())
                 coming = asyncio.ensure_future(anext(tail))
-            yield _rows_event(batches)
+            yield newest.event()
     except LakelogError as failure:
         yield event("trouble", {"why": str(failure)})
     except StopAsyncIteration:
@@ -55,8 +55,24 @@ def event(kind: str, data: dict[str, Any]) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + orjson.dumps(data, default=str) + b"\n\n"
 
 
-def _rows_event(batches: list[pa.RecordBatch]) -> bytes:
-    newest = pa.Table.from_batches(batches)
-    shown = newest.slice(max(0, newest.num_rows - _ROWS))
-    grid = grid_of(iter([shown]), _ROWS)
-    return event("rows", {"count": newest.num_rows, "columns": grid.columns, "rows": grid.rows})
+class _Newest:
+    """The newest rows of what came, and how many came."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._rows, self._count = pa.Table.from_batches([_end(batch)]), batch.num_rows
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._count += batch.num_rows
+        rows = pa.concat_tables([self._rows, pa.Table.from_batches([_end(batch)])])
+        self._rows = rows.slice(max(0, rows.num_rows - _ROWS))
+
+    def event(self) -> bytes:
+        grid = grid_of([self._rows], _ROWS)
+        return event("rows", {"count": self._count, "columns": grid.columns, "rows": grid.rows})
+
+
+def _end(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The last rows of a batch, their first columns and the row kind, which comes last."""
+    names = batch.schema.names
+    shown = names if len(names) <= COLUMNS else [*names[: COLUMNS - 1], names[-1]]
+    return batch.slice(max(0, batch.num_rows - _ROWS)).select(shown)

@@ -5,37 +5,44 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
+from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.figures import FigureHistory
-from lakelog.service.dashboard.security.identity import Access
+from lakelog.service.dashboard.previews.previews import Previews
+from lakelog.service.dashboard.security.cookies import Cookies
+from lakelog.service.dashboard.security.gate import Access, Gate
 from lakelog.service.dashboard.security.patience import PatientProtocol
+from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
+from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3
+_CONNECTIONS: Final = 2_000
 
 
 class DashboardServer:
     """One dashboard. The port is taken when it is made, so that its address is known; ``run`` serves.
 
-    Port 0 takes a free one. Raises InvalidRequest for settings that are not safe and for a port that is taken.
+    Port 0 takes a free one. ``checks`` say what is wrong with processes beside it (the demo); the overview shows it.
+    Raises InvalidRequest for settings that are not safe and for a port that is taken.
     """
 
-    def __init__(self, settings: DashboardSettings) -> None:
+    def __init__(self, settings: DashboardSettings, checks: Mapping[str, Callable[[], str]] | None = None) -> None:
         settings.check()
-        self._settings = settings
+        self._settings, self._checks = settings, checks or {}
         self._listener = _listen(settings.host, settings.port)
         self.port: int = self._listener.getsockname()[1]
         self._server: uvicorn.Server | None = None
@@ -52,14 +59,15 @@ class DashboardServer:
         settings = self._settings
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(self._listener.close)
-            lake = cleanup.enter_context(
-                connect(
-                    warehouse=settings.warehouse,
-                    catalogs=settings.catalogs,
-                    storage_options=settings.storage_options,
-                    catalog_options=settings.catalog_options,
-                )
-            )
+            connection: dict[str, Any] = {
+                "warehouse": settings.warehouse,
+                "catalogs": settings.catalogs,
+                "storage_options": settings.storage_options,
+                "catalog_options": settings.catalog_options,
+            }
+            lake = cleanup.enter_context(connect(**connection))
+            previews = Previews(connection)
+            cleanup.callback(previews.close)
             state = settings.state.expanduser()
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
             history = FigureHistory(state / "figures.sqlite")
@@ -67,14 +75,24 @@ class DashboardServer:
             users = Users(settings.users_file) if settings.users_file else None
             if users is not None:
                 users.read()
-            terminals = Terminals(settings, AuditLog(state / "audit.jsonl"))
+            audit = AuditLog(state / "audit.jsonl")
+            terminals = Terminals(settings, audit)
             cleanup.callback(terminals.close_all)
+            access = Access(users, settings.token, settings.behind_proxy)
+            cookies = Cookies(self.port, settings.over_tls)
+            actions = Actions(connection, audit.append)
+            cleanup.callback(actions.close)
+            sessions = Sessions()
+            gate = Gate(access, cookies, audit, terminals.close_session, sessions)
             dashboard = Dashboard(
                 settings,
                 lake,
-                Watcher(lake, history),
-                Access(users, settings.token, settings.over_tls),
+                Watcher(lake, history, self._checks),
+                gate,
                 terminals,
+                Streams(sessions.is_alive),
+                previews,
+                actions,
             )
             self._server = _Server(self._config(build_app(dashboard, self.port)), lambda: started(self.address))
             self._server.should_exit = self._is_over.is_set()
@@ -97,6 +115,7 @@ class DashboardServer:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             backlog=512,
+            limit_concurrency=_CONNECTIONS,
             h11_max_incomplete_event_size=32_768,
             ssl_certfile=self._settings.tls_certificate,
             ssl_keyfile=self._settings.tls_key,

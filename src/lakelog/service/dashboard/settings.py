@@ -69,7 +69,7 @@ class DashboardSettings:
 
     def own_hosts(self, port: int) -> tuple[str, ...]:
         """The values of ``Host`` that mean this server on a port."""
-        names = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(self.host) else {self.host}
+        names = {self.host} | ({"localhost", LOOPBACK, "[::1]"} if is_loopback(self.host) else set())
         names |= {f"[{self.host}]"} if ":" in self.host else set()
         usual = {"https": 443, "http": 80}[self.scheme]
         own = {f"{name}:{port}" for name in names} | (names if port == usual else set())

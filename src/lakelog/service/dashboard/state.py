@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request
 
 from lakelog.lake import Lake
-from lakelog.service.dashboard.security.identity import Access
-from lakelog.service.dashboard.security.sessions import Sessions
-from lakelog.service.dashboard.security.throttle import Throttle
+from lakelog.service.dashboard.actions.actions import Action, Actions
+from lakelog.service.dashboard.previews.previews import Previews
+from lakelog.service.dashboard.security.gate import Gate
+from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
+from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
-
-_LOG: Final = logging.getLogger("lakelog.dashboard")
 
 
 @dataclass
 class Dashboard:
-    """The lake that is shown, the watcher of its tables, and who is logged in."""
+    """The lake that is shown, the watcher of its tables, who is logged in, and what they have open."""
 
     settings: DashboardSettings
     lake: Lake
     watcher: Watcher
-    access: Access
+    gate: Gate
     terminals: Terminals
-    sessions: Sessions = field(default_factory=Sessions)
-    throttle: Throttle = field(default_factory=Throttle)
+    streams: Streams
+    previews: Previews
+    actions: Actions
 
-    def end_session(self, key: str) -> bool:
-        """Ends a session and its terminal; whether there was one."""
-        self.terminals.close_session(key)
-        return self.sessions.end(key)
 
-    def note(self, what: str, user: str, address: str = "") -> None:
-        """Writes into the log who did what; no secret is ever part of it."""
-        _LOG.info("%s by %s%s", what, user, f" from {address}" if address else "")
+def page_rights(request: Request) -> dict[str, Any]:
+    """What a page needs to offer actions: the role of who asks, and the newest action of each kind of each table."""
+    identity: Identity = request.scope["state"]["identity"]
+    newest: dict[tuple[str, str, str], Action] = {}
+    for action in reversed(dashboard_of(request).actions.list()):
+        newest[action.table, action.kind, action.writer] = action
+    return {"role": identity.role.word, "actions": newest}
 
 
 def dashboard_of(request: Request) -> Dashboard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -12,8 +12,8 @@ from typing import Final
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import Lake
-from lakelog.service.dashboard.figures import FigureHistory, Sample
-from lakelog.table.health import TableHealth
+from lakelog.service.dashboard.figures import FigureHistory, Sample, Total
+from lakelog.table.health import FAIR, GOOD, TableHealth, unreadable_health
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _LIST_S: Final = 10.0
@@ -28,20 +28,24 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True)
 class Watched:
-    """A table as it was at the last look (``looked_ms``), or why it could not be looked at."""
+    """A table as it was at the last look (``looked_ms``, ms since 1970), which took so many seconds."""
 
     name: str
     looked_ms: int
-    health: TableHealth | None
-    trouble: str = ""
+    health: TableHealth
     took_s: float = 0.0
 
 
 class Watcher:
-    """Holds the last look at each table of all catalogs. Thread-safe."""
+    """Holds the last look at each table of all catalogs. Thread-safe.
 
-    def __init__(self, lake: Lake, history: FigureHistory) -> None:
-        self.lake, self.history = lake, history
+    ``checks`` say what is wrong with processes that were started for the dashboard, nothing when all is well.
+    """
+
+    def __init__(
+        self, lake: Lake, history: FigureHistory, checks: Mapping[str, Callable[[], str]] | None = None
+    ) -> None:
+        self.lake, self.history, self._checks = lake, history, checks or {}
         self._found: dict[str, Watched] = {}
         self._names: list[str] = []
         self._due: dict[str, float] = {}
@@ -68,9 +72,10 @@ class Watcher:
             return [self._found[name] for name in self._names if name in self._found], len(self._names)
 
     def troubles(self) -> dict[str, str]:
-        """Catalog → why its tables could not be listed."""
+        """Catalog → why its tables could not be listed, and process of the dashboard → why it has ended."""
         with self._lock:
-            return dict(self._trouble)
+            found = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
+        return {name: why for name, check in self._checks.items() if (why := check())} | found
 
     def need(self, name: str) -> Watched:
         """The newest look at a table, made now when the last one is older than a second. Raises NotFound."""
@@ -84,7 +89,7 @@ class Watcher:
             with self._lock:
                 self._due[name] = min(due, now)
             return found
-        return self._look(name, raises=True)
+        return self._look(name)
 
     def seen(self, name: str) -> None:
         """Notes that somebody watches a table: it is looked at every second for a while."""
@@ -95,7 +100,7 @@ class Watcher:
                 self._seen[name] = now
 
     def _run(self) -> None:
-        listed_s = -_LIST_S
+        listed_s = summed_s = -_LIST_S
         while not self._stopped.is_set():
             now = monotonic_s()
             if now - listed_s >= _LIST_S:
@@ -104,6 +109,10 @@ class Watcher:
             due = self._due_names(now)
             if due:
                 self.history.add([s for s in self._pool.map(self._sampled, due) if s is not None])
+            found, known = self.all()
+            if now - summed_s >= _LOOK_S and found and len(found) == known:
+                self.history.add_total(total_of([one.health for one in found]))
+                summed_s = now
             self._stopped.wait(0.2)
 
     def _list(self) -> None:
@@ -130,25 +139,21 @@ class Watcher:
 
     def _sampled(self, name: str) -> Sample | None:
         try:
-            found = self._look(name, raises=False)
-        except Exception:  # a look that fails in a new way must not end the watching
-            _LOG.exception("looking at %s failed", name)
+            return sample_of(self._look(name).health)
+        except NotFound:  # dropped meanwhile: the next listing leaves it out
             return None
-        return None if found.health is None else sample_of(found.name, found.health)
 
-    def _look(self, name: str, raises: bool) -> Watched:
+    def _look(self, name: str) -> Watched:
         began = monotonic_s()
-        health, trouble = None, ""
         try:
-            health = self.lake.table(name).health()
+            health = self.lake.health(name)
         except NotFound:
-            if raises:
-                raise
-            trouble = "dropped meanwhile"
-        except LakelogError as failure:
-            trouble = str(failure)
+            raise
+        except Exception as failure:  # a table that fails in a new way is shown as broken, not left out
+            _LOG.exception("looking at %s failed", name)
+            health = unreadable_health(name, failure)
         took = monotonic_s() - began
-        found = Watched(name, now_ms(), health, trouble, took)
+        found = Watched(name, now_ms(), health, took)
         with self._lock:
             self._found[name] = found
             every, beside = (_SEEN_LOOK_S, 1) if name in self._seen else (_LOOK_S, len(self._names))
@@ -156,9 +161,12 @@ class Watcher:
         return found
 
 
-def sample_of(name: str, health: TableHealth) -> Sample:
-    """What the plots keep of a look."""
-    figures, log, snapshots = health.figures, health.figures.log, health.figures.snapshots
+def sample_of(health: TableHealth) -> Sample:
+    """What the plots keep of a look; unknown figures are gaps."""
+    name, figures = health.table, health.figures
+    if figures is None:
+        return Sample(name, now_ms(), score=health.score)
+    log, snapshots = figures.log, figures.snapshots
     now = figures.looked_ms
 
     def age(time_ms: int | None) -> float | None:
@@ -174,10 +182,29 @@ def sample_of(name: str, health: TableHealth) -> Sample:
         level0_files=figures.level0_files,
         snapshots=snapshots.kept,
         score=health.score,
-        log_end=None if log is None else sum(bucket.end for bucket in log.buckets),
-        lag=None if log is None else log.lag,
+        log_end=None if log is None or log.trouble else sum(bucket.end for bucket in log.buckets),
+        lag=health.lag,
         open_epochs=None if log is None else log.open_epochs,
         log_age_ms=None if log is None else age(log.newest_ms),
         files_age_ms=age(snapshots.last_write_ms if log is None else log.files_ms),
-        waiting_ms=None if log is None else age(log.waiting_ms),
+        waiting_ms=None if log is None or log.trouble else age(log.waiting_ms) or 0.0,
+    )
+
+
+def total_of(healths: Sequence[TableHealth]) -> Total:
+    """What the plots of the overview keep of all tables; sums are over what is known."""
+    known = [figures for health in healths if (figures := health.figures) is not None]
+    waiting = [
+        figures.looked_ms - figures.log.waiting_ms for figures in known if figures.log and figures.log.waiting_ms
+    ]
+    scores = [health.score for health in healths]
+    return Total(
+        now_ms(),
+        bytes=sum(figures.bytes for figures in known),
+        rows=sum(bucket.rows for figures in known for bucket in figures.buckets),
+        lag=sum(health.lag or 0 for health in healths),
+        waiting_ms=max(0, *waiting, 0),
+        good=sum(score >= GOOD for score in scores),
+        fair=sum(FAIR <= score < GOOD for score in scores),
+        bad=sum(score < FAIR for score in scores),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ssl
 import threading
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -18,6 +19,8 @@ from lakelog.service.metrics.figures import collect_from_children
 from lakelog.service.metrics.prometheus import LakelogCollector
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lakelog.lake import Lake
 
 PATH: Final = "/metrics"
@@ -43,7 +46,8 @@ class Endpoint:
     def url(self) -> str:
         """What Prometheus asks."""
         host = str(self._server.server_address[0])
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
+        scheme = "https" if isinstance(self._server.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}{PATH}"
 
     def wait(self) -> None:
         """Returns when it is closed."""
@@ -62,7 +66,13 @@ class Endpoint:
         self.close()
 
 
-def serve(lakes: Sequence[Lake], port: int = 0, host: str = "127.0.0.1", token: str | None = None) -> Endpoint:
+def serve(
+    lakes: Sequence[Lake],
+    port: int = 0,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    tls: tuple[Path, Path] | None = None,
+) -> Endpoint:
     """Starts an endpoint; see ``Metrics.serve``."""
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise InvalidRequest(f"the token is too short to be one: give {_SHORTEST_TOKEN} characters or more")
@@ -71,12 +81,24 @@ def serve(lakes: Sequence[Lake], port: int = 0, host: str = "127.0.0.1", token: 
             f"host '{host}' is reached by others: give a token that Prometheus sends as 'Authorization: Bearer …' "
             f"(--token-file, token=), or leave it on 127.0.0.1"
         )
+    if tls is None and not is_loopback(host):
+        raise InvalidRequest(
+            f"host '{host}' is reached by others, who would read the token on its way: give --tls-certificate and "
+            f"--tls-key (tls=), or leave it on 127.0.0.1 behind a proxy that speaks TLS"
+        )
     collect_from_children()
     registry = CollectorRegistry()
     registry.register(LakelogCollector(lakes))
     made = type("Handler", (_Handler,), {"registry": registry, "token": token, "only_here": is_loopback(host)})
     try:
         server = _Server((host, port), made)
+        if tls is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(*tls)
+            # the handshake is done by the thread of the request, which has patience for one client
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    except ssl.SSLError as why:
+        raise InvalidRequest(f"the certificate '{tls[0] if tls else ''}' cannot be used: {why}") from why
     except OSError as why:
         raise Unavailable(f"metrics cannot listen on {host}:{port}: {why.strerror or why}; take another port") from why
     return Endpoint(server)

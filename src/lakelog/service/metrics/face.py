@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from lakelog.service.metrics import EXPORTERS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lakelog.lake import Lake
     from lakelog.service.metrics.endpoint import Endpoint
     from lakelog.service.metrics.otel import OtelExport
@@ -23,14 +25,22 @@ class Metrics:
         found: str = EXPORTERS.load("prometheus")(*lakes)
         return found
 
-    def serve(self, *lakes: Lake, port: int = 0, host: str = "127.0.0.1", token: str | None = None) -> Endpoint:
+    def serve(
+        self,
+        *lakes: Lake,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        token: str | None = None,
+        tls: tuple[Path, Path] | None = None,
+    ) -> Endpoint:
         """Answers Prometheus at ``http://host:port/metrics`` from a thread, until ``close``; port 0: a free one.
 
         Called by the driver of a job, before its Spark session starts: the Python processes in which Spark commits then
         pass their counts on. Raises InvalidRequest for an address that others reach without a ``token`` (they send it
-        as ``Authorization: Bearer …``), Unavailable for a port that is taken, NotInstalled.
+        as ``Authorization: Bearer …``) or without ``tls`` (certificate and key, PEM files), Unavailable
+        for a port that is taken, NotInstalled.
         """
-        found: Endpoint = EXPORTERS.load("http")(lakes, port, host, token)
+        found: Endpoint = EXPORTERS.load("http")(lakes, port, host, token, tls)
         return found
 
     def export(self, *lakes: Lake, every_s: float = 60.0, spans: bool = True) -> OtelExport:

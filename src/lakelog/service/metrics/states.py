@@ -83,13 +83,13 @@ class TableStates:
     def _look_at(self, lake: Lake, name: str) -> None:
         begun = monotonic_s()
         try:
-            found = (*health_samples(lake.table(name).health()), Sample(m.TABLE_UP, (name,), 1))
+            health = lake.health(name)
+            if health.figures is None:
+                _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
+            found = tuple(health_samples(health))
         except NotFound:  # dropped meanwhile
             self._hold(name, ())
             return
-        except LakelogError as why:
-            _LOG.warning("table %s: its figures cannot be read: %s", name, why, extra=fields(table=name))
-            found = (Sample(m.TABLE_UP, (name,), 0),)
         finally:
             close_clients()  # else each thread would hold a client for each log
         self._hold(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - begun)))
@@ -101,9 +101,14 @@ class TableStates:
 
 def health_samples(health: TableHealth) -> Iterator[Sample]:
     """The health of a table as samples. Pure."""
-    table, figures, history = health.table, health.figures, health.figures.snapshots
+    table, figures = health.table, health.figures
+    yield Sample(m.HEALTH, (table,), health.score)
+    yield Sample(m.TABLE_UP, (table,), float(figures is not None))
+    yield from (Sample(m.FINDINGS, (table, kind), 1) for kind in sorted({one.kind for one in health.findings}))
+    if figures is None:
+        return
+    history = figures.snapshots
     plain = {
-        m.HEALTH: health.score,
         m.WAITS: len(health.waits),
         m.NEWEST_SNAPSHOT: history.newest_id or 0,
         m.SNAPSHOTS: history.kept,
@@ -133,7 +138,7 @@ def _log_samples(table: str, log: LogFigures, now_ms: int) -> Iterator[Sample]:
     if log.newest_ms is not None:
         yield Sample(m.FRESHNESS, (table, "log"), _seconds(now_ms, log.newest_ms))
     yield Sample(m.OLDEST_WAITING, (table,), _seconds(now_ms, log.waiting_ms))
-    yield Sample(m.OPEN_EPOCHS, (table,), log.open_epochs)
+    yield Sample(m.OPEN_EPOCHS, (table,), log.open_epochs or 0)
     yield Sample(m.OLDEST_OPEN, (table,), _seconds(now_ms, log.oldest_open_ms))
     for bucket in log.buckets:
         labels = (table, str(bucket.bucket))

@@ -22,11 +22,11 @@ from lakelog.table.needs import (
     ORPHAN_CLEANING,
     PARTITION_EXPIRY,
     TAG_EXPIRY,
-    sized,
 )
 from lakelog.table.retention import expire_partitions, expire_snapshots, remove_orphan_files
 from lakelog.table.runs import DONE, FAILED, NOTHING, STOPPED, WAITS
 from lakelog.table.take_over import seal_abandoned, take_over
+from lakelog.table.text import sized
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who ran what: one line of JSON a statement, in a file that only grows and is put aside when it is large."""
+"""The audit log: one line of JSON a statement, login or action, in a file that grows and is put aside when large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from lakelog.sql.script import without_secrets
+from lakelog.sql.masking import without_secrets
 
 _SHOWN: Final = 10_000
 """Characters of a statement that are kept."""
@@ -22,7 +22,8 @@ class AuditEntry:
     """One statement: when it began (ms since 1970), whose it was, what became of it.
 
     ``outcome`` is done, failed, refused or cancelled, ``error`` the class of what failed it; ``duration_ms`` and
-    ``rows`` (shown, or of a stream received) are None where it never began.
+    ``rows`` (shown, or of a stream received) are None where it never began. ``kind`` is ``access`` for a login and the
+    end of a session, ``action`` for maintenance that was started on a page; ``address`` is where it came from.
     """
 
     time_ms: int
@@ -35,6 +36,8 @@ class AuditEntry:
     error: str | None = None
     duration_ms: int | None = None
     rows: int | None = None
+    kind: str = "statement"
+    address: str = ""
 
 
 class AuditLog:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ class EventLog:
         self._last = 0
         self._changed = threading.Condition()
         self._closed = False
+        self._listeners: list[Callable[[], object]] = []
 
     def add(self, kind: str, statement: int | None, data: Mapping[str, Any]) -> Event:
         """Appends one."""
@@ -51,14 +53,25 @@ class EventLog:
             self._events.append(event)
             if kind == "rows":
                 self._forget_rows(statement, len(data["rows"]))
-            self._changed.notify_all()
+            self._notify()
             return event
 
     def close(self) -> None:
         """Says that nothing comes any more."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            self._notify()
+
+    @contextmanager
+    def listening(self, changed: Callable[[], object]) -> Iterator[None]:
+        """Calls ``changed``, from any thread, after each event and at the end, while the block runs."""
+        with self._changed:
+            self._listeners.append(changed)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._listeners.remove(changed)
 
     def since(self, after: int) -> tuple[Event, ...]:
         """Those behind a sequence number that are there now."""
@@ -82,6 +95,11 @@ class EventLog:
             for event in found:
                 after = event.sequence
                 yield event
+
+    def _notify(self) -> None:
+        self._changed.notify_all()
+        for changed in self._listeners:
+            changed()
 
     def _forget_rows(self, statement: int | None, more: int) -> None:
         """Drops the oldest rows of a stream that nobody has room for."""

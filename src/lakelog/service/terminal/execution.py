@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -140,6 +141,10 @@ class Execution:
         the connection goes on with the last ``sequence`` that came; of a stream the newest rows are kept.
         """
         return iter(self._log.since(after)) if wait_s == 0 else self._log.follow(after, wait_s)
+
+    def listening(self, changed: Callable[[], object]) -> AbstractContextManager[None]:
+        """Calls ``changed``, from any thread, when there is something new, while the block runs."""
+        return self._log.listening(changed)
 
     def rows(self, statement: int = 0) -> list[list[Any]]:
         """The rows of a statement that are kept: the first, of a stream the newest."""

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from lakelog.errors import InternalError, LakelogError, NotAllowed
 from lakelog.sql.causes import cause_in_text
-from lakelog.sql.script import StatementText, without_secrets
+from lakelog.sql.masking import without_secrets
+from lakelog.sql.script import StatementText
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
@@ -48,7 +49,7 @@ def failure_of(error: BaseException, source: StatementText | None = None) -> Fai
     if source is None or offset is None:
         return Failure(kind, text)
     line, column = place_of(source.script, offset)
-    return Failure(kind, text, line, column)
+    return Failure(kind, _SPARKS_PLACE.sub("", text).strip(), line, column)
 
 
 def place_of(script: str, offset: int) -> tuple[int, int]:

@@ -11,14 +11,15 @@ from lakelog.catalog.names import FIRST
 from lakelog.errors import NotAllowed
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.catalog import CATALOG_OPTIONS
-from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, shown_value
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, says_where_log_is, shown_value
 from lakelog.options.secrets import HIDDEN
 from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.service.terminal.option_rules import check_hints, check_options, check_place
 from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange, SetOption
+from lakelog.spec.schema_change import RemoveOption, SchemaChange, SetOption
 from lakelog.sql.right import Right
 from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.log_options import ALL_OPTIONS, by_canonical_key
 
 
 class GuardedTables(CatalogTables):
@@ -63,12 +64,13 @@ class GuardedTables(CatalogTables):
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
         """Changes a table's schema. Raises NotAllowed."""
-        given = {change.key: change.value for change in changes if isinstance(change, SetOption)}
+        given = by_canonical_key({change.key: change.value for change in changes if isinstance(change, SetOption)})
+        reset = {ALL_OPTIONS.canonical_key(change.key) for change in changes if isinstance(change, RemoveOption)}
         if not given.keys().isdisjoint(_TOGETHER):
-            kept = {} if (schema := self.load_schema(identifier)) is None else schema.options
+            kept = {} if (schema := self.load_schema(identifier)) is None else by_canonical_key(schema.options)
             given = {key: kept[key] for key in _TOGETHER if key in kept} | given
         check_options(given, self._files)
-        if self._role < Right.ADMIN and not given.keys().isdisjoint(_SENT_TO):
+        if self._role < Right.ADMIN and any(map(says_where_log_is, {*given, *reset})):
             self._check_no_secrets(identifier)
         return super().alter_table(identifier, changes)
 
@@ -102,8 +104,6 @@ class GuardedTables(CatalogTables):
 
 _TOGETHER: Final = (LOG_TYPE.key, LOG_ADDRESS.key)
 """The one says what the other means, and the table may have it already."""
-_SENT_TO: Final = (LOG_TYPE.key, LOG_ADDRESS.key, "properties.pulsar.admin.adminUrl", "properties.security.protocol")
-"""Who gets the secrets of a table, and how."""
 
 
 def _canonical(key: str) -> str:

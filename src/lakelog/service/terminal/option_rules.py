@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
-from lakelog.options.catalog import CATALOG_TYPE, CATALOG_URI
+from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_place import WAREHOUSE
+from lakelog.table.log_options import by_canonical_key
 
 _PROPERTIES: Final = """
     acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms
@@ -35,10 +36,11 @@ _WHY: Final = "start the server with --allow-local-files and be an admin, or giv
 
 
 def check_options(given: Mapping[str, str], files: bool) -> None:
-    """Looks at options (canonical keys) of a table, a read or a write. Raises NotAllowed.
+    """Looks at options of a table, a read or a write, whatever their spelling. Raises NotAllowed.
 
     ``files`` says that files of the server may be named. What says who loads or runs something is refused in any case.
     """
+    given = by_canonical_key(given)
     for key, value in given.items():
         if key.startswith(PROPERTIES_PREFIX):
             _check_property(key, key.removeprefix(PROPERTIES_PREFIX), value)
@@ -66,6 +68,8 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
     for key in options:
         if key.startswith(HADOOP_PREFIX):
             raise NotAllowed(f"option '{key}' of catalog '{name}' may load classes and name files: {_WHY}")
+    if CATALOG_EXTERNAL_PATHS.key in options:
+        raise NotAllowed(f"'{CATALOG_EXTERNAL_PATHS.key}' of catalog '{name}' names directories of the server: {_WHY}")
     warehouse = options.get(WAREHOUSE, "")
     is_served = options.get(CATALOG_TYPE.key, "").lower() == "rest"
     if _is_local(warehouse) and not is_served:

@@ -19,6 +19,7 @@ from lakelog.service.terminal.failure import Failure, failure_of, place_of
 from lakelog.service.terminal.guarded_tables import GuardedTables
 from lakelog.service.terminal.results import Shown, columns_of, row_batches
 from lakelog.service.terminal.streams import Streams
+from lakelog.service.terminal.syntax import check_syntax
 from lakelog.service.terminal.telling_engine import TellingEngine
 from lakelog.sql.cursor import Name
 from lakelog.sql.parse import parse_script
@@ -95,6 +96,7 @@ class Runner:
                 self.session.use_catalog(catalog)
             if database is not None:
                 self.session.use_database(database)
+            check_syntax(text)
             statements = tuple(parse_script(text))
             if not statements:
                 raise InvalidRequest("the text has no statement: write one, such as SHOW TABLES")

@@ -12,7 +12,8 @@ import pyarrow as pa
 from lakelog.io.clock import now_ms
 from lakelog.logstore.header import BEGIN, DATA
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_moment import MOST_LAG, LogMoment, look
+from lakelog.table.log_figures import bucket_lag, reader_lag
+from lakelog.table.log_moment import LogMoment, look
 from lakelog.table.log_position import headers_of
 from lakelog.table.log_readers import NamedReaders
 from lakelog.table.log_scan import LogScan
@@ -25,7 +26,8 @@ class Log(MetadataTable):
     """One row per bucket, per writer that may be at work, and per bucket of a reader with a ``consumer-id``.
 
     A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
-    reads; ``lag`` is the records behind it. A writer has its newest decided and sealed epochs, and the age of its
+    reads; ``lag`` is the records behind it, of a bucket without the control records that the
+    snapshot knows of. A writer has its newest decided and sealed epochs, and the age of its
     oldest epoch that is not sealed, NULL when all are.
     """
 
@@ -48,14 +50,10 @@ class Log(MetadataTable):
         if self.plain.log is None:
             return
         moment, now, reader = look(self.plain), now_ms(), LogScan(self.plain).reader
-
-        def lag(bucket: int, position: int, end: int) -> int:
-            return reader.count(bucket, position, end, MOST_LAG)
-
         rest = (None,) * 4
         for bucket, end in sorted(moment.ends.items()):
             first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
-            yield BUCKET, None, bucket, first, end, position, lag(bucket, position, end), *rest
+            yield BUCKET, None, bucket, first, end, position, bucket_lag(reader, moment, bucket), *rest
         opened = self._opened(moment)
         for name, writer in sorted(moment.writers.items()):
             age = now - opened[name] if name in opened else None
@@ -64,7 +62,7 @@ class Log(MetadataTable):
         for known in NamedReaders(self.table.io, self.table.path).list():
             for bucket, position in sorted(known.offsets.items()):
                 end, first = moment.ends.get(bucket, 0), moment.firsts.get(bucket, 0)
-                late = lag(bucket, position, end)
+                late = reader_lag(reader, moment, bucket, position)
                 yield READER, known.name, bucket, first, end, position, late, *rest[:3], local_time(known.moved_ms)
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -15,24 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from dashboards import TOKEN, RunningDashboard, csrf_of, running_dashboard
+from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.service.dashboard.security import local_user, patience
 from lakelog.service.dashboard.security.limits import Limits
-from lakelog.service.dashboard.security.throttle import Throttle
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.sql.right import Right
-
-PASSWORD = "correct horse battery"
-
-
-@pytest.fixture(scope="module")
-def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("users") / "users"
-    for name, role in (("rita", Right.READ), ("wanda", Right.WRITE), ("ada", Right.ADMIN)):
-        Users(path).put(name, role, PASSWORD)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -170,26 +158,6 @@ def test_a_request_from_another_site_is_refused(local: RunningDashboard, site: s
     with local.client(**{"sec-fetch-site": site, "sec-fetch-mode": "navigate"}) as client:
         assert client.get("/").status_code == 200  # somebody followed a link
         assert client.post("/logout").status_code == 403
-
-
-def test_five_wrong_logins_and_one_has_to_wait(tmp_path: Path, users_file: Path) -> None:
-    with running_dashboard(tmp_path, users_file=users_file) as dashboard, dashboard.browser() as browser:
-        tries = [browser.post("/login", data={"user": "ada", "password": f"guess {n}"}) for n in range(6)]
-        assert [answer.status_code for answer in tries] == [401] * 5 + [429]
-        right = browser.post("/login", data={"user": "ada", "password": PASSWORD})
-        assert right.status_code == 429
-        assert "try again in" in right.text
-
-
-def test_the_throttle_forgets() -> None:
-    throttle = Throttle(2, 0.05)
-    throttle.failed("a")
-    throttle.failed("a")
-    assert throttle.wait_s("a") > 0
-    assert throttle.wait_s("b") == 0
-    until = time.monotonic() + 5
-    while throttle.wait_s("a") > 0:
-        assert time.monotonic() < until
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from fastapi.responses import HTMLResponse
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.rights import needs
-from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
+from lakelog.service.dashboard.views.overview import TableFinding, findings_of
 from lakelog.sql.right import Right
 from lakelog.table.needs import Need, Wait
 from lakelog.table.runs import Run
@@ -42,8 +43,9 @@ class TableWait:
 
 @dataclass(frozen=True)
 class Optimizing:
-    """The needs of all tables, the most urgent first; what waits; the newest runs."""
+    """What is wrong with tables, what they need and what waits, each the most urgent first; the newest runs."""
 
+    findings: Sequence[TableFinding]
     needs: Sequence[TableNeed]
     waits: Sequence[TableWait]
     runs: Sequence[Run]
@@ -54,7 +56,7 @@ def optimizing_page(request: Request) -> HTMLResponse:
     """The page; drawn again every few seconds."""
     dashboard = dashboard_of(request)
     same = Same("/api/v1/optimizing", ("lakelog", "optimize", "--dry-run", "--warehouse", dashboard.settings.warehouse))
-    return draw(request, "optimizing.html", "Optimizing", _optimizing(dashboard), same)
+    return draw(request, "optimizing.html", "Optimizing", {"all": _optimizing(dashboard), **page_rights(request)}, same)
 
 
 @api.get("/optimizing")
@@ -64,12 +66,14 @@ def get_optimizing(request: Request) -> Optimizing:
 
 
 def _optimizing(dashboard: Dashboard) -> Optimizing:
-    found = [one for one in dashboard.watcher.all()[0] if one.health is not None]
-    healths = [(one.name, one.health) for one in found if one.health is not None]
+    found = dashboard.watcher.all()[0]
+    healths = [(one.name, one.health) for one in found]
+    alive = [(one.name, one.health.figures.snapshots.newest_ms or 0) for one in found if one.health.figures]
     needs_ = [TableNeed(name, need) for name, health in healths for need in health.needs]
-    busy = nlargest(_TABLES, healths, key=lambda pair: pair[1].figures.snapshots.newest_ms or 0)
+    busy = nlargest(_TABLES, alive, key=lambda pair: pair[1])
     runs = [run for name, _ in busy for run in _runs(dashboard, name)]
     return Optimizing(
+        findings_of(found),
         sorted(needs_, key=lambda one: (-one.need.urgency, one.table)),
         [TableWait(name, wait) for name, health in healths for wait in health.waits],
         nlargest(_RUNS, runs, key=lambda run: run.started_ms),

@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
+from lakelog.io.clock import now_ms
+from lakelog.service.dashboard.figures import Plot
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.rights import needs
-from lakelog.service.dashboard.state import dashboard_of
+from lakelog.service.dashboard.state import dashboard_of, page_rights
 from lakelog.service.dashboard.views.overview import Overview, overview
 from lakelog.sql.right import Right
 
@@ -20,6 +22,8 @@ Sort = Literal["score", "name", "size", "files", "lag", "newest"]
 Search = Annotated[str, Query(max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
+Hours = Annotated[float, Query(gt=0, le=1440)]
+_HOUR_MS = 3_600_000
 
 
 @pages.get("/")
@@ -29,7 +33,13 @@ def overview_page(request: Request, search: Search = "", sort: Sort = "score", o
     view = overview(dashboard.watcher, search, sort, offset)
     more = {"search": search, "sort": sort, "offset": offset}
     same = Same("/api/v1/tables", ("lakelog", "health", "--warehouse", dashboard.settings.warehouse))
-    return draw(request, "overview.html", "Overview", {"all": view, **more}, same)
+    return draw(request, "overview.html", "Overview", {"all": view, **more, **page_rights(request)}, same)
+
+
+@api.get("/plots/{plot}")
+def get_total_plot(request: Request, plot: str, hours: Hours = 1) -> Plot:
+    """Figures of all tables over the last hours, as far as this dashboard has seen them."""
+    return dashboard_of(request).watcher.history.total_plot(plot, now_ms() - round(hours * _HOUR_MS))
 
 
 @api.get("/tables")

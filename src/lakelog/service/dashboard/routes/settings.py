@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
-from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.dashboard.state import dashboard_of
 from lakelog.sql.right import Right
 
 pages = APIRouter(include_in_schema=False)
@@ -29,6 +29,9 @@ class SessionLine:
     role: str
     since_ms: int
     is_own: bool
+    seen_ms: int = 0
+    address: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,26 +49,30 @@ class SettingsView:
 @pages.get("/settings")
 def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> HTMLResponse:
     """The page."""
-    view = _settings(dashboard_of(request), identity)
+    view = _settings(request, identity)
     return draw(request, "settings.html", "Settings", view, Same("/api/v1/settings", ("lakelog", "doctor")))
 
 
 @api.get("/settings")
 def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> SettingsView:
     """How this dashboard runs and, for admins, who is logged in."""
-    return _settings(dashboard_of(request), identity)
+    return _settings(request, identity)
 
 
-def _settings(dashboard: Dashboard, identity: Identity) -> SettingsView:
-    settings, access = dashboard.settings, dashboard.access
+def _settings(request: Request, identity: Identity) -> SettingsView:
+    dashboard = dashboard_of(request)
+    settings, access = dashboard.settings, dashboard.gate.access
     ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
     own = identity.session.key if identity.session else ""
-    sessions = dashboard.sessions.list() if identity.role >= Right.ADMIN else []
+    sessions = dashboard.gate.sessions.list() if identity.role >= Right.ADMIN else []
     return SettingsView(
         version("lakelog"),
-        f"{settings.scheme}://{settings.host}",
-        ", ".join(ways) or "none: for the user who started it, on this machine",
+        f"{settings.scheme}://{request.headers.get('host', settings.host)}",
+        ", ".join(ways) or "none, this user only",
         dashboard.lake.list_catalogs(),
         settings.allow_local_files,
-        [SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own) for s in sessions],
+        [
+            SessionLine(s.key, s.user, s.role.word, s.since_ms, s.key == own, s.seen_ms, s.address, s.agent)
+            for s in sessions
+        ],
     )

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from lakelog.errors import InvalidRequest, NotFound
+from lakelog.errors import InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
 from lakelog.service.dashboard.figures import Plot
 from lakelog.service.dashboard.live_tail import tail_events
 from lakelog.service.dashboard.pages import Same, draw
-from lakelog.service.dashboard.security.rights import needs
-from lakelog.service.dashboard.state import Dashboard, dashboard_of
+from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
+from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
+from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
+from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.rights import identity_of, needs
+from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.log import LogPage, log_page
-from lakelog.service.dashboard.views.table import (
-    LISTS,
-    Grid,
-    TablePage,
-    history_grid,
-    preview,
-    system_grid,
-    table_page,
-)
+from lakelog.service.dashboard.views.overview import findings_of
+from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
 from lakelog.sql.right import Right
 from lakelog.table.runs import Run
@@ -32,7 +33,9 @@ from lakelog.table.runs import Run
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Right.READ))])
 
+Who = Annotated[Identity, Depends(needs(Right.READ))]
 Name = Annotated[str, Path(max_length=300, description="db.table, or catalog.db.table")]
+FirstColumn = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Tab = Literal["columns", "snapshots", "files", "log", "rows", "runs"]
 Kind = Literal["files", "partitions", "buckets", "schemas", "tags", "branches", "consumers", "options"]
@@ -41,48 +44,87 @@ _TABS = (("", "Health"), *((tab, tab.title()) for tab in ("columns", "snapshots"
 _LINES = 100
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a page of a table may be asked for beside its tab."""
+
+    before: Annotated[int | None, Query(ge=1)] = None
+    kind: Kind = "files"
+    first_column: FirstColumn = 0
+    bucket: Annotated[int | None, Query(ge=0, le=1_000_000)] = None
+    start: Literal["latest", "offset", "time"] = "latest"
+    at: Annotated[str, Query(max_length=40)] = ""
+    key: Annotated[str, Query(max_length=200)] = ""
+
+    def records(self, name: str, limit: int) -> RecordsRequest:
+        """What these ask of the log. Raises InvalidRequest for an offset or a time that is none."""
+        try:
+            offset = int(self.at) if self.start == "offset" else None
+            time = datetime.fromisoformat(self.at) if self.start == "time" else None
+        except ValueError:
+            raise InvalidRequest(f"'{self.at}' is no {self.start}: write 1234, or 2024-01-31 12:00 (UTC)") from None
+        if time is not None:
+            time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        time_ms = None if time is None else round(time.timestamp() * 1000)
+        return RecordsRequest(name, self.bucket or 0, limit, offset, time_ms, self.key)
+
+
 @pages.get("/tables/{name}")
 def table_overview(request: Request, name: Name) -> HTMLResponse:
     """Health and plots."""
-    _, watched = _watched(request, name)
-    return _draw(request, "table_health.html", name, "", {"watched": watched})
+    dashboard_of(request).previews.warm()
+    watched = dashboard_of(request).watcher.need(_plain(name))
+    return _draw(request, "table_health.html", name, "", {"watched": watched, "findings": findings_of([watched])})
 
 
 @pages.get("/tables/{name}/{tab}")
-def table_tab(
-    request: Request,
-    name: Name,
-    tab: Tab,
-    before: Annotated[int | None, Query(ge=1)] = None,
-    kind: Kind = "files",
-) -> HTMLResponse:
+async def table_tab(request: Request, name: Name, tab: Tab, asked: Annotated[Asked, Depends()]) -> HTMLResponse:
     """One of the other views of a table."""
     dashboard = dashboard_of(request)
-    table = _table(dashboard, name)
-    more: dict[str, Any] = {}
-    if tab == "columns":
-        _, watched = _watched(request, name)
-        more = {"page": table_page(table, watched.health)} if watched.health else {"page": None}
-    elif tab == "snapshots":
-        more = {"grid": history_grid(table, before, _LINES)}
-    elif tab == "files":
-        more = {"grid": system_grid(dashboard.lake, name, kind, 5 * _LINES), "kind": kind, "kinds": list(LISTS)}
-    elif tab == "log":
-        more = {"page": log_page(_watched(request, name)[1])}
-    elif tab == "rows":
-        more = {"grid": preview(table, _LINES), "has_log": table.log is not None}
-    elif tab == "runs":
-        more = {"runs": table.runs(_LINES)}
+    more = await run_in_threadpool(_tab, request, name, tab, asked)
+    if tab in ("rows", "files", "log"):
+        more |= {"grid": None, "trouble": "", "asked": asked}
+        is_refresh = tab == "log" and "hx-request" in request.headers
+        try:
+            if not is_refresh and (preview := _preview(name, tab, asked)) is not None:
+                more["grid"] = await dashboard.previews.grid(preview, identity_of(request).user)
+        except (InvalidRequest, Unavailable) as failure:
+            more["trouble"] = str(failure)
     return _draw(request, f"table_{tab}.html", name, tab, more)
 
 
+def _tab(request: Request, name: str, tab: Tab, asked: Asked) -> dict[str, Any]:
+    dashboard = dashboard_of(request)
+    table = _table(dashboard, name)
+    dashboard.previews.warm()
+    if tab == "columns":
+        _, watched = _watched(request, name)
+        page = table_page(table, watched.health, asked.first_column, COLUMNS)
+        return {"page": page, "page_columns": COLUMNS}
+    if tab == "snapshots":
+        return {"grid": history_grid(table, asked.before, _LINES)}
+    if tab == "files":
+        return {"kind": asked.kind, "kinds": list(SYSTEM_TABLES)}
+    if tab == "log":
+        return {"page": log_page(_watched(request, name)[1])}
+    if tab == "rows":
+        return {"has_log": table.log is not None, "page_columns": COLUMNS}
+    return {"runs": table.runs(_LINES)}
+
+
+def _preview(name: str, tab: Tab, asked: Asked) -> PreviewRequest | None:
+    if tab == "rows":
+        return RowsRequest(name, _LINES, asked.first_column)
+    if tab == "files":
+        return SystemRequest(name, asked.kind, 5 * _LINES)
+    return None if asked.bucket is None else asked.records(name, _LINES)
+
+
 @api.get("/tables/{name}")
-def get_table(request: Request, name: Name) -> TablePage:
+def get_table(request: Request, name: Name, first_column: FirstColumn = 0, limit: Limit = 1_000) -> TablePage:
     """Columns, options and the newest figures with what follows from them."""
     table, watched = _watched(request, name)
-    if watched.health is None:
-        raise InvalidRequest(f"{name} cannot be looked at: {watched.trouble}")
-    return table_page(table, watched.health)
+    return table_page(table, watched.health, first_column, limit)
 
 
 @api.get("/tables/{name}/log")
@@ -94,6 +136,12 @@ def get_log(request: Request, name: Name) -> LogPage:
     return page
 
 
+@api.get("/tables/{name}/log/records")
+async def get_records(request: Request, name: Name, asked: Annotated[Asked, Depends()], limit: Limit = 100) -> Grid:
+    """Records of a bucket of the log, raw: the last ones, or from an offset or a time on, or those with a key."""
+    return await _previewed(request, asked.records(name, limit))
+
+
 @api.get("/tables/{name}/snapshots")
 def get_snapshots(
     request: Request, name: Name, before: Annotated[int | None, Query(ge=1)] = None, limit: Limit = 100
@@ -103,9 +151,9 @@ def get_snapshots(
 
 
 @api.get("/tables/{name}/rows")
-def get_rows(request: Request, name: Name, limit: Limit = 100) -> Grid:
-    """Some rows of the newest snapshot."""
-    return preview(_table(dashboard_of(request), name), limit)
+async def get_rows(request: Request, name: Name, limit: Limit = 100, first_column: FirstColumn = 0) -> Grid:
+    """Some rows of the newest snapshot: at most 100 columns from ``first_column`` on, 1 MiB, 10 s and 256 MiB."""
+    return await _previewed(request, RowsRequest(name, limit, first_column))
 
 
 @api.get("/tables/{name}/runs")
@@ -115,10 +163,9 @@ def get_runs(request: Request, name: Name, limit: Limit = 100) -> list[Run]:
 
 
 @api.get("/tables/{name}/system/{kind}")
-def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 100) -> Grid:
+async def get_system_table(request: Request, name: Name, kind: Kind, limit: Limit = 100) -> Grid:
     """The first rows of one of the table's system tables."""
-    _table(dashboard_of(request), name)
-    return system_grid(dashboard_of(request).lake, name, kind, limit)
+    return await _previewed(request, SystemRequest(name, kind, limit))
 
 
 @api.get("/tables/{name}/plots/{plot}")
@@ -130,19 +177,31 @@ def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Qu
 
 
 @api.get("/tables/{name}/tail", response_class=StreamingResponse)
-async def tail_table(request: Request, name: Name) -> StreamingResponse:
-    """The rows that come into the log from now on, as server-sent events."""
-    table = _table(dashboard_of(request), name)
+async def tail_table(request: Request, identity: Who, name: Name) -> StreamingResponse:
+    """The rows that come into the log from now on, as server-sent events; at most 16 streams a session."""
+    dashboard = dashboard_of(request)
+    table = await run_in_threadpool(_table, dashboard, name)
     if table.log is None:
         raise InvalidRequest(f"table {name} has no log to follow: it was created without 'log-store.enabled'='true'")
-    return StreamingResponse(tail_events(table), media_type="text/event-stream")
+    events = dashboard.streams.limited(identity, tail_events(table))
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _previewed(request: Request, preview: PreviewRequest) -> Grid:
+    dashboard = dashboard_of(request)
+    await run_in_threadpool(_table, dashboard, preview.table)
+    return await dashboard.previews.grid(preview, identity_of(request).user)
 
 
 def _table(dashboard: Dashboard, name: str) -> Table:
     """The table of a name; views of tables have pages of their own kind."""
+    return dashboard.lake.table(_plain(name))
+
+
+def _plain(name: str) -> str:
     if "$" in name:
         raise InvalidRequest(f"'{name}' is a view of a table; open the table and choose it there")
-    return dashboard.lake.table(name)
+    return name
 
 
 def _watched(request: Request, name: str) -> tuple[Table, Watched]:
@@ -156,4 +215,6 @@ def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, 
     same = Same(
         f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command)
     )
-    return draw(request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more}, same)
+    return draw(
+        request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more, **page_rights(request)}, same
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal
 
@@ -121,14 +123,15 @@ def get_rows(
 
 
 @api.get("/texts/{number}/events", response_class=StreamingResponse)
-def follow_text(
+async def follow_text(
     request: Request, identity: Who, number: int, after: Annotated[int, Query(ge=0)] = 0
 ) -> StreamingResponse:
     """What happens in a text, as server-sent events; one that lost the connection goes on behind ``after``."""
     execution = _execution(request, identity, number)
     last = request.headers.get("last-event-id", "")
     begin = int(last) if last.isdigit() else after
-    return StreamingResponse(_events(execution, begin), media_type="text/event-stream")
+    events = dashboard_of(request).streams.limited(identity, _events(execution, begin))
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
 @api.post("/texts/{number}/cancel", status_code=202)
@@ -157,18 +160,29 @@ def _execution(request: Request, identity: Identity, number: int) -> Execution:
     return dashboard_of(request).terminals.need(identity).execution(number)
 
 
-def _events(execution: Execution, after: int) -> Iterator[bytes]:
+async def _events(execution: Execution, after: int) -> AsyncGenerator[bytes]:
     yield b": connected\n\n"
-    while True:
-        was_over = execution.is_over
-        for one in execution.events(after, _QUIET_S):
-            after = one.sequence
-            yield b"id: %d\n" % after + event("happened", asdict(one))
-        if was_over:
-            now = execution.snapshot()
-            yield event("over", {"state": now.state, "error": now.error.message if now.error else None})
-            return
-        yield b": nothing new\n\n"
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the server has stopped
+            loop.call_soon_threadsafe(changed.set)
+
+    with execution.listening(wake):
+        while True:
+            changed.clear()
+            was_over = execution.is_over
+            for one in execution.events(after, 0):
+                after = one.sequence
+                yield b"id: %d\n" % after + event("happened", asdict(one))
+            if was_over:
+                now = execution.snapshot()
+                yield event("over", {"state": now.state, "error": now.error.message if now.error else None})
+                return
+            try:
+                await asyncio.wait_for(changed.wait(), _QUIET_S)
+            except TimeoutError:
+                yield b": nothing new\n\n"
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:

@@ -1,9 +1,8 @@
-"""Finds out who asks, and refuses whom nobody knows: nothing behind this needs to think of it."""
+"""Finds out who asks, and refuses everybody else: nothing behind this needs to think of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import quote
 
@@ -11,17 +10,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakelog.service.dashboard.security.addresses import client_address
+from lakelog.service.dashboard.security.gate import LOCAL, Gate, Refused
 from lakelog.service.dashboard.security.local_user import is_same_user
 from lakelog.service.dashboard.security.refusal import refuse
-from lakelog.service.dashboard.security.sessions import Session, Sessions
-from lakelog.service.dashboard.security.users import TOKEN_USER, Users, is_token
+from lakelog.service.dashboard.security.sessions import Session
+from lakelog.service.dashboard.security.users import TOKEN_USER, User, is_token
 from lakelog.sql.right import Right
 
-COOKIE: Final = "lakelog_session"
 _OPEN: Final = ("/login", "/healthz")
 _OPEN_UNDER: Final = "/static/"
 _SAFE: Final = ("GET", "HEAD")
-_LOCAL: Final = "local"
 
 
 @dataclass(frozen=True)
@@ -33,42 +32,33 @@ class Identity:
     session: Session | None
 
 
-@dataclass(frozen=True)
-class Access:
-    """How one may come in: a users file, a token, or, without either, being the user that runs the server."""
-
-    users: Users | None = None
-    token: str | None = None
-    over_tls: bool = False
-
-    @property
-    def needs_login(self) -> bool:
-        """Whether the user of this machine has to log in, too."""
-        return self.users is not None or self.token is not None
-
-
 class Identify:
-    """ASGI middleware: puts an ``Identity`` into ``scope["state"]``, or answers 401, 403, or with the login page.
+    """ASGI middleware: puts an ``Identity`` into ``scope["state"]``, or answers 401, 403, 429, or with the login page.
 
     A browser has a session in a cookie and sends ``X-CSRF-Token`` with what changes something; a program has
-    ``Authorization: Bearer <token>``. Without users and token, whoever runs the server is known by the connection.
+    ``Authorization: Bearer <token>``. Without users and token, whoever runs the server is known by the connection, and
+    a session of that user counts on such connections only: other ports of this host get to see the cookie, too.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, sessions: Sessions) -> None:
-        self._app, self._access, self._sessions = app, access, sessions
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets the request through as somebody's."""
-        if scope["type"] != "http":
+        path = scope["path"] if scope["type"] == "http" else ""
+        state = scope.setdefault("state", {})
+        if scope["type"] != "http" or path.startswith(_OPEN_UNDER):
+            state["identity"] = None
             await self._app(scope, receive, send)
             return
-        headers, path = Headers(scope=scope), scope["path"]
-        session = self._session(headers)
-        identity = self._identity(scope, headers, session)
-        state = scope.setdefault("state", {})
-        if path in _OPEN or path.startswith(_OPEN_UNDER):
-            state["identity"] = identity
+        headers, address = Headers(scope=scope), client_address(scope, self._gate.access.behind_proxy)
+        identity = self._identity(scope, headers, address)
+        if path in _OPEN:
+            state["identity"] = None if isinstance(identity, Refused) else identity
             await self._app(scope, receive, send)
+            return
+        if isinstance(identity, Refused):
+            await refuse(scope, receive, send, identity.status, identity.why, retry_after="60")
             return
         if identity is None:
             await self._ask_to_log_in(scope, headers, receive, send)
@@ -77,39 +67,30 @@ class Identify:
             why = "the X-CSRF-Token of this session is missing: load the page again"
             await refuse(scope, receive, send, 403, why)
             return
-        if identity.session is None and identity.user == _LOCAL and _is_browser(headers):
-            secret, session = self._sessions.begin(_LOCAL, Right.ADMIN)
-            identity = Identity(_LOCAL, Right.ADMIN, session)
-            send = _with_cookie(send, session_cookie(secret, self._access.over_tls))
+        if identity.session is None and identity.user == LOCAL and _is_browser(headers):
+            user = User(LOCAL, Right.ADMIN, "")
+            secret, session = self._gate.begin(user, address, headers.get("user-agent", ""))
+            self._gate.note("login", LOCAL, Right.ADMIN, address)
+            identity = Identity(LOCAL, Right.ADMIN, session)
+            send = _with_cookie(send, self._gate.cookies.begin_session(secret))
         state["identity"] = identity
         await self._app(scope, receive, send)
 
-    def _session(self, headers: Headers) -> Session | None:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return None
-        return None if cookie is None else self._sessions.find(cookie.value)
-
-    def _identity(self, scope: Scope, headers: Headers, session: Session | None) -> Identity | None:
-        if session is not None:
-            role = self._role_now(session)
-            if role is not None:
-                return Identity(session.user, role, session)
-            self._sessions.end(session.key)
+    def _identity(self, scope: Scope, headers: Headers, address: str) -> Identity | Refused | None:
+        gate = self._gate
+        secret = gate.cookies.read(headers.get("cookie", ""), gate.cookies.session)
+        session = gate.sessions.find(secret) if secret else None
+        if session is not None and gate.check(session) and (session.user != LOCAL or _is_local(scope)):
+            return Identity(session.user, session.role, session)
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return Identity(TOKEN_USER, Right.ADMIN, None) if is_token(given.strip(), self._access.token) else None
-        client, server = scope.get("client"), scope.get("server")
-        if not self._access.needs_login and client and server and is_same_user(tuple(client), tuple(server)):
-            return Identity(_LOCAL, Right.ADMIN, None)
+            is_right = gate.bearer(given.strip(), address)
+            if isinstance(is_right, Refused):
+                return is_right
+            return Identity(TOKEN_USER, Right.ADMIN, None) if is_right else None
+        if not gate.access.needs_login and _is_local(scope):
+            return Identity(LOCAL, Right.ADMIN, None)
         return None
-
-    def _role_now(self, session: Session) -> Right | None:
-        """The role as the users file has it now: a user who was removed is out at once."""
-        if self._access.users is None or session.user == TOKEN_USER:
-            return session.role
-        return self._access.users.role_of(session.user)
 
     async def _ask_to_log_in(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if _is_browser(headers) and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
@@ -121,14 +102,9 @@ class Identify:
         await refuse(scope, receive, send, 401, why, www_authenticate="Bearer")
 
 
-def session_cookie(secret: str, over_tls: bool) -> str:
-    """The ``Set-Cookie`` of a session: not for scripts, not for requests from other sites, gone with the browser."""
-    return f"{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if over_tls else "")
-
-
-def no_cookie() -> str:
-    """The ``Set-Cookie`` that takes it away."""
-    return f"{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
+def _is_local(scope: Scope) -> bool:
+    client, server = scope.get("client"), scope.get("server")
+    return bool(client and server and is_same_user(tuple(client), tuple(server)))
 
 
 def _is_browser(headers: Headers) -> bool:

@@ -11,6 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lakelog.service.dashboard.security.refusal import refuse
 
 _BODY_BYTES: Final = 1 << 18
+_LOGIN_BYTES: Final = 1 << 14
+"""Of a request that nobody is logged in for: bodies are in memory before a request has its turn."""
 _BODY_S: Final = 10.0
 _AT_ONCE: Final = 64
 _WAITING: Final = 512
@@ -36,18 +38,20 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        too_large = f"a request has at most {self._body_bytes:,} bytes"
+        is_known = scope.get("state", {}).get("identity") is not None
+        most = self._body_bytes if is_known else min(self._body_bytes, _LOGIN_BYTES)
+        too_large = f"a request has at most {most:,} bytes"
         said = Headers(scope=scope).get("content-length", "0")
-        if not said.isdigit() or int(said) > self._body_bytes:
+        if not said.isdigit() or int(said) > most:
             await refuse(scope, receive, send, 413, too_large, connection="close")
             return
         try:
-            body = await asyncio.wait_for(self._read(receive), self._body_s)
+            body = await asyncio.wait_for(self._read(receive, most), self._body_s)
         except TimeoutError:
             why = f"the body of a request comes within {self._body_s:g} s"
             await refuse(scope, receive, send, 408, why, connection="close")
             return
-        if len(body) > self._body_bytes:
+        if len(body) > most:
             await refuse(scope, receive, send, 413, too_large, connection="close")
             return
         if not await self._take_place():
@@ -55,10 +59,10 @@ class Limits:
             return
         await self._answer(scope, _replayed(body, receive), send)
 
-    async def _read(self, receive: Receive) -> bytes:
+    async def _read(self, receive: Receive, most: int) -> bytes:
         """The body, or a little more than is allowed of it."""
         parts, size = [], 0
-        while size <= self._body_bytes:
+        while size <= most:
             message = await receive()
             parts.append(message.get("body", b""))
             size += len(parts[-1])

@@ -14,8 +14,8 @@ _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 def is_same_user(client: tuple[str, int], server: tuple[str, int]) -> bool:
     """Looks up the owner of the client's end of a loopback connection; False where the system does not tell.
 
-    Called for requests without a login. The kernel's tables (Linux) name the user of each socket, so that other users
-    of this machine, and containers whose ports are forwarded by root, need a token.
+    Called for each request of the user ``local``. The kernel's tables (Linux) name the user of each socket, so that
+    other users of this machine, and containers whose ports are forwarded by root, need a token.
     """
     try:
         if not (ipaddress.ip_address(client[0]).is_loopback and ipaddress.ip_address(server[0]).is_loopback):
@@ -25,13 +25,12 @@ def is_same_user(client: tuple[str, int], server: tuple[str, int]) -> bool:
         return False
     for table in _TABLES:
         try:
-            lines = table.read_text().splitlines()[1:]
+            text = table.read_text()
         except OSError:
             continue
-        for line in lines:
-            words = line.split()
-            if (words[1], words[2]) == ends:
-                return int(words[7]) == os.geteuid()
+        at = text.find(f": {ends[0]} {ends[1]} ")
+        if at >= 0:
+            return int(text[at + 1 :].split(maxsplit=7)[6]) == os.geteuid()
     return False
 
 

@@ -18,7 +18,10 @@ _MOST: Final = 10_000
 
 @dataclass
 class Session:
-    """One login. ``csrf`` goes with each change of its pages; ``key`` names it in lists, and opens nothing."""
+    """One login. ``csrf`` goes with each change of its pages; ``key`` names it in lists, and opens nothing.
+
+    ``stamp`` is that of the user's password and role at the login, ``address`` and ``agent`` where it was made from.
+    """
 
     key: str
     user: str
@@ -27,6 +30,10 @@ class Session:
     since_ms: int
     born_s: float
     seen_s: float = field(default=0.0)
+    seen_ms: int = 0
+    stamp: str = ""
+    address: str = ""
+    agent: str = ""
 
 
 class Sessions:
@@ -37,13 +44,16 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
-    def begin(self, user: str, role: Right) -> tuple[str, Session]:
+    def begin(self, user: str, role: Right, stamp: str = "", address: str = "", agent: str = "") -> tuple[str, Session]:
         """A new session and its secret, which is told only once."""
         secret, now = new_secret(), monotonic_s()
         digest = _digest(secret)
-        session = Session(digest[:12], user, role, new_secret(), now_ms(), now, now)
+        since = now_ms()
+        session = Session(
+            digest[:12], user, role, new_secret(), since, now, now, since, stamp, address[:64], agent[:200]
+        )
         with self._lock:
-            self._drop_old(now)
+            self._drop_old()
             self._sessions[digest] = session
         return secret, session
 
@@ -54,8 +64,14 @@ class Sessions:
             session = self._sessions.get(_digest(secret))
             if session is None or self._is_over(session, now):
                 return None
-            session.seen_s = now
+            session.seen_s, session.seen_ms = now, now_ms()
             return session
+
+    def over(self) -> list[Session]:
+        """The sessions that are too old, or were not used for too long."""
+        now = monotonic_s()
+        with self._lock:
+            return [session for session in self._sessions.values() if self._is_over(session, now)]
 
     def list(self) -> list[Session]:
         """The sessions that are alive, the newest first."""
@@ -64,23 +80,26 @@ class Sessions:
             alive = [session for session in self._sessions.values() if not self._is_over(session, now)]
         return sorted(alive, key=lambda session: -session.since_ms)
 
-    def end(self, key: str) -> bool:
-        """Ends the session of this key; whether there was one."""
+    def end(self, key: str) -> Session | None:
+        """Ends the session of this key; the session, None when there was none."""
         with self._lock:
-            found = [digest for digest, session in self._sessions.items() if session.key == key]
-            for digest in found:
-                del self._sessions[digest]
-        return bool(found)
+            found = next((digest for digest, session in self._sessions.items() if session.key == key), None)
+            return None if found is None else self._sessions.pop(found)
+
+    def is_alive(self, key: str) -> bool:
+        """Whether the session of this key goes on; does not count as use."""
+        now = monotonic_s()
+        with self._lock:
+            found = next((session for session in self._sessions.values() if session.key == key), None)
+        return found is not None and not self._is_over(found, now)
 
     def _is_over(self, session: Session, now: float) -> bool:
         return now - session.seen_s > self.idle_s or now - session.born_s > _LONGEST_S
 
-    def _drop_old(self, now: float) -> None:
-        over = [digest for digest, session in self._sessions.items() if self._is_over(session, now)]
-        alive = sorted(self._sessions.items(), key=lambda item: item[1].seen_s)
-        over += [digest for digest, _ in alive[: max(0, len(alive) + 1 - _MOST)]]
-        for digest in over:
-            self._sessions.pop(digest, None)
+    def _drop_old(self) -> None:
+        """Makes room for one more: those that were used last stay."""
+        if len(self._sessions) >= _MOST:
+            del self._sessions[min(self._sessions, key=lambda digest: self._sessions[digest].seen_s)]
 
 
 def _digest(secret: str) -> str:

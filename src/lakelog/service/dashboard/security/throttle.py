@@ -1,50 +1,53 @@
-"""How often a login may fail."""
+"""Limits on attempts: at most so many in a window of seconds, counted before the attempt is made."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 from lakelog.io.clock import monotonic_s
 
-_FAILURES: Final = 5
 _WINDOW_S: Final = 40.0
-_ADDRESSES: Final = 10_000
+_KEYS: Final = 10_000
 
 
 class Throttle:
-    """Five failures in 40 seconds from one address, or fifty from all, and further tries are refused for a while.
+    """Counts attempts by key; an attempt that turns out right is given back. For one thread (the event loop's)."""
 
-    The second limit is for a guesser with many addresses; users who are logged in do not notice it.
-    """
+    def __init__(self, window_s: float = _WINDOW_S, keys: int = _KEYS) -> None:
+        self._window_s, self._keys = window_s, keys
+        self._taken: dict[str, deque[float]] = {}
 
-    def __init__(self, failures: int = _FAILURES, window_s: float = _WINDOW_S) -> None:
-        self._most, self._window_s = failures, window_s
-        self._failed: dict[str, deque[float]] = {}
-        self._all: deque[float] = deque()
+    def take(self, limits: Mapping[str, int]) -> float:
+        """Counts one attempt under each key, or returns the seconds to wait when one of them has had its limit."""
+        wait = self.wait_s(limits)
+        if wait > 0:
+            return wait
+        for key in limits:
+            self._taken[key] = self._taken.pop(key, deque())  # the keys used last come last
+            self._taken[key].append(monotonic_s())
+        while len(self._taken) > self._keys:
+            del self._taken[next(iter(self._taken))]
+        return 0.0
 
-    def wait_s(self, address: str) -> float:
-        """Seconds until this address may try again, 0 when it may now."""
+    def wait_s(self, limits: Mapping[str, int]) -> float:
+        """Seconds until all keys allow an attempt, 0 when they do."""
         now = monotonic_s()
-        own = self._recent(self._failed.get(address, deque()), now)
-        every = self._recent(self._all, now)
-        waits = [self._window_s - (now - own[0])] if len(own) >= self._most else []
-        waits += [self._window_s - (now - every[0])] if len(every) >= 10 * self._most else []
-        return max(waits, default=0.0)
+        return max((self._wait_s(key, most, now) for key, most in limits.items()), default=0.0)
 
-    def failed(self, address: str) -> None:
-        """Notes a failure."""
-        now = monotonic_s()
-        if len(self._failed) >= _ADDRESSES:
-            self._failed = {a: times for a, times in self._failed.items() if self._recent(times, now)}
-        self._failed.setdefault(address, deque(maxlen=self._most)).append(now)
-        self._all.append(now)
+    def give_back(self, limits: Mapping[str, int]) -> None:
+        """Takes the newest attempt of each key back: it was right, or was not made."""
+        for key in limits:
+            if taken := self._taken.get(key):
+                taken.pop()
 
-    def succeeded(self, address: str) -> None:
-        """Forgets the failures of an address."""
-        self._failed.pop(address, None)
+    def forget(self, key: str) -> None:
+        """Forgets the attempts of a key."""
+        self._taken.pop(key, None)
 
-    def _recent(self, times: deque[float], now: float) -> deque[float]:
-        while times and now - times[0] >= self._window_s:
-            times.popleft()
-        return times
+    def _wait_s(self, key: str, most: int, now: float) -> float:
+        taken = self._taken.get(key, deque())
+        while taken and now - taken[0] >= self._window_s:
+            taken.popleft()
+        return self._window_s - (now - taken[0]) if len(taken) >= most else 0.0

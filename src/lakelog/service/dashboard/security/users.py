@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import re
@@ -29,11 +30,16 @@ class User:
     role: Right
     hash: str
 
+    @property
+    def stamp(self) -> str:
+        """What changes with the password and with the role."""
+        return hashlib.sha256(f"{self.role.word} {self.hash}".encode()).hexdigest()
+
 
 class Users:
     """The users file: lines ``name:role:hash``, for the eyes of its owner only (mode 0600).
 
-    It is read at each login, so that a user who was added or removed counts at once.
+    It is read with each request, so that a user who was added, changed or removed counts at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,19 +47,14 @@ class Users:
         self._hasher = PasswordHasher()
         self._nobody = self._hasher.hash("a password that nobody has")
 
-    def check(self, name: str, password: str) -> Right | None:
-        """The role of a user with the right password, None for anything else, after the same work."""
+    def check(self, name: str, password: str) -> User | None:
+        """The user with this password, None for anything else, after the same work."""
         user = self.read().get(name)
         try:
             self._hasher.verify(user.hash if user else self._nobody, password)
         except (VerificationError, InvalidHashError):
             return None
-        return user.role if user else None
-
-    def role_of(self, name: str) -> Right | None:
-        """The role of a user now, None when there is no such user any more."""
-        user = self.read().get(name)
-        return user.role if user else None
+        return user
 
     def read(self) -> dict[str, User]:
         """Users by name. Raises InvalidRequest for a file that others may read, or a line that is none."""

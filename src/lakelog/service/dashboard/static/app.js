@@ -1,4 +1,4 @@
-// What all pages share: the theme switch, times that age, failures of requests, plots and live parts.
+// What all pages share: the theme switch, times that age, failures of requests, copying, actions, plots, live parts.
 import { drawPlots } from "./plots.js";
 import { ago } from "./words.js";
 
@@ -15,6 +15,11 @@ setInterval(() => {
   for (const time of document.querySelectorAll("time[data-ms]")) time.textContent = ago(Number(time.dataset.ms));
 }, 1000);
 
+// a refresh keeps what the user has opened
+if (window.Idiomorph) {
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.tagName === "DETAILS");
+}
+
 const trouble = document.getElementById("trouble");
 export function tell(why) {
   trouble.textContent = why;
@@ -24,9 +29,47 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) return tell("");
   const answer = event.detail.xhr;
   if (answer.status === 401) location.reload();
-  let why = "the dashboard does not answer; is it still running?";
+  let why = "The dashboard does not answer. Is it still running?";
   try { why = JSON.parse(answer.responseText).error; } catch { /* not an answer of ours */ }
   tell(why);
+});
+
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+  } catch { // no permission, or plain HTTP on another host
+    const text = button.parentElement.querySelector("code");
+    getSelection().selectAllChildren(text);
+    document.execCommand("copy");
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+
+const VERBS = {
+  healing: "take back the rows of dead writers", "end-writer": "end the writer; it cannot go on afterwards", expiry: "remove expired snapshots for good",
+  "partition-expiry": "drop expired partitions for good", "tag-expiry": "delete expired tags", "orphan-cleaning": "delete files that nothing names",
+  compaction: "compact due buckets", "full-compaction": "rewrite all buckets",
+};
+
+async function act(button) {
+  const { table, kind, writer } = button.dataset;
+  if (!confirm(`${table}: ${VERBS[kind] ?? kind}${writer ? ` (${writer})` : ""}?`)) return;
+  button.disabled = true;
+  const headers = { accept: "application/json", "content-type": "application/json", "x-csrf-token": document.body.dataset.csrf ?? "" };
+  const answer = await fetch("/api/v1/actions", { method: "POST", headers, body: JSON.stringify({ table, kind, writer }) });
+  const told = await answer.json();
+  if (!answer.ok) {
+    button.disabled = false;
+    return tell(told.error);
+  }
+  button.replaceWith(Object.assign(document.createElement("span"), { className: "running", textContent: `${kind} started` }));
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.copy !== undefined) copy(button);
+  if (button?.dataset.act !== undefined) act(button);
 });
 
 drawPlots();

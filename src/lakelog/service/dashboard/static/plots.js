@@ -4,43 +4,91 @@ import { AS } from "./words.js";
 
 const EVERY_MS = 5000;
 const HEIGHT = 170;
+const HOUR_S = 3600;
 const system = matchMedia("(prefers-color-scheme: dark)");
+const COLOURS = { good: "--good", fair: "--fair", bad: "--bad" };
+// marks at round values of a unit: two neighbours never have the same label
+const S = 1000, MIN = 60 * S, H = 60 * MIN, D = 24 * H;
+const TIMES = [1, 2, 5, 10, 20, 50, 100, 200, 500, S, 2 * S, 5 * S, 10 * S, 30 * S, MIN, 2 * MIN, 5 * MIN, 10 * MIN, 30 * MIN, H, 2 * H, 6 * H, 12 * H, D, 2 * D, 7 * D, 30 * D];
+const WHOLE = [1, 2, 5].flatMap((one) => Array.from({ length: 16 }, (_, power) => one * 10 ** power)).sort((a, b) => a - b);
+let hours = 1;
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function options(names, unit, width) {
-  const say = AS[unit] ?? String;
+function lineColour(name, at) {
+  return colour(COLOURS[name] ?? `--line-${(at % 3) + 1}`);
+}
+
+function clock(seconds, wide) {
+  const text = new Date(seconds * 1000).toISOString();
+  return wide ? `${text.slice(5, 10)} ${text.slice(11, 16)}` : text.slice(11, 16);
+}
+
+function options(figure, names, width) {
+  const say = AS[figure.dataset.unit] ?? String;
   const axis = { stroke: colour("--pico-muted-color"), grid: { stroke: colour("--pico-muted-border-color"), width: 1 }, ticks: { show: false } };
+  const top = (high) => Math.max(1, (high ?? 0) * 1.1);
   return {
-    width, height: HEIGHT, legend: { live: true }, cursor: { y: false },
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 1) * 1.1 || 1] } },
-    axes: [axis, { ...axis, size: 70, values: (_, marks) => marks.map(say) }],
-    series: [{ label: "time" }, ...names.map((label, at) => ({
-      label, stroke: colour(`--line-${(at % 3) + 1}`), width: 2, spanGaps: false, points: { show: false },
-      value: (_, value) => (value === null ? "–" : say(value)),
-    }))],
+    width, height: HEIGHT, legend: { show: false }, cursor: { y: false, drag: { x: true, y: false } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    scales: { x: { time: true }, y: { range: (_, low, high) => [0, top(high)] } },
+    axes: [
+      { ...axis, space: hours > 24 ? 100 : 60, values: (_, marks) => marks.map((mark) => clock(mark, hours > 24)) },
+      { ...axis, size: 70, space: 32, incrs: figure.dataset.unit === "ms" ? TIMES : WHOLE, values: (_, marks) => marks.map(say) },
+    ],
+    series: [{}, ...names.map((label, at) => ({ label, stroke: lineColour(label, at), width: 2, spanGaps: false, points: { show: figure.few, size: 5 } }))],
+    hooks: {
+      setCursor: [(plot) => legend(figure, plot.cursor.idx)],
+      setSelect: [(plot) => { figure.zoomed = plot.select.width > 0; }],
+    },
   };
 }
 
-async function draw(figure) {
-  const answer = await fetch(figure.dataset.plot, { headers: { accept: "application/json" } });
-  if (!answer.ok) return;
-  const { names, times_ms, values } = await answer.json();
-  const data = [times_ms.map((ms) => ms / 1000), ...values];
-  const canvas = figure.querySelector(".canvas");
-  const last = figure.querySelector(".last");
+// the newest values, or those under the cursor, each with the colour of its line
+function legend(figure, at) {
+  const { names, values, times_ms: times } = figure.shown;
   const say = AS[figure.dataset.unit] ?? String;
-  last.textContent = times_ms.length ? names.map((name, at) => `${name} ${say(values[at].at(-1))}`).join(" · ") : "no figures yet: they come while the dashboard runs";
-  const theme = (document.documentElement.dataset.theme ?? "") + system.matches;
-  if (figure.plot && figure.theme === theme) {
-    figure.plot.setData(data);
+  const last = figure.querySelector(".last");
+  const index = at ?? times.length - 1;
+  last.replaceChildren(...names.map((name, line) => {
+    const key = document.createElement("span");
+    key.className = "key";
+    key.textContent = `${name}: ${say(values[line][index] ?? null)}`;
+    key.style.setProperty("--key", lineColour(name, line));
+    return key;
+  }), at === null || at === undefined ? "" : ` at ${clock(times[index] / 1000, true)}`);
+}
+
+async function draw(figure) {
+  const url = new URL(figure.dataset.plot, location.href);
+  url.searchParams.set("hours", hours);
+  const answer = await fetch(url, { headers: { accept: "application/json" } });
+  if (!answer.ok) return;
+  const shown = await answer.json();
+  const { names, times_ms: times, values, from_ms: from, to_ms: to } = shown;
+  figure.shown = shown;
+  const canvas = figure.querySelector(".canvas");
+  const isEmpty = !values.some((line) => line.some((value) => value !== null));
+  canvas.hidden = isEmpty;
+  if (isEmpty) {
+    figure.plot?.destroy();
+    figure.plot = null;
+    figure.querySelector(".last").textContent = "No data in this range yet.";
     return;
   }
-  figure.plot?.destroy();
-  figure.theme = theme;
-  figure.plot = times_ms.length ? new uPlot(options(names, figure.dataset.unit, canvas.clientWidth), data, canvas) : null;
+  const few = times.length < 3;
+  const state = [document.documentElement.dataset.theme ?? "", system.matches, hours, few, names].join();
+  if (figure.state !== state) {
+    figure.plot?.destroy();
+    Object.assign(figure, { plot: null, state, few, zoomed: false });
+  }
+  const data = [times.map((ms) => ms / 1000), ...values];
+  if (figure.plot) figure.plot.setData(data, false);
+  else figure.plot = new uPlot(options(figure, names, canvas.clientWidth), data, canvas);
+  if (!figure.zoomed) figure.plot.setScale("x", { min: from / 1000, max: to / 1000 });
+  legend(figure, figure.plot.cursor.idx);
 }
 
 export function drawPlots() {
@@ -51,6 +99,16 @@ export function drawPlots() {
   setInterval(all, EVERY_MS);
   document.addEventListener("theme", all);
   system.addEventListener("change", all);
+  for (const button of document.querySelectorAll("[data-hours]")) {
+    button.addEventListener("click", () => {
+      hours = Number(button.dataset.hours);
+      for (const other of document.querySelectorAll("[data-hours]")) other.setAttribute("aria-pressed", String(other === button));
+      all();
+    });
+  }
+  for (const figure of figures) {
+    figure.addEventListener("dblclick", () => { figure.zoomed = false; draw(figure); });
+  }
   const resized = new ResizeObserver((entries) => {
     for (const { target, contentRect } of entries) target.parentElement.plot?.setSize({ width: contentRect.width, height: HEIGHT });
   });

@@ -42,20 +42,20 @@ export function begin(place) {
       body.prepend(line);
     }
     while (body.childElementCount > ROWS) body.lastElementChild.remove();
-    say(`following: ${seen.toLocaleString("en-US")} changes`, true);
+    say(`Following: ${seen.toLocaleString("en-US")} changes`, true);
   }
 
   button.addEventListener("click", () => {
-    if (source) return stop(`stopped after ${seen.toLocaleString("en-US")} changes`);
+    if (source) return stop(`Stopped after ${seen.toLocaleString("en-US")} changes`);
     seen = 0;
     source = new EventSource(place.dataset.tail);
     button.textContent = "Stop";
     button.setAttribute("aria-pressed", "true");
-    say("connecting", false);
-    source.onopen = () => say("following: nothing new yet", true);
+    say("Connecting", false);
+    source.onopen = () => say("Following: no new rows yet", true);
     source.addEventListener("rows", (event) => show(JSON.parse(event.data)));
     source.addEventListener("trouble", (event) => stop(JSON.parse(event.data).why));
-    source.onerror = () => source && source.readyState === EventSource.CLOSED && stop("the connection was closed");
+    source.onerror = () => source && source.readyState === EventSource.CLOSED && stop("Connection closed");
   });
   button.disabled = false;
 }

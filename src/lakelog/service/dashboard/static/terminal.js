@@ -1,4 +1,5 @@
 // The terminal: sends a text, follows what happens in it, draws results as they come.
+import { makeEditor } from "./editor.js";
 import { count, duration } from "./words.js";
 
 const TEXT = "lakelog-terminal-text";
@@ -49,17 +50,37 @@ class Statement {
 
   columns(columns) {
     this.table = make("tbody");
-    const head = make("tr", {}, ...columns.map(({ name, type }) => make("th", { textContent: name, title: type, scope: "col" })));
+    const head = make("tr", {}, ...columns.map(({ name, type }, at) => {
+      const button = make("button", { type: "button", className: "quiet sort", textContent: name, title: `${type}: sort` });
+      const cell = make("th", { scope: "col" }, button);
+      button.addEventListener("click", () => this.sort(at, cell));
+      return cell;
+    }));
     const region = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: `rows of statement ${this.number + 1}` });
     region.append(make("table", {}, make("thead", {}, head), this.table));
     this.body.replaceChildren(region);
     this.kind = columns.findIndex(({ name }) => name === "_row_kind");
   }
 
+  // sorts what is shown; null comes last
+  sort(at, cell) {
+    const down = cell.getAttribute("aria-sort") === "ascending";
+    for (const other of cell.parentElement.children) other.removeAttribute("aria-sort");
+    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const lines = [...this.table.rows].sort((a, b) => {
+      const [x, y] = [a.values[at], b.values[at]];
+      if (x === null || y === null) return (x === null) - (y === null);
+      const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });
+      return down ? -order : order;
+    });
+    this.table.append(...lines);
+  }
+
   rows(rows) {
     this.seen += rows.length;
     const lines = rows.map((row) => {
       const line = make("tr");
+      line.values = row;
       row.forEach((value, at) => {
         const cell = make("td", { className: typeof value === "number" ? "number" : "" }, shown(value));
         if (at === this.kind && value) cell.className = value.startsWith("+") ? "kind-plus" : "kind-minus";
@@ -70,7 +91,7 @@ class Statement {
     if (this.isStream) this.table?.prepend(...lines.reverse());
     else this.table?.append(...lines);
     while (this.table && this.table.childElementCount > SHOWN_ROWS) this.table.lastElementChild.remove();
-    if (this.isStream) this.say("streaming", `${count(this.seen)} rows came, the newest first`);
+    if (this.isStream) this.say("streaming", `${count(this.seen)} rows, newest first`);
   }
 
   stream(data) {
@@ -91,7 +112,7 @@ class Statement {
 
   end({ state, rows, elapsed_ms: elapsed, message, error, truncated }) {
     const facts = [duration(elapsed)];
-    if (rows !== null && rows !== undefined) facts.push(`${count(rows)} rows${truncated ? ", more were not shown" : ""}`);
+    if (rows !== null && rows !== undefined) facts.push(`${count(rows)} rows${truncated ? ", truncated" : ""}`);
     if (message) facts.push(message);
     this.say(state, facts.join(" · "));
     this.tools.replaceChildren();
@@ -124,7 +145,6 @@ async function send(url, method, body) {
 
 export function begin(place, tell) {
   const url = place.dataset.terminal;
-  const text = place.querySelector("textarea");
   const results = place.querySelector("[data-results]");
   const state = place.querySelector("[data-state]");
   const cancel = place.querySelector("[data-cancel]");
@@ -132,33 +152,52 @@ export function begin(place, tell) {
   const history = place.querySelector("[data-history]");
   let running = null;
 
-  text.value = localStorage.getItem(TEXT) ?? "";
-  text.addEventListener("input", () => localStorage.setItem(TEXT, text.value));
+  const snippet = place.querySelector("[data-snippet]");
+  const snippets = [...snippet.options].slice(1).map((one) => ({ name: one.textContent, text: one.value }));
+  const editor = makeEditor(place.querySelector("[data-editor]"), localStorage.getItem(TEXT) ?? "", {
+    changed: (text) => localStorage.setItem(TEXT, text), run: () => form.requestSubmit(), snippets,
+    columnsOf: async (name) => (await send(`/api/v1/tables/${encodeURIComponent(whole(name))}`, "GET")).columns.map((one) => one.name),
+  });
+
+  // databases as a list, and the names that the editor completes
+  let catalogs = [];
+  const whole = (name) => (name.includes(".") ? name : `${form.database.value || "default"}.${name}`);
+  function drawDatabases() {
+    const catalog = catalogs.find(({ name }) => name === form.catalog.value);
+    const kept = form.database.value;
+    const names = (catalog?.databases ?? []).map(({ name }) => name);
+    form.database.replaceChildren(make("option", { value: "", textContent: "Default database" }), ...names.map((name) => make("option", { value: name, textContent: name })));
+    if (names.includes(kept)) form.database.value = kept;
+    drawNames();
+  }
+  function drawNames() {
+    const all = catalogs.flatMap(({ databases }) => databases.flatMap(({ tables }) => tables));
+    const here = `${form.database.value || "default"}.`;
+    editor.setTables([...all, ...all.filter((name) => name.startsWith(here)).map((name) => name.slice(here.length))]);
+  }
+  form.catalog.addEventListener("change", drawDatabases);
+  form.database.addEventListener("change", drawNames);
+  async function loadNames() {
+    try { catalogs = await send("/api/v1/catalogs", "GET"); } catch (failure) { return tell(failure.message); }
+    drawDatabases();
+  }
 
   function past() {
     try { return JSON.parse(localStorage.getItem(HISTORY)) ?? []; } catch { return []; }
   }
   function drawHistory() {
-    history.replaceChildren(make("option", { value: "", textContent: "history …" }), ...past().map((one) => make("option", { value: one, textContent: one.slice(0, 60).replaceAll("\n", " ") })));
+    history.replaceChildren(make("option", { value: "", textContent: "History" }), ...past().map((one) => make("option", { value: one, textContent: one.slice(0, 60).replaceAll("\n", " ") })));
   }
   function append(more) {
     if (!more) return;
-    const own = text.value.trimEnd();
-    text.value = own ? `${own}${own.endsWith(";") ? "" : ";"}\n${more}` : more;
-    localStorage.setItem(TEXT, text.value);
-    text.focus();
+    const own = editor.text.trimEnd();
+    editor.set(own ? `${own}${own.endsWith(";") ? "" : ";"}\n${more}` : more);
   }
   drawHistory();
   history.addEventListener("change", () => { append(history.value); history.value = ""; });
-  place.querySelector("[data-snippet]").addEventListener("change", (event) => { append(event.target.value); event.target.value = ""; });
+  snippet.addEventListener("change", (event) => { append(event.target.value); event.target.value = ""; });
 
-  function goTo(line, column) {
-    const lines = text.value.split("\n");
-    const at = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0) + column - 1;
-    const end = text.value.slice(at).search(/[\s,;()]|$/);
-    text.focus();
-    text.setSelectionRange(at, at + Math.max(1, end));
-  }
+  const goTo = (line, column) => editor.goTo(line, column);
 
   function follow(execution) {
     const own = `${url}/texts/${execution.id}`;
@@ -187,15 +226,17 @@ export function begin(place, tell) {
       const { state: how, error } = JSON.parse(message.data);
       state.textContent = error && !statements.size ? `${how}: ${error}` : how;
       if (running?.url === own) { running = null; cancel.disabled = true; }
+      loadNames();
     });
   }
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const selected = text.value.slice(text.selectionStart, text.selectionEnd).trim();
-    const run = selected || text.value;
+    const selected = editor.selected.trim();
+    const run = selected || editor.text;
     if (!run.trim()) return;
     tell("");
+    editor.clear();
     state.textContent = "sending";
     localStorage.setItem(HISTORY, JSON.stringify([run, ...past().filter((one) => one !== run)].slice(0, KEPT)));
     drawHistory();
@@ -206,17 +247,14 @@ export function begin(place, tell) {
       tell(failure.message);
     }
   });
-  text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
-  });
   cancel.addEventListener("click", async () => {
     if (!running) return;
     cancel.disabled = true;
     try { await send(`${running.url}/cancel`, "POST"); } catch (failure) { tell(failure.message); }
   });
   place.querySelector("[data-end]").addEventListener("click", async () => {
-    try { await send(url, "DELETE"); state.textContent = "ended; the next statement starts a new process"; } catch (failure) { tell(failure.message); }
+    try { await send(url, "DELETE"); state.textContent = "Session ended. The next statement starts a new one."; } catch (failure) { tell(failure.message); }
   });
-  // until here the page takes no text: what is typed before its script runs would be lost
-  for (const part of [text, form.querySelector("[type=submit]")]) part.disabled = false;
+  loadNames();
+  form.querySelector("[type=submit]").disabled = false;
 }

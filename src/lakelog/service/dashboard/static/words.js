@@ -26,4 +26,7 @@ export function size(bytes) {
   return at === 0 ? `${bytes} bytes` : `${bytes.toFixed(1)} ${units[at]}`;
 }
 
-export const AS = { ms: duration, rows: count, files: count, bytes: size, count, score: count };
+export const AS = {
+  ms: duration, rows: count, files: count, tables: count, bytes: size, count, score: count,
+  "rows/s": (value) => (value === null ? "–" : `${count(value)}/s`),
+};

@@ -15,26 +15,30 @@ class LogLine:
 
     name: str
     buckets: int
-    lag: int
-    open_epochs: int
+    lag: int | None
+    open_epochs: int | None
     oldest_open_ms: int | None
     newest_ms: int | None
     files_ms: int | None
     waiting_ms: int | None
     writers: int
     readers: int
-    trimmable: int
+    trimmable: int | None
     trouble: str
 
 
 @dataclass(frozen=True)
 class LogOverview:
-    """The logs of all tables, the longest lag first."""
+    """The logs of all tables, those that cannot be read first, then the longest lag.
+
+    ``unknown`` logs could not be read; ``lag`` and ``open_epochs`` are sums over the others.
+    """
 
     logs: Sequence[LogLine]
     lag: int
     open_epochs: int
     waits: int
+    unknown: int
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,19 @@ def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
     found = [
         line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()
     ]
-    lines = sorted(found, key=lambda line: (-line.lag, line.name))
+    lines = sorted(found, key=lambda line: (line.lag is not None, -(line.lag or 0), line.name))
     return LogOverview(
         lines,
-        sum(line.lag for line in lines),
-        sum(line.open_epochs for line in lines),
+        sum(line.lag or 0 for line in lines),
+        sum(line.open_epochs or 0 for line in lines),
         sum(line.waiting_ms is not None for line in lines),
+        sum(bool(line.trouble) for line in lines),
     )
 
 
 def log_page(watched: Watched) -> LogPage | None:
     """The log of a table, None when it has none."""
-    if watched.health is None or watched.health.figures.log is None:
+    if watched.health.figures is None or watched.health.figures.log is None:
         return None
     log = watched.health.figures.log
     return LogPage(watched.name, log, [trimmable(bucket) for bucket in log.buckets], watched.looked_ms)
@@ -91,6 +96,6 @@ def _line(watched: Watched) -> LogLine | None:
         log.waiting_ms,
         len(log.writers),
         len(log.readers),
-        sum(page.trimmable),
+        None if log.trouble else sum(page.trimmable),
         log.trouble,
     )

@@ -4,37 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.service.dashboard.watcher import Watched, Watcher
+from lakelog.table.findings import FINDINGS, Finding
+from lakelog.table.health import FAIR, GOOD
+
+_FINDINGS: Final = 20
+"""Tables with findings that the overview shows; the Optimizing page has all."""
+
+
+@dataclass(frozen=True)
+class TableFinding:
+    """Something that is wrong with a table now."""
+
+    table: str
+    finding: Finding
 
 
 @dataclass(frozen=True)
 class TableLine:
-    """One table in a list. Times are ms since 1970; ``trouble`` is why it could not be looked at.
+    """One table in a list. Times are ms since 1970. None is unknown, or a thing that the table does not have.
 
     ``log_ms`` and ``files_ms`` are when the newest row of each store was written, ``lag`` the rows that are only in the
-    log, ``need`` the most urgent thing to do and why.
+    log, ``finding`` the worst thing that is wrong, ``need`` the most urgent thing to do and why. ``is_readable`` is
+    false for a table that cannot be opened, ``log_is_known`` for one whose log could not be read.
     """
 
     name: str
     looked_ms: int
-    trouble: str = ""
-    is_keyed: bool = False
-    has_log: bool = False
-    rows: int = 0
-    bytes: int = 0
-    files: int = 0
+    score: int
+    finding: str = ""
+    need: str = ""
+    is_readable: bool = True
+    log_is_known: bool = True
+    is_keyed: bool | None = None
+    has_log: bool | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    files: int | None = None
     snapshot: int | None = None
     log_ms: int | None = None
     files_ms: int | None = None
     lag: int | None = None
-    score: int | None = None
-    need: str = ""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` were looked at so far."""
+    """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` were looked at so far.
+
+    Sums are over what is known: ``unreadable`` tables and ``unknown_logs`` are not in them. ``findings`` has the worst
+    one of each table, for the first of the ``finding_count`` tables that have any; ``needing`` tables have a finding or
+    a need. ``troubles`` are of catalogs and of processes that the dashboard has started. ``scores`` counts the tables
+    by health: good, fair, bad.
+    """
 
     known: int
     looked: int
@@ -43,7 +66,12 @@ class Overview:
     files: int
     with_log: int
     lag: int
+    unreadable: int
+    unknown_logs: int
     needing: int
+    findings: Sequence[TableFinding]
+    finding_count: int
+    scores: tuple[int, int, int]
     troubles: dict[str, str]
     matching: int
     tables: Sequence[TableLine]
@@ -51,10 +79,10 @@ class Overview:
 
 SORTS = {
     "name": lambda line: line.name,
-    "score": lambda line: (line.score is None, line.score, line.name),
-    "size": lambda line: (-line.bytes, line.name),
-    "files": lambda line: (-line.files, line.name),
-    "lag": lambda line: (-(line.lag or 0), line.name),
+    "score": lambda line: (line.score, line.name),
+    "size": lambda line: (-(line.bytes or 0), line.name),
+    "files": lambda line: (-(line.files or 0), line.name),
+    "lag": lambda line: (line.log_is_known, -(line.lag or 0), line.name),
     "newest": lambda line: (-max(line.log_ms or 0, line.files_ms or 0), line.name),
 }
 """Orders that a list of tables may have."""
@@ -64,32 +92,63 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
     """The tables whose name contains ``search``, the worst first unless asked otherwise. Touches no storage."""
     found, known = watcher.all()
     lines = [line_of(one) for one in found]
+    findings = _worst_of_each(findings_of(found))
     matching = sorted((line for line in lines if search.lower() in line.name.lower()), key=SORTS[sort])
     return Overview(
         known=known,
         looked=len(lines),
-        rows=sum(line.rows for line in lines),
-        bytes=sum(line.bytes for line in lines),
-        files=sum(line.files for line in lines),
-        with_log=sum(line.has_log for line in lines),
+        rows=sum(line.rows or 0 for line in lines),
+        bytes=sum(line.bytes or 0 for line in lines),
+        files=sum(line.files or 0 for line in lines),
+        with_log=sum(bool(line.has_log) for line in lines),
         lag=sum(line.lag or 0 for line in lines),
-        needing=sum(bool(line.need or line.trouble) for line in lines),
+        unreadable=sum(not line.is_readable for line in lines),
+        unknown_logs=sum(not line.log_is_known for line in lines),
+        needing=sum(bool(line.finding or line.need) for line in lines),
+        findings=findings[:_FINDINGS],
+        finding_count=len(findings),
+        scores=(
+            sum(line.score >= GOOD for line in lines),
+            sum(FAIR <= line.score < GOOD for line in lines),
+            sum(line.score < FAIR for line in lines),
+        ),
         troubles=watcher.troubles(),
         matching=len(matching),
         tables=matching[offset : offset + limit],
     )
 
 
+def findings_of(found: Sequence[Watched]) -> list[TableFinding]:
+    """What is wrong with tables, the worst kind first."""
+    all_ = [TableFinding(one.name, finding) for one in found for finding in one.health.findings]
+    return sorted(all_, key=lambda one: (FINDINGS.index(one.finding.kind), one.table))
+
+
+def _worst_of_each(findings: Sequence[TableFinding]) -> list[TableFinding]:
+    """The first finding of each table."""
+    worst: dict[str, TableFinding] = {}
+    for one in findings:
+        worst.setdefault(one.table, one)
+    return list(worst.values())
+
+
 def line_of(watched: Watched) -> TableLine:
     """A table's last look as one line."""
     health = watched.health
-    if health is None:
-        return TableLine(watched.name, looked_ms=watched.looked_ms, trouble=watched.trouble)
-    figures, log = health.figures, health.figures.log
+    finding = health.findings[0].reason if health.findings else ""
+    need = f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else ""
+    figures = health.figures
+    if figures is None:
+        return TableLine(watched.name, watched.looked_ms, health.score, finding, need, is_readable=False)
+    log = figures.log
     return TableLine(
         watched.name,
         watched.looked_ms,
-        log.trouble if log else "",
+        health.score,
+        finding,
+        need,
+        True,
+        log is None or not log.trouble,
         figures.is_keyed,
         log is not None,
         sum(bucket.rows for bucket in figures.buckets),
@@ -98,7 +157,5 @@ def line_of(watched: Watched) -> TableLine:
         figures.snapshots.newest_id,
         None if log is None else log.newest_ms,
         figures.snapshots.last_write_ms,
-        None if log is None else log.lag,
-        health.score,
-        f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else "",
+        health.lag,
     )

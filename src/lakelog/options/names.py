@@ -1,0 +1,79 @@
+"""Names and directories given as text: what keeps a path inside the directory that it is joined to."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_NOT_IN_NAMES: Final = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_MOST_BYTES: Final = 255
+"""Bytes of one name that every file system takes."""
+_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""What moves the cursor of a terminal, changes its colours, or the order in which text is shown."""
+_LEFT_AS_THEY_ARE: Final = "\n\t"
+_MOST_BYTES_OF_A_NAME: Final = 200
+"""Bytes of a name that becomes a part of the name of a file."""
+
+
+def visible(text: str) -> str:
+    """A text with control characters and bidirectional marks as escapes, so that a terminal shows them."""
+    return _INVISIBLE.sub(lambda found: found[0] if found[0] in _LEFT_AS_THEY_ARE else _escape(found[0]), text)
+
+
+def column_fault(name: str) -> str:
+    """Why a text cannot be the name of a new column; "" when it can."""
+    found = _INVISIBLE.search(name)
+    return f"it has {_escape(found[0])}, a character that is not shown" if found else ""
+
+
+def name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME) -> str:
+    """Why a text cannot be the name of something new in a table, such as a tag; "" when it can."""
+    return stored_name_fault(name.replace("$", "_").lstrip("."), most_bytes) or column_fault(name)
+
+
+def stored_name_fault(name: str, most_bytes: int = _MOST_BYTES_OF_A_NAME + 50) -> str:
+    """Why there can be no table or database of a name, whoever made it; "" when there can."""
+    if not name.strip():
+        return "a name is not blank"
+    if name.startswith("."):
+        return "it begins with '.'"
+    if found := re.search(r"[/\\$\x00-\x1f]", name):
+        return column_fault(found[0]) or f"it has '{found[0]}'"
+    size = len(name.encode("utf-8", "surrogatepass"))
+    return f"it has {size} bytes, too long: at most {most_bytes}" if size > most_bytes else ""
+
+
+def sql_name_fault(name: str) -> str:
+    """Why a text cannot be the name of a new table or database; "" when it can."""
+    if fault := stored_name_fault(name, _MOST_BYTES_OF_A_NAME) or column_fault(name):
+        return fault
+    found = re.search(r"[.`]", name)
+    return f"it has '{found[0]}', which has a meaning of its own in names" if found else ""
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def file_name_fault(name: str) -> str:
+    """Why a text cannot be the name of a file in a directory, or the beginning of one; "" when it can."""
+    if not name or name in (".", ".."):
+        return "a file name is not empty, '.' or '..'"
+    if _NOT_IN_NAMES.search(name):
+        return "a file name has no '/', no '\\' and no control character"
+    if len(name.encode("utf-8", "surrogatepass")) > _MOST_BYTES:
+        return f"a file name has at most {_MOST_BYTES} bytes"
+    return ""
+
+
+def name_part_fault(part: str) -> str:
+    """Why a text cannot be a part of a file name; "" when it can, as the empty text."""
+    return file_name_fault(f"{part}x")
+
+
+def directory_fault(path: str) -> str:
+    """Why a text cannot be a directory below another one, such as ``data`` or ``a/b``; "" when it can."""
+    if path.startswith("/"):
+        return "a directory below the table's is not absolute"
+    return next((f"'{name}': {why}" for name in path.rstrip("/").split("/") if (why := file_name_fault(name))), "")

@@ -1,0 +1,1 @@
+"""Maintenance that is started on a page: in a process of its own, with progress and an audit line."""

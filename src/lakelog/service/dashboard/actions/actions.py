@@ -1,0 +1,145 @@
+"""The actions of a dashboard: what users have started on its pages, and how far it is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+import lakelog
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.terminal.audit import AuditEntry
+from lakelog.table.needs import KINDS
+
+RUNNING: Final = "running"
+FAILED: Final = "failed"
+END_WRITER: Final = "end-writer"
+ACTIONS: Final = (*KINDS, END_WRITER)
+_MODULE: Final = "lakelog.service.dashboard.actions.process"
+_AT_ONCE: Final = 2
+_KEPT: Final = 50
+
+
+@dataclass(frozen=True)
+class Action:
+    """One action. ``state`` is running or an outcome (done, nothing to do, stopped, waits, failed).
+
+    ``done`` of ``total`` buckets are through, where that is known. ``writer`` is the one that is ended.
+    """
+
+    id: int
+    table: str
+    kind: str
+    user: str
+    started_ms: int
+    writer: str = ""
+    state: str = RUNNING
+    detail: str = ""
+    done: int = 0
+    total: int = 0
+
+
+class Actions:
+    """Runs actions, two at a time. ``connection`` are the arguments of ``lakelog.connect``. Thread-safe."""
+
+    def __init__(self, connection: dict[str, Any], audit: Callable[[AuditEntry], None]) -> None:
+        self._connection, self._audit = connection, audit
+        self._numbers = itertools.count(1)
+        self._known: dict[int, Action] = {}
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "action")
+        self._lock = threading.Lock()
+
+    def start(self, identity: Identity, table: str, kind: str, writer: str = "") -> Action:
+        """Starts an action; returns at once. Raises InvalidRequest, and AlreadyExists when the same one runs."""
+        if kind not in ACTIONS or (kind == END_WRITER) != bool(writer):
+            raise InvalidRequest(f"unknown action '{kind}'; known: {', '.join(ACTIONS)} (with a writer)")
+        with self._lock:
+            for other in self._known.values():
+                if (other.table, other.kind, other.writer, other.state) == (table, kind, writer, RUNNING):
+                    raise AlreadyExists(f"{kind} of {table} runs already, started by {other.user}")
+            action = Action(next(self._numbers), table, kind, identity.user, now_ms(), writer)
+            self._known[action.id] = action
+            for old in [one for one in self._known.values() if one.state != RUNNING][:-_KEPT]:
+                del self._known[old.id]
+        self._pool.submit(self._run, action, identity)
+        return action
+
+    def get(self, number: int) -> Action:
+        """An action as it is now. Raises NotFound."""
+        with self._lock:
+            if number not in self._known:
+                raise NotFound(f"no action {number}")
+            return self._known[number]
+
+    def list(self) -> Sequence[Action]:
+        """The actions that run and the last that have ended, the newest first."""
+        with self._lock:
+            return sorted(self._known.values(), key=lambda one: -one.id)
+
+    def close(self) -> None:
+        """Ends what runs; it goes on with the next run."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            for process in self._processes.values():
+                process.kill()
+
+    def _run(self, action: Action, identity: Identity) -> None:
+        outcome = {"outcome": FAILED, "detail": "the process of the action has ended without a word"}
+        try:
+            outcome = self._ran(action) or outcome
+        finally:
+            self._change(action.id, state=outcome["outcome"], detail=outcome["detail"])
+            is_done = outcome["outcome"] != FAILED
+            text = f"{action.kind} {action.table}" + (f" {action.writer}" if action.writer else "")
+            took = now_ms() - action.started_ms
+            entry = AuditEntry(
+                action.started_ms, action.user, identity.role.word, "", "", text, "done" if is_done else FAILED,
+                None if is_done else "ActionFailed", took, kind="action",
+                address=identity.session.address if identity.session else "",
+            )  # fmt: skip
+            self._audit(entry)
+
+    def _ran(self, action: Action) -> dict[str, str] | None:
+        own = str(Path(lakelog.__file__).parents[1])
+        paths = [own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        with subprocess.Popen(
+            [sys.executable, "-m", _MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
+            start_new_session=True,
+        ) as process:
+            with self._lock:
+                self._processes[action.id] = process
+            assert process.stdin is not None and process.stdout is not None
+            asked = {"table": action.table, "kind": action.kind, "writer": action.writer}
+            reason = f"started by {action.user} on the dashboard"
+            process.stdin.write(orjson.dumps({"connect": self._connection, "reason": reason, **asked}) + b"\n")
+            process.stdin.flush()
+            ended = None
+            for line in process.stdout:
+                told = orjson.loads(line)
+                if "outcome" in told:
+                    ended = told
+                else:
+                    self._change(action.id, done=told["done"], total=told["total"])
+        with self._lock:
+            self._processes.pop(action.id, None)
+        return ended
+
+    def _change(self, number: int, **what: Any) -> None:
+        with self._lock:
+            self._known[number] = replace(self._known[number], **what)

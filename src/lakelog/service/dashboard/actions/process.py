@@ -1,0 +1,67 @@
+"""The process of one action: ``python -m lakelog.service.dashboard.actions.process``.
+
+It reads one JSON object from stdin (how to connect, the table, the kind) and writes lines of JSON: progress (buckets
+done and all), and the outcome at last. It stops at the next safe point when stdin ends.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.lake import connect
+from lakelog.service.optimizer.work import Done, Work, run_need
+from lakelog.table.runs import DONE, FAILED, NOTHING, WAITS, Run, Runs
+
+END_WRITER = "end-writer"
+
+
+def main() -> None:
+    """Runs the action."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
+    asked = orjson.loads(sys.stdin.readline())
+    stopped = threading.Event()
+    threading.Thread(target=_wait_for_end, args=(stopped,), daemon=True).start()
+    try:
+        with connect(**asked["connect"]) as lake:
+            table = lake.table(asked["table"])
+            if asked["kind"] == END_WRITER:
+                table.end_writer(asked["writer"])
+                done = Done(DONE, f"writer {asked['writer']} ended")
+            else:
+                runs = Runs(table.logical.io, table.path)
+                run = Run.begun(table.name, asked["kind"], asked["reason"], now_ms())
+                runs.record(run)
+                began = monotonic_s()
+                done = run_need(table.logical, asked["kind"], Work(stopped.is_set, progress=_tell_progress))
+                if done.outcome in (NOTHING, WAITS):
+                    runs.remove(run)
+                else:
+                    runs.record(replace(run, seconds=round(monotonic_s() - began, 3), **asdict(done)))
+    except LakelogError as why:
+        done = Done(FAILED, str(why))
+    _tell(outcome=done.outcome, detail=done.detail)
+
+
+def _wait_for_end(stopped: threading.Event) -> None:
+    sys.stdin.read()
+    stopped.set()
+
+
+def _tell_progress(done: int, total: int) -> None:
+    _tell(done=done, total=total)
+
+
+def _tell(**what: Any) -> None:
+    print(orjson.dumps(what).decode(), flush=True)  # noqa: T201 - the dashboard reads it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Rows of anything, cut to what a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
+
+VALUE_CHARACTERS: Final = 500
+COLUMNS: Final = 100
+_BYTES: Final = 1 << 20
+"""Of all values of a grid as text."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows with the names of their columns; ``more`` says that there are others behind them.
+
+    ``column_count`` is the number of columns of the whole, of which a page of at most 100 is shown.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    more: bool
+    column_count: int = 0
+
+
+def grid_of(chunks: Iterable[pa.Table], limit: int, column_count: int | None = None) -> Grid:
+    """At most ``limit`` rows as plain values, of at most 1 MiB; reads no chunk more than it needs."""
+    columns: Sequence[str] = ()
+    rows: list[Sequence[Any]] = []
+    left = _BYTES
+    for chunk in chunks:
+        columns = chunk.column_names
+        for row in plain_rows(_cut(chunk.slice(0, limit + 1 - len(rows)))):
+            shown = [_shown(value) for value in row]
+            left -= sum(len(value) if isinstance(value, str) else 8 for value in shown)
+            if left < 0 and rows:
+                return Grid(columns, rows[:limit], True, column_count or len(columns))
+            rows.append(shown)
+        if len(rows) > limit:
+            break
+    return Grid(columns, rows[:limit], len(rows) > limit, column_count or len(columns))
+
+
+def _cut(chunk: pa.Table) -> pa.Table:
+    """The chunk with long texts and bytes cut before they become values of Python."""
+    for at, field in enumerate(chunk.schema):
+        kind, column = field.type, chunk.column(at)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            chunk = chunk.set_column(at, field, pc.utf8_slice_codeunits(column, 0, VALUE_CHARACTERS + 1))
+        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            chunk = chunk.set_column(at, field, pc.binary_slice(column, 0, VALUE_CHARACTERS + 1))
+    return chunk
+
+
+def _shown(value: Any) -> Any:
+    """A value that fits a page: long texts are cut, and what is nested is text when it is long."""
+    if isinstance(value, list | dict | tuple):
+        text = orjson.dumps(value, default=str, option=JSON_OPTIONS).decode()
+        return value if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
+    if isinstance(value, str) and len(value) > VALUE_CHARACTERS:
+        return f"{value[:VALUE_CHARACTERS]}…"
+    return value
+
+
+def column_page(names: Sequence[str], first: int) -> list[str]:
+    """The names of at most 100 columns from one on."""
+    return list(islice(names, first, first + COLUMNS))

@@ -1,0 +1,48 @@
+"""Actions: maintenance of a table that is started where it is found to be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from pydantic import BaseModel, Field
+
+from lakelog.service.dashboard.actions.actions import Action
+from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.state import dashboard_of
+from lakelog.sql.right import Right
+
+pages = APIRouter(include_in_schema=False)
+api = APIRouter(prefix="/actions", tags=["actions"])
+Admin = Annotated[Identity, Depends(needs(Right.ADMIN))]
+
+
+class Asked(BaseModel):
+    """Which table, and the kind of maintenance; ``writer`` with the kind ``end-writer``."""
+
+    table: Annotated[str, Field(max_length=300)]
+    kind: Annotated[str, Field(max_length=50)]
+    writer: Annotated[str, Field(max_length=300)] = ""
+
+
+@api.get("", dependencies=[Depends(needs(Right.READ))])
+def list_actions(request: Request) -> Sequence[Action]:
+    """The actions that run and the last that have ended, the newest first."""
+    return dashboard_of(request).actions.list()
+
+
+@api.post("", status_code=202)
+def start_action(request: Request, identity: Admin, asked: Asked) -> Action:
+    """Starts an action; answers at once. It runs in a process of its own and is a line of the audit log."""
+    dashboard = dashboard_of(request)
+    table = dashboard.lake.table(asked.table)
+    table.logical.check_writable()
+    return dashboard.actions.start(identity, table.name, asked.kind, asked.writer)
+
+
+@api.get("/{number}", dependencies=[Depends(needs(Right.READ))])
+def get_action(request: Request, number: Annotated[int, Path(ge=1)]) -> Action:
+    """How far an action is."""
+    return dashboard_of(request).actions.get(number)

@@ -1,0 +1,111 @@
+"""A first look at the syntax of a text: what is surely wrong is refused before anything runs and before Spark starts.
+
+It knows with which words statements begin and that brackets close; all else is left to the statement's own parser, or
+to Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from lakelog.sql.script import StatementText
+from lakelog.sql.statements import STATEMENTS
+from lakelog.sql.tokens import Kind, Token, tokenize
+
+_SPARKS: Final = frozenset(
+    [
+        "ADD",
+        "ALTER",
+        "ANALYZE",
+        "CACHE",
+        "CALL",
+        "CLEAR",
+        "COMMENT",
+        "COMMIT",
+        "CREATE",
+        "DECLARE",
+        "DELETE",
+        "DESC",
+        "DESCRIBE",
+        "DFS",
+        "DROP",
+        "EXECUTE",
+        "EXPLAIN",
+        "EXPORT",
+        "FROM",
+        "GRANT",
+        "IMPORT",
+        "INSERT",
+        "LIST",
+        "LOAD",
+        "LOCK",
+        "MAP",
+        "MERGE",
+        "MSCK",
+        "REDUCE",
+        "REFRESH",
+        "REPAIR",
+        "REPLACE",
+        "RESET",
+        "REVOKE",
+        "ROLLBACK",
+        "SELECT",
+        "SET",
+        "SHOW",
+        "START",
+        "TABLE",
+        "TRUNCATE",
+        "UNCACHE",
+        "UNLOCK",
+        "UPDATE",
+        "USE",
+        "VALUES",
+        "WITH",
+    ]
+)
+_CLOSING: Final = {"(": ")", "[": "]"}
+
+
+def check_syntax(text: str) -> None:
+    """Raises UnsupportedStatement, with the place, for a text that no parser takes."""
+    piece: list[Token] = []
+    pieces = [piece]
+    for token in tokenize(text):
+        if token.is_symbol(";"):
+            piece = []
+            pieces.append(piece)
+        else:
+            piece.append(token)
+    pieces = [one for one in pieces if one]
+    if any(one[0].is_word("BEGIN") for one in pieces):  # a compound statement, which Spark reads as a whole
+        return
+    for one in pieces:
+        source = StatementText(text, one[0].start, one[-1].end)
+        _check_first(source, one[0])
+        _check_brackets(source, one)
+
+
+def _check_first(source: StatementText, first: Token) -> None:
+    known = _SPARKS | {key.split()[0] for key in STATEMENTS if key[:1].isalpha()}
+    if first.is_symbol("(") or (first.kind is Kind.WORD and first.text.upper() in known):
+        return
+    near = get_close_matches(first.text.upper(), sorted(known), 1)
+    hint = f": did you mean {near[0]}?" if near else ""
+    raise source.error(first.start, f"no statement begins with '{first.text[:40]}'{hint}")
+
+
+def _check_brackets(source: StatementText, tokens: Sequence[Token]) -> None:
+    opened: list[Token] = []
+    for token in tokens:
+        if token.kind is not Kind.SYMBOL:
+            continue
+        if token.text in _CLOSING:
+            opened.append(token)
+        elif token.text in _CLOSING.values():
+            if not opened or _CLOSING[opened[-1].text] != token.text:
+                raise source.error(token.start, f"'{token.text}' closes nothing")
+            opened.pop()
+    if opened:
+        raise source.error(opened[-1].start, f"'{opened[-1].text}' is not closed")

@@ -1,0 +1,153 @@
+"""Texts of statements without the secrets in them: for errors, logs and the audit log.
+
+Every step is linear in the length of the text, whatever a user has written.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import lru_cache
+from typing import Final
+
+from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.log import PROPERTIES_PREFIX, shown_value
+from lakelog.options.secrets import HIDDEN, USER_IN_URL, looks_secret
+from lakelog.options.storage import HADOOP_PREFIX, STORAGE_OPTIONS
+
+_DECLARED: Final = {
+    name
+    for option in (*CATALOG_OPTIONS.options, *STORAGE_OPTIONS.options)
+    if option.secret
+    for name in (option.key, *option.aliases)
+}
+_STEM: Final = re.compile(
+    "|".join(
+        [rf"\b{re.escape(prefix)}" for prefix in (PROPERTIES_PREFIX, HADOOP_PREFIX)]
+        + ["secret", "passw", "token", "credential", "key", "auth", "jaas"]
+        + sorted(re.escape(name) for name in _DECLARED if not looks_secret(name))
+    )
+)
+"""What every key of a secret has in it, in small letters."""
+_WORD: Final = re.compile(r"[\w.\-\\]*+")
+_BEFORE_QUOTE: Final = re.compile(r"(?<![\w.\-\\])[\w.\-\\]{4,}+(?=['\"`])")
+_FOLLOWS: Final = frozenset("='\"`-/rR")
+_ASCII_LOWER: Final = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
+_SPACE: Final = re.compile(r"[\s\ufeff]++")
+_BRACKETS: Final = re.compile(r"/\*|\*/")
+_VALUES: Final = {q: re.compile(rf"(?:[^{q}\\]++|\\.|{q}{q})*+", re.DOTALL) for q in "'\""}
+_QUOTES: Final = "'\"`"
+
+
+def without_secrets(text: str) -> str:
+    """The text with asterisks in place of values of options that may be secrets, and of passwords in URLs."""
+    parts, end = [], 0
+    gaps = _Gaps(text)
+    for begins, ends in _secret_keys(text):
+        start = gaps.value_after(ends, text[begins - 1 : begins])
+        # what is masked has nothing left to mask
+        if start is not None and start >= end:
+            value = _VALUES[text[start - 1]].match(text, start)
+            stop = len(text) if value is None else value.end()
+            parts += [text[end:start], "*" * (stop - start)]
+            end = stop
+    out = "".join([*parts, text[end:]]) if parts else text
+    return USER_IN_URL.sub(lambda user: "*" * len(user[0]), out) if "://" in out and "@" in out else out
+
+
+def _secret_keys(text: str) -> list[tuple[int, int]]:
+    """Where the words begin and end that may be keys of secrets, in order."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters of Unicode become two
+        lowered = text.translate(_ASCII_LOWER)
+    # Spark resolves a backslash: the key is another word than it looks
+    odd = _BEFORE_QUOTE.finditer(text) if "\\" in text else ()
+    found = {word.end(): word.start() for word in odd if "\\" in word[0]}
+    end = 0
+    for stem in _STEM.finditer(lowered):
+        if stem.end() <= end:
+            continue
+        start, floor, end = stem.start(), end, _WORD.match(text, stem.end()).end()  # type: ignore[union-attr]
+        if not (text[end : end + 1].isspace() or text[end : end + 1] in _FOLLOWS or "--" in text[start:end]):
+            continue
+        while start > floor and _WORD.match(text[start - 1])[0]:  # type: ignore[index]
+            start -= 1
+        key = lowered[start:end].partition("--")[0]
+        if _is_secret(key):
+            found[start + len(key)] = start
+    return [(start, end) for end, start in sorted(found.items())]
+
+
+@lru_cache(4096)
+def _is_secret(key: str) -> bool:
+    return shown_value(key, "") == HIDDEN
+
+
+class _Gaps:
+    """What may stand between a key and its value in one text: spaces, comments and ``=``."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[int, int] = {}
+        self._comments: dict[int, int] | None = None
+
+    def value_after(self, at: int, opened: str) -> int | None:
+        """Where the value begins whose key ends here: behind its quote; None when no quoted text follows.
+
+        ``opened`` is what stands before the key: the same quote behind the key closes it.
+        """
+        text = self._text
+        if text[at : at + 1] in _QUOTES and at < len(text):
+            start = self._quoted(self._end(at + 1))
+            return self._quoted(at) if start is None and text[at] != opened else start
+        return self._quoted(self._end(at))
+
+    def _quoted(self, at: int) -> int | None:
+        char = self._text[at : at + 1]
+        if char in ("r", "R"):
+            at += 1
+            char = self._text[at : at + 1]
+        return at + 1 if char in _VALUES else None
+
+    def _end(self, at: int) -> int:
+        """The end of the gap that begins here. Every place is visited once, from wherever it is reached."""
+        text = self._text
+        if text[at : at + 1].isalnum():
+            return at
+        passed = []
+        while at not in self._ends:
+            passed.append(at)
+            space = _SPACE.match(text, at)
+            if space is not None:
+                at = space.end()
+            elif text.startswith("=", at):
+                at += 1
+            elif text.startswith("--", at):
+                newline = text.find("\n", at)
+                at = len(text) if newline < 0 else newline + 1
+            elif text.startswith("/*", at):
+                at = self._comment_end(at)
+            else:
+                break
+        end = self._ends.get(at, at)
+        self._ends.update(dict.fromkeys(passed, end))
+        return end
+
+    def _comment_end(self, at: int) -> int:
+        """The end of a bracketed comment. Comments nest; one that is not closed so ends at the next bracket."""
+        if self._comments is None:
+            self._comments = {}
+            opened: list[int] = []
+            unclosed: list[int] = []
+            for bracket in _BRACKETS.finditer(self._text):
+                if bracket[0] == "/*":
+                    opened.append(bracket.start())
+                elif opened:
+                    self._comments[opened.pop()] = bracket.end()
+            closes = [end.end() for end in _BRACKETS.finditer(self._text) if end[0] == "*/"]
+            unclosed = opened[::-1]
+            for start in unclosed:
+                while len(closes) > 1 and closes[-2] > start + 2:
+                    closes.pop()
+                self._comments[start] = closes[-1] if closes and closes[-1] > start + 2 else len(self._text)
+        return self._comments.get(at, at + 2)

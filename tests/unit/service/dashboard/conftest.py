@@ -1,0 +1,19 @@
+"""Users of a dashboard with a role each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dashboards import PASSWORD
+from lakelog.service.dashboard.security.users import Users
+from lakelog.sql.right import Right
+
+
+@pytest.fixture(scope="session")
+def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("users") / "users"
+    for name, role in (("rita", Right.READ), ("wanda", Right.WRITE), ("ada", Right.ADMIN)):
+        Users(path).put(name, role, PASSWORD)
+    return path

@@ -1,0 +1,155 @@
+"""What breaks the guarantee of a table is found, caps its health and is said the same everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lakelog import connect
+from lakelog.cli.health import health
+from lakelog.cli.log import log
+from lakelog.io.machine import machine_identity
+from lakelog.options import metrics as m
+from lakelog.options.option import Options
+from lakelog.service.dashboard.views.overview import line_of
+from lakelog.service.dashboard.watcher import Watched, sample_of
+from lakelog.service.metrics.states import health_samples
+from lakelog.table.figures import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.findings import pick_findings
+from lakelog.table.needs import Need
+from lakelog.table.runs import Run, Runs
+from log_tables import make, rows
+
+KEYED = TableFigures("db.t", 1_000, is_keyed=True)
+BUCKET = LogBucketFigures(0, 10, 90, 50, 50, 0)
+
+
+def kinds(figures: TableFigures) -> list[str]:
+    return [one.kind for one in pick_findings(figures, ())]
+
+
+def test_a_writer_that_died_is_red_also_behind_the_commit_of_another(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    here = Path(__file__).parent
+    job = [sys.executable, str(here / "gone_writer_job.py"), str(tmp_path / "warehouse"), "open"]
+    path = os.pathsep.join([*sys.path, str(here.parent.parent)])
+    subprocess.run(job, env={**os.environ, "PYTHONPATH": path}, check=False)
+    for _ in range(2):
+        found = table.health()
+        assert found.score <= 20
+        assert [one.kind for one in found.findings] == ["dead-writer"]
+        assert "lakelog optimize db.t --once --only healing" in found.findings[0].what_to_do
+        assert found.parts[2].points < 15
+        with table.writer() as writer:
+            writer.write(rows(30))
+
+
+def test_a_log_without_its_records_and_files_that_are_ahead_of_it_differ() -> None:
+    assert kinds(replace(KEYED, log=LogFigures((BUCKET,)))) == []
+    assert kinds(replace(KEYED, log=LogFigures((replace(BUCKET, lost=4),)))) == ["stores-differ"]
+    (ahead,) = pick_findings(replace(KEYED, log=LogFigures((replace(BUCKET, applied=91),))), ())
+    assert (ahead.kind, "offset 91" in ahead.reason) == ("stores-differ", True)
+
+
+def test_records_that_expired_before_they_were_in_files_are_found(tmp_path: Path) -> None:
+    from log_tables import trim
+
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1, 2, 3, 4))
+    assert table.health().findings == ()
+    with table.writer() as writer:
+        writer.write(rows(5, 6, 7, 8))
+        writer.flush()
+        trim(table)
+        assert [one.kind for one in table.health().findings] == ["stores-differ"]
+
+
+def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -> None:
+    dead = SnapshotFigures(dead_run=DeadRun("compaction", "host", 7))
+    need = Need("compaction", "", "", 50)
+    assert pick_findings(replace(KEYED, snapshots=dead), ()) == ()
+    (found,) = pick_findings(replace(KEYED, snapshots=dead), (need,))
+    assert (found.kind, found.action) == ("dead-run", "compaction")
+    table = make(tmp_path)
+    with table.writer() as writer:
+        writer.write(rows(1))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    run = Run("db.t", "compaction", "test", 1_000, machine_identity(), ended.pid, id="0" * 16)
+    Runs(table.logical.io, table.path).record(run)
+    assert table.health().figures.snapshots.dead_run == DeadRun("compaction", run.host, ended.pid)
+
+
+def test_lag_is_the_same_in_health_system_table_commands_metrics_and_dashboard(tmp_path: Path) -> None:
+    table, warehouse = make(tmp_path), str(tmp_path / "warehouse")
+    with table.writer() as writer:
+        writer.write(rows(*range(20)))
+
+    def everywhere() -> list[int]:
+        found = table.health()
+        bucket_lines = [one for one in lines(log, ["db.t", *where]) if one["kind"] == "bucket"]
+        return [
+            found.lag,
+            sum(one["lag"] for one in bucket_lines),
+            lines(health, ["db.t", *where])[0]["figures"]["log"]["lag"],
+            sum(int(one.value) for one in health_samples(found) if one.metric is m.LOG_LAG),
+            int(sample_of(found).lag),
+            line_of(Watched("db.t", 0, found)).lag,
+        ]
+
+    where = ["--warehouse", warehouse, "--format", "jsonl"]
+    assert everywhere() == [0] * 6
+    with table.writer() as writer:
+        writer.write(rows(*range(20, 30)))
+        writer.flush()
+        at_work = everywhere()
+        assert len(set(at_work)) == 1 and at_work[0] >= 10
+
+
+def lines(command: object, arguments: list[str]) -> list[dict[str, object]]:
+    ended = CliRunner().invoke(command, arguments)  # type: ignore[arg-type]
+    assert ended.exit_code == 0, ended.output
+    return [json.loads(line) for line in ended.output.splitlines()]
+
+
+def test_what_is_unknown_is_neither_zero_nor_green() -> None:
+    from lakelog.table.health import health_of
+
+    class Plain:
+        name, options = "db.t", Options()
+
+    away = health_of(replace(KEYED, log=LogFigures(trouble="Unavailable: no broker")), Plain())  # type: ignore[arg-type]
+    line, sample = line_of(Watched("db.t", 0, away)), sample_of(away)
+    assert (line.lag, line.log_is_known, line.finding[:22]) == (None, False, "the log cannot be read")
+    assert (sample.lag, sample.log_end, sample.open_epochs, sample.waiting_ms) == (None, None, None, None)
+    assert not [one for one in health_samples(away) if one.metric in (m.LOG_LAG, m.OPEN_EPOCHS, m.OLDEST_WAITING)]
+    assert all(part.points == 0 for part in away.parts if "unknown" in part.why)
+
+
+@pytest.mark.parametrize("break_it", ["manifest", "schema"])
+def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Path, break_it: str) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        for name in ("a", "b"):
+            lake.sql(f"create table db.{name} (id int)")
+            with lake.table(f"db.{name}").writer() as writer:
+                writer.write(rows(1).select(["id"]))
+        for path in (tmp_path / "db.db" / "b" / break_it).iterdir():
+            path.unlink() if break_it == "manifest" else path.write_bytes(b"{")
+    with connect(warehouse=str(tmp_path)) as lake:
+        from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+
+        MANIFEST_CACHE.clear()
+        found = lake.health("db.b")
+        assert (found.score, found.findings[0].kind, found.lag) == (0, "unreadable", None)
+    assert [one["table"] for one in lines(health, ["--warehouse", str(tmp_path), "--format", "jsonl"])] == [
+        "db.b",
+        "db.a",
+    ]
