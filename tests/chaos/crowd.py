@@ -222,7 +222,7 @@ class Crowd:
             else:
                 job.tell("end")
         left = [job for job in self.jobs.values() if not job.killed]
-        self._wait_until(lambda: all([job.keep_up() for job in left]), "have come to their end", _END_S)
+        self._wait_until(lambda: all(job.keep_up() for job in left), "have come to their end", _END_S)
         for job in left:
             job.kill_all()
         time.sleep(self.lease_s + 0.5)
