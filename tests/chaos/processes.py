@@ -70,6 +70,7 @@ class Job:
         self._command = [sys.executable, "-m", *command]
         self.output = directory / f"{role}.log"
         self._process: subprocess.Popen[str] | None = None
+        self._replaced: list[subprocess.Popen[str]] = []
         self._told: str | None = None
         self.starts = 0
         self.killed = False
@@ -78,6 +79,8 @@ class Job:
 
     def start(self) -> None:
         """Starts it; one that was told to end is told again."""
+        if self._process is not None:
+            self._replaced.append(self._process)
         path = os.pathsep.join([str(_TESTS), os.environ.get("PYTHONPATH", "")])
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
@@ -138,8 +141,12 @@ class Job:
         self.killed = True
         for leader in self.leaders:
             kill(session(leader))
-        if self._process is not None:
-            self._process.wait()
+        for process in (*self._replaced, self._process):
+            if process is not None:
+                process.wait()
+                assert process.stdin is not None
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
 
     def kill_newest(self) -> None:
         """Ends what was started last, but not what goes on beside it."""
