@@ -19,7 +19,8 @@ from lakelog import connect
 from lakelog.format.avro_file import read_container, write_records
 from lakelog.spec.manifest_avro import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelog.table import task_writer
-from lakelog.table.staged import StagedEpochs
+from lakelog.table.decided_epochs import DecidedEpochs
+from lakelog.table.registrations import Registrations
 
 SECRET = "OUTSIDE-SECRET"
 """What is in the files outside of the table, and must be in no result and in no error."""
@@ -102,8 +103,8 @@ def _leave_an_epoch(table: Any, base: Path, monkeypatch: Any) -> None:
     shutil.copytree(snapshots, saved)
     with monkeypatch.context() as patch:
         patch.setattr(task_writer, "_INLINE_BYTES", 0)
-        patch.setattr(StagedEpochs, "forget", lambda *_: None)
-        patch.setattr(StagedEpochs, "forget_writer", lambda *_: None)
+        patch.setattr(DecidedEpochs, "forget", lambda *_: None)
+        patch.setattr(Registrations, "forget", lambda *_: None)
         write(table, [90, 91], "late")
     shutil.rmtree(snapshots)
     saved.rename(snapshots)
@@ -166,7 +167,7 @@ def all_fields(base: Path) -> Iterator[Field]:
         kind = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d+", "*", str(name))
         if name.parts[0] == "manifest":
             yield from _avro_fields(name, kind, path)
-        elif path.name.startswith("epoch-"):
+        elif path.name.startswith("epoch-") or path.parent.name == "chain":
             yield from _epoch_fields(name, kind, path)
         elif path.suffix in (".parquet", ".index", ".sqlite", ".sqlite-wal", ".sqlite-shm") or name.parts[0] == "index":
             pass

@@ -74,6 +74,9 @@ class Appender(LogAppender):
     def flush(self) -> None:
         self._log.scheduler.pause()
 
+    def end_offsets(self) -> dict[int, int]:
+        return {bucket: len(held) for bucket, held in enumerate(self._log.buckets)}
+
     def close(self) -> None: ...
 
 

@@ -23,7 +23,9 @@ from hostile_world import SECRET, SHAPES, TABLE, Field, all_fields, links, make_
 from lakelog import connect
 from lakelog.filestore.manifest_cache import MANIFEST_CACHE
 from lakelog.io.local import LocalFileIO
-from lakelog.service.dashboard.views.table import history_grid, preview, system_grid, table_page
+from lakelog.service.dashboard.previews.reads import read_grid
+from lakelog.service.dashboard.previews.requests import RowsRequest, SystemRequest
+from lakelog.service.dashboard.views.table import history_grid, table_page
 from lakelog.service.optimizer.work import Work, run_need
 from lakelog.service.row_files import export_rows
 from lakelog.table.needs import KINDS
@@ -67,9 +69,9 @@ _READS: dict[str, Operation] = {
         plan for plan, _ in zip(table.stream_plan(from_snapshot=5), range(4), strict=False)
     ],
     "page": lambda lake, table: table_page(table, table.health()),
-    "rows": lambda lake, table: preview(table, 50),
+    "rows": lambda lake, table: read_grid(lake, RowsRequest("d.t", 50)),
     "history": lambda lake, table: history_grid(table, None, 50),
-    "files": lambda lake, table: system_grid(lake, "d.t", "files", 50),
+    "files": lambda lake, table: read_grid(lake, SystemRequest("d.t", "files", 50)),
     "statistics": lambda lake, table: (table.statistics(), table.describe(extended=True)),
     "export": _export,
     **{

@@ -95,8 +95,8 @@ def content(table: DynamicTable) -> Rows:
 def twin(table: DynamicTable) -> DynamicTable:
     """The same table in a storage of its own."""
     io = MemoryFileIO(new_uuid())
-    io._store.files.update(table.io._store.files)  # type: ignore[attr-defined]
-    io._store.directories.update(table.io._store.directories)  # type: ignore[attr-defined]
+    io._store.files.update(table.io.inner._store.files)  # type: ignore[attr-defined]
+    io._store.directories.update(table.io.inner._store.directories)  # type: ignore[attr-defined]
     return DynamicTable(replace(table.location, io=io))
 
 

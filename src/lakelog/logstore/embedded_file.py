@@ -58,15 +58,16 @@ class EmbeddedFile:
             f"came since the copy was made may be missing. Do it again: the copy is opened, and compared with the table"
         )
 
-    def check_end(self, bucket: int, end: int) -> None:
-        """Raises NotFound when a bucket ends before an end that it had."""
+    def check_end(self, bucket: int, end: int, is_committed: bool = True) -> None:
+        """Raises NotFound when a bucket ends before an end that it had; one that ``is_committed`` is remembered."""
         if end < self._ends.get(bucket, 0):
             self._went_back = True
             raise NotFound(
                 f"the embedded log {self._location.address} ends at offset {end} in bucket {bucket} and had "
                 f"{self._ends[bucket]}: an older copy was put in its place while it was open"
             )
-        self._ends[bucket] = end
+        if is_committed:
+            self._ends[bucket] = end
 
     def close(self) -> None:
         """Releases the file."""

@@ -182,8 +182,7 @@ class Committer:
 
     def appended(self) -> Mapping[int, int]:
         """Bucket → the control records that this process has appended behind what ``verified`` says."""
-        with self.lock:
-            return {} if self._known is None else dict(self._known.extra)
+        return {} if self._known is None else dict(self._known.extra)
 
     def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
         """Bucket → the control records that ``append_commit`` of these will append."""

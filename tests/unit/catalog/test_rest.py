@@ -22,6 +22,7 @@ from lakelog.errors import (
     InvalidRequest,
     InvalidSchema,
     NotFound,
+    TableReplaced,
     UnsupportedFeature,
 )
 from lakelog.io.local import LocalFileIO
@@ -304,7 +305,7 @@ def test_a_commit_is_a_request_with_the_snapshot_and_what_it_does(catalog: RestC
     assert changes_of(server)[0][2] == {"tableId": "uuid-1", "snapshot": {"id": 1}, "statistics": [statistics]}
     answers(server, f"POST {ONE}%24branch_dev/commit", {"success": True})
     assert owner.commit("dev", b"{}", []) is True
-    for given, error in ((404, NotFound), (409, CommitConflict), (400, InvalidRequest), (500, CommitUnknown)):
+    for given, error in ((404, TableReplaced), (409, CommitConflict), (400, InvalidRequest), (500, CommitUnknown)):
         answers(server, f"POST {ONE}/commit", (given, {"message": "no"}))
         with pytest.raises(error):
             owner.commit("main", b"{}", [])

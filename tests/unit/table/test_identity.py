@@ -256,7 +256,7 @@ def test_an_older_copy_of_a_log_is_refused_by_those_who_have_it_open_and_by_new_
     health = table.health()
     assert health.score <= 70
     assert "an older copy" in health.figures.log.trouble
-    assert any("an older copy" in wait.why for wait in health.waits)
+    assert any("an older copy" in finding.reason for finding in health.findings)
     assert files(table) == [(1, "before"), (2, "since the copy")]
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitConflict, Unavailable
+from lakelog.errors import CommitConflict, CommitDecided, Unavailable
 from lakelog.table import task_writer
 from lakelog.table.task_writer import TaskWriter
 
@@ -47,7 +47,7 @@ def test_a_seal_that_fails_loses_no_decided_row(tmp_path, monkeypatch) -> None:
     def lost(*_: object) -> None:
         raise CommitConflict("lost")
 
-    with pytest.raises(CommitConflict), table.writer() as writer:
+    with pytest.raises(CommitDecided, match="do not write them again"), table.writer() as writer:
         writer.write(rows(1))
         monkeypatch.setattr("lakelog.table.seal._commit", lost)
         writer.commit()

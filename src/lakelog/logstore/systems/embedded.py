@@ -107,6 +107,7 @@ class EmbeddedLogSystem(LogSystem):
 
 class _Known(PendingAppend):
     def __init__(self, first: int, count: int) -> None:
+        self.end = first + count
         self._offsets = pa.array(np.arange(first, first + count, dtype=np.int64))
 
     @property
@@ -133,7 +134,7 @@ class EmbeddedAppender(LogAppender):
         with mapped(self._location):
             self._database.execute("begin immediate")
             try:
-                made: list[PendingAppend] = [self._insert(bucket, records, now) for bucket, records in parts]
+                made = [self._insert(bucket, records, now) for bucket, records in parts]
                 self._trim(now)
                 self._file.check()
                 self._database.execute("commit")
@@ -141,7 +142,9 @@ class EmbeddedAppender(LogAppender):
                 if self._database.in_transaction:
                     self._database.execute("rollback")
                 raise
-        return made
+        for (bucket, _), appended in zip(parts, made, strict=True):
+            self._file.check_end(bucket, appended.end)
+        return [*made]
 
     def _insert(self, bucket: int, records: Records, now: int) -> _Known:
         count = len(records)
@@ -149,7 +152,7 @@ class EmbeddedAppender(LogAppender):
         if found is None:
             raise NotFound(f"the embedded log {self._location.address} has no bucket {bucket}")
         first: int = found[0]
-        self._file.check_end(bucket, first)
+        self._file.check_end(bucket, first, is_committed=False)
         headers = [records.headers] * count if isinstance(records.headers, bytes) else records.headers
         keys, values = records.keys.to_pylist(), records.values.to_pylist()
         rows = zip([bucket] * count, range(first, first + count), [now] * count, keys, values, headers, strict=True)
