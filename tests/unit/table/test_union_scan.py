@@ -91,7 +91,6 @@ def test_rows_that_were_taken_back_do_not_count_while_their_writer_lives_on(tmp_
     table = make(tmp_path)
     writer = table.writer()
     writer.write(rows(1))
-    writer.flush()
     writer.abort()
     assert union(table) == []
     with table.writer() as other:
@@ -197,8 +196,7 @@ def test_rows_of_a_writer_whose_lease_has_run_out_do_not_count_until_it_commits(
     writer.write(rows(1))
     writer.flush()
     assert union(table) == [(1, "a")]
-    (name,) = table._table.registered.writers()
-    silence(table, name)
+    silence(table, *table._table.registered.writers())
     assert union(table) == []
     writer.commit()
     assert union(table) == [(1, "a")]
