@@ -113,7 +113,7 @@ def test_an_empty_table_stays_empty(lake: Lake) -> None:
 
 
 def test_a_table_without_options_and_with_odd_columns(lake: Lake) -> None:
-    lake.sql("create table db.t (a int, `_lakelog_place` int, `b c` int); insert into db.t values (2, 3, 4), (1, 2, 3)")
+    lake.sql("create table db.t (a int, `_place` int, `b c` int); insert into db.t values (2, 3, 4), (1, 2, 3)")
     lake.sql("optimize db.t zorder by (a, `b c`)")
     assert sorted(map(tuple, lake.sql("select * from db.t").collect())) == [(1, 2, 3), (2, 3, 4)]
 
