@@ -30,6 +30,7 @@ def test_open_rows_and_rows_that_were_taken_back(kafka, tmp_path, key, few, monk
         second.write(rows(3, 4))
     assert files(table, **UNION) == [(n, "a") for n in (1, 2, 3, 4)]
     told = [r["id"] for b in table.tail("latest-full", stop="latest") for r in b.to_pylist()]
-    assert sorted(told) == [1, 2, 3, 4]
+    assert sorted(set(told)) == [1, 2, 3, 4]
+    assert key or len(told) == 4, "an upsert log is told again from its first open row on"
     first.close()
     assert files(table, **UNION) == files(table) == [(3, "a"), (4, "a")]
