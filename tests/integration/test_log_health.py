@@ -51,4 +51,4 @@ def test_a_broker_that_is_away_is_told_of(tmp_path: Path) -> None:
     found = table.health()
     assert found.figures.log is not None and "Kafka" in found.figures.log.trouble
     assert found.figures.files == 1
-    assert any(wait.what_to_do for wait in found.waits)
+    assert any(finding.what_to_do for finding in found.findings)

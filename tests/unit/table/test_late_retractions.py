@@ -10,7 +10,8 @@ from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.table import task_writer
 from lakelog.table.append import commit_append
-from lakelog.table.committer import Committer, register_writer
+from lakelog.table.committer import Committer
+from lakelog.table.register import register_writer
 from lakelog.table.seal import seal
 from lakelog.table.task_writer import TaskWriter
 
@@ -160,3 +161,18 @@ def test_halves_in_the_wrong_order_in_one_batch_are_one_update_in_the_log(tmp_pa
     write(table, changes(NEW, OLD))
     rows = [row for batch in table.tail("earliest", stop="latest") for row in batch.to_pylist()]
     assert [(r["_row_kind"], r["name"]) for r in rows] == [("+I", "a"), ("-U", "a"), ("+U", "A")]
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "arrow"])
+def test_a_late_retraction_of_an_inserted_row_deletes_nothing_that_is_not_there(tmp_path, form) -> None:
+    table = make(tmp_path, f"'log-store.enabled' = 'true', 'log-store.data-format' = '{form}'")
+    write(table, changes(("+I", 1, "a")))
+    write(table, changes(("-D", 1, "a"), ("+I", 1, "b"), ("-U", 1, "b")))
+    there: set[int] = set()
+    for batch in table.tail("earliest", stop="latest", options={"log.consistency": "transactional"}):
+        for row in batch.to_pylist():
+            if row["_row_kind"] == "-D":
+                there.remove(row["id"])
+            else:
+                there.add(row["id"])
+    assert there == {1}
