@@ -58,13 +58,16 @@ def _simulate(seed: int, plant: str | None, traced: bool = False) -> Outcome:
 
 def run_part(seeds: range, plant: str | None) -> Found:
     """Runs the schedules of these seeds."""
+    steps, events, wrong, before = 0, Counter[str](), [], logging.root.manager.disable
     logging.disable(logging.WARNING)  # of what goes wrong on purpose
-    steps, events, wrong = 0, Counter[str](), []
-    for seed in seeds:
-        outcome = _simulate(seed, plant)
-        steps += outcome.steps
-        events += outcome.events
-        wrong += [(seed, text) for text in outcome.wrong]
+    try:
+        for seed in seeds:
+            outcome = _simulate(seed, plant)
+            steps += outcome.steps
+            events += outcome.events
+            wrong += [(seed, text) for text in outcome.wrong]
+    finally:
+        logging.disable(before)
     return Found(len(seeds), steps, events, tuple(wrong))
 
 
