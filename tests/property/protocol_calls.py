@@ -10,7 +10,7 @@ from simulated_process import Scheduler, Threading
 
 from lakelog.errors import Fenced, LakelogError
 from lakelog.spark import batch_writer
-from lakelog.table import catch_up, committer, lease_keeper, replay, take_over, waiting_epochs
+from lakelog.table import catch_up, committer, lease_keeper, replay, seal_trial, take_over, waiting_epochs
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
@@ -38,6 +38,13 @@ class _OwnNumbers:
         return 0 if here is None else id(here.program)
 
 
+class _Everything(set[object]):
+    """A set that has everything: no schedule is the first one to try something."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
 def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     """(module, name, what stands there instead): what processes keep for themselves, and who knows which of them live.
 
@@ -56,6 +63,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
+    yield seal_trial, "_TRIED", _Everything()
 
 
 class StreamCommits:
