@@ -21,7 +21,6 @@ from lakelog.errors import InvalidOption, after_decision
 from lakelog.io.clock import now_ms, sleep
 from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
-from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.task_end import task_end
@@ -203,7 +202,7 @@ def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
     if is_over:
         table.registered.forget(writer)
     else:
-        timeout_ms = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
+        timeout_ms = table.lease_ms
         table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
 
 

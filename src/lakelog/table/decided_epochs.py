@@ -46,11 +46,11 @@ class DecidedEpochs:
         """One link of the chain; None when it was never made, or is sealed and forgotten."""
         return self._own(self._read(self._link_path(number), number))
 
-    def of(self, writer: str, after: int = -1) -> list[EpochRecord]:
-        """The records of a writer's epochs after one, ascending."""
+    def of(self, writer: str) -> list[EpochRecord]:
+        """The records of a writer's epochs, ascending."""
         found = self.links() if self.keyed else []
         lane = self._lane(writer)
-        return sorted((r for r in (*lane, *found) if r.writer == writer and r.epoch > after), key=lambda r: r.epoch)
+        return sorted((r for r in (*lane, *found) if r.writer == writer), key=lambda r: r.epoch)
 
     def newest(self) -> dict[str, int]:
         """Writer → its newest epoch that is there. Reads no file of a lane."""

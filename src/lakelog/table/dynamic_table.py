@@ -22,6 +22,7 @@ from lakelog.options.log import (
     EMIT_MODE,
     LOG_ENABLED,
     READ_MODE,
+    WRITER_TIMEOUT,
 )
 from lakelog.options.option import Options
 from lakelog.spec.schema import TableSchema
@@ -155,6 +156,11 @@ class DynamicTable:
         found = log_location(self.schema, self.path, self.name)
         check_log_file(found, self.io)
         return found
+
+    @property
+    def lease_ms(self) -> int:
+        """How long a lease of a writer of the log lasts, in milliseconds."""
+        return int(self.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
 
     @property
     def changelog_mode(self) -> str:

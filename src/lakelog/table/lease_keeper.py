@@ -14,7 +14,6 @@ from typing import Final
 
 from lakelog.errors import Fenced
 from lakelog.io.clock import now_ms
-from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.registrations import Lease
 
@@ -73,7 +72,7 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
         key = _key(table, writer)
         kept = _KEPT.get(key)
         if kept is None or kept.is_lost:
-            timeout = int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
+            timeout = table.lease_ms
             kept = _Kept(table, writer, kind, timeout)
         kept.table, kept.used_ms = table, now_ms()  # a newer handle may have newer credentials
         if kept.is_due():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
-from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import keep_lease
 from lakelog.table.log_state import FOLLOWER
@@ -21,7 +20,7 @@ def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dic
         return {}
     table.check_identity()
     ends = reader_for(table.log).end_offsets()
-    lease = Lease(kind, now_ms() + int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000))
+    lease = Lease(kind, now_ms() + table.lease_ms)
     if not table.registered.register(writer, ends, lease):
         ends = table.registered.origin(writer)
     keep_lease(table, writer, kind)

@@ -63,7 +63,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
         yield writer
-    for writer in table.registered.remains(now_ms() - int(table.options.need(WRITER_TIMEOUT).total_seconds() * 1000)):
+    for writer in table.registered.remains(now_ms() - table.lease_ms):
         table.registered.forget(writer)
 
 
