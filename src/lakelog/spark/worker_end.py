@@ -1,4 +1,6 @@
-"""What a Python worker of Spark does before it ends: Spark ends its workers by SIGHUP, without ``atexit``."""
+"""What a Python worker of Spark does before it ends: Spark ends its workers by SIGHUP or ``os._exit``, without
+``atexit``.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +10,66 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import NoReturn
 
 _LONGEST_S = 30.0
 """A store that does not answer keeps no process alive for longer."""
-_AT_WORK = False
-_ENDED = False
+_EXIT = os._exit
+
+
+class _End:
+    """The end of this process, which waits for the block that is at work and comes once."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.last: Callable[[], None] = lambda: None
+        self.at_work = False
+        self._asked = self._begun = False
+
+    def hang_up(self, _: int, __: FrameType | None) -> None:
+        """Spark's daemon ends: so does this worker, after the block that is at work."""
+        self._asked = True
+        self.when_idle()
+
+    def when_idle(self) -> None:
+        """Ends this process if it was asked to and nothing is at work."""
+        if self._asked and not self.at_work and not self._begun:
+            self.exit(0)
+
+    def exit(self, status: int) -> NoReturn:
+        """Takes the place of ``os._exit``, which a worker calls when Spark closes its socket before the signal."""
+        if self.process != os.getpid() or self._begun:  # a child that was forked here
+            _EXIT(status)
+        self._begun = True
+        limit = threading.Timer(_LONGEST_S, _EXIT, (1,))
+        limit.daemon = True
+        limit.start()
+        try:
+            self.last()
+        finally:
+            _EXIT(status)
+
+
+_END = _End()
 
 
 @contextlib.contextmanager
 def ending_later(last: Callable[[], None]) -> Iterator[None]:
-    """Runs a block that SIGHUP does not interrupt; from then on a SIGHUP calls ``last`` before this process ends.
+    """Runs a block that SIGHUP does not interrupt; from then on ``last`` is called before this process ends.
 
     Called in the main thread of a worker, which is where Spark runs sinks; in another thread it does nothing.
     """
-    global _AT_WORK
+    global _END
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def end() -> None:
-        limit = threading.Timer(_LONGEST_S, os._exit, (1,))
-        limit.daemon = True
-        limit.start()
-        try:
-            last()
-        finally:
-            os._exit(0)
-
-    def ended(_: int, __: FrameType | None) -> None:
-        global _ENDED
-        _ENDED = True
-        if not _AT_WORK:
-            end()
-
-    signal.signal(signal.SIGHUP, ended)
-    _AT_WORK = True
+    if _END.process != os.getpid() or os._exit is _EXIT:
+        _END = _End()
+        signal.signal(signal.SIGHUP, _END.hang_up)
+        os._exit = _END.exit
+    _END.last, _END.at_work = last, True
     try:
         yield
     finally:
-        _AT_WORK = False
-        if _ENDED:
-            end()
+        _END.at_work = False
+        _END.when_idle()
