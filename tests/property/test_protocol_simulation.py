@@ -17,6 +17,8 @@ from protocol_schedule import simulate
 from rich.console import Console
 from simulate import replay, run_part, search
 
+from depth import Depth
+
 EVENTS = {
     "CommitUnknown",
     "Unavailable",
@@ -32,8 +34,8 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("first", range(0, 400, 200))
-def test_all_readings_are_one_table_whatever_dies(first: int) -> None:
-    found = run_part(range(first, first + 200), None)
+def test_all_readings_are_one_table_whatever_dies(first: int, depth: Depth) -> None:
+    found = run_part(range(first, first + depth.cases(200)), None)
     assert found.wrong == ()
     assert {name for name, times in found.events.items() if times} >= EVENTS
 
