@@ -33,11 +33,11 @@ test: .venv/spark-classes.jsa ## a few minutes: what needs no server, and a few 
 	$(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
-	$(PYTEST) $(SPREAD) -m "spark and not smoke and not deep and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	$(PYTEST) $(SPREAD) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
 
 test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
-	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -52,10 +52,10 @@ test-more: export LAKELOG_NO_SKIPS := 1
 test-more: test-spark test-deep ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(CHAOS) -m "not pulsar"
-	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
-	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN) --ignore=$(CHAOS)
-	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
-	$(PYTEST) -m "postgres or rest" $(PLAIN)
+	$(PYTEST) $(SPREAD) -m kafka tests/contract tests/integration --ignore=$(CHAOS)
+	$(PYTEST) $(SPREAD) -m pulsar tests/contract tests/integration tests/spark --ignore=$(CHAOS)
+	$(PYTEST) $(SPREAD) -m "s3 or hdfs" tests/contract tests/storage
+	$(PYTEST) -m "postgres or rest" tests/contract
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	$(PYTEST) tests/browser
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)

@@ -40,6 +40,7 @@ def test_all_readings_are_one_table_whatever_dies(first: int, depth: Depth) -> N
     assert {name for name, times in found.events.items() if times} >= EVENTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
     assert any(run_part(range(first, first + 20), name).wrong for first in range(0, 600, 20))
