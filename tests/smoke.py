@@ -39,10 +39,7 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
         "test_stream.py::test_a_restarted_query_goes_on_and_repeats_nothing",
         "test_stream.py::test_a_stream_on_the_log_sees_changes_with_their_kinds",
         "test_stream.py::test_an_insert_from_a_log_is_a_streaming_query",
-        "test_arrow_log.py::test_large_micro_batches_of_upserts_fill_both_stores",
-        "test_backfill.py::test_a_backfill_leaves_the_log_to_live_rows",
         "test_failover.py::test_a_new_checkpoint_goes_on_at_once",
-        "test_failover.py::test_an_older_checkpoint_is_restored",
         "test_identity.py::test_a_stream_writes_nothing_into_another_table_of_the_name[log]",
     ),
     "reads of the log": (
