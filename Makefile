@@ -16,7 +16,7 @@ CHAOS := tests/integration/test_chaos.py
 OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
-.PHONY: help setup demo test test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
+.PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
         .venv .venv-oldest .venv-pypaimon need-java chaos
 
 help: ## this list
@@ -28,9 +28,16 @@ setup: .venv need-java ## make .venv with lakelog and its tools in it
 demo: .venv need-java ## a year of flights through one table (ARGS="--log kafka --seconds 30")
 	.venv/bin/lakelog demo $(ARGS)
 
-test: .venv/spark-classes.jsa ## all tests that need no server (ARGS go to pytest)
-	$(PYTEST) -n 2 --dist worksteal -m "not spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
-	$(PYTEST) $(SPREAD) -m "spark and $(NO_SERVER)" $(PLAIN) $(ARGS)
+test: .venv/spark-classes.jsa ## a few minutes: what needs no server, and a few tests of each capability on Spark (ARGS go to pytest)
+	$(PYTEST) -n 2 --dist worksteal -m "not spark and not slow and $(NO_SERVER)" $(PLAIN) $(ARGS)
+	$(PYTEST) $(SPREAD) -m "smoke and $(NO_SERVER)" tests/spark $(ARGS)
+
+test-spark: .venv/spark-classes.jsa ## the other tests on Spark that need no server (ARGS go to pytest)
+	$(PYTEST) $(SPREAD) -m "spark and not smoke and not deep and $(NO_SERVER)" tests/spark $(ARGS)
+
+test-deep: export LAKELOG_DEPTH ?= ci
+test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
+	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
 check: .venv ## format, lint, types, imports, spelling
 	.venv/bin/ruff format --check .
@@ -42,13 +49,13 @@ check: .venv ## format, lint, types, imports, spelling
 test-all: test test-more test-long ## test, test-more and test-long
 
 test-more: export LAKELOG_NO_SKIPS := 1
-test-more: .venv/spark-classes.jsa ## real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
+test-more: test-spark test-deep ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
 	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(CHAOS) -m "not pulsar"
-	$(PYTEST) $(SPREAD) -m kafka $(PLAIN) --ignore=$(CHAOS)
-	$(PYTEST) $(SPREAD) -m pulsar $(PLAIN) --ignore=$(CHAOS)
-	$(PYTEST) $(SPREAD) -m "s3 or hdfs" $(PLAIN)
-	$(PYTEST) -m "postgres or rest" $(PLAIN)
+	$(PYTEST) $(SPREAD) -m kafka tests/contract tests/integration --ignore=$(CHAOS)
+	$(PYTEST) $(SPREAD) -m pulsar tests/contract tests/integration tests/spark --ignore=$(CHAOS)
+	$(PYTEST) $(SPREAD) -m "s3 or hdfs" tests/contract tests/storage
+	$(PYTEST) -m "postgres or rest" tests/contract
 	$(PYTEST) -n 2 --dist worksteal tests/docs
 	$(PYTEST) tests/browser
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
+from depth import DEPTH, Depth
 from lakelog.service.server_process import QUICK_START
+from lanes import COLLECTED
+from smoke import SMOKE
 
 if TYPE_CHECKING:
     from lakelog.service.pulsar_server import PulsarServer
@@ -44,14 +47,21 @@ def _java_options() -> str:
 # Set for all of them at once, servers and jobs in processes of their own too.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", _java_options())
 
-settings.register_profile("lakelog", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("deep", settings.get_profile("lakelog"), derandomize=False, max_examples=1000)
+settings.register_profile(
+    "lakelog",
+    deadline=None,
+    derandomize=DEPTH.is_repeatable,
+    max_examples=DEPTH.cases(settings.default.max_examples),
+    print_blob=True,
+)
 settings.load_profile("lakelog")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Gives every test of a folder that needs something heavy the marker of that folder."""
     here = Path(__file__).parent
+    config.stash[COLLECTED] = list(items)
     for item in items:
         folder = item.path.relative_to(here).parts[0]
         if folder in _MARKERS:
@@ -61,6 +71,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(_OTHER if is_other else _MARKERS[folder])
         if folder == "spark" and item.path.name in _EVERY_PYSPARK:
             item.add_marker("every_pyspark")
+        function = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+        if folder == "spark" and not SMOKE.isdisjoint({function, f"{item.path.name}::{item.name}"}):
+            item.add_marker("smoke")
+        if is_hypothesis_test(getattr(item, "obj", None)) or "depth" in getattr(item, "fixturenames", ()):
+            item.add_marker("deep")
+            if not DEPTH.is_repeatable:
+                item.add_marker(pytest.mark.timeout(0), append=False)
+
+
+@pytest.fixture(scope="session")
+def depth() -> Depth:
+    """How many cases a test tries that draws them itself."""
+    return DEPTH
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 from lakelog.catalog.base import Identifier
 from lakelog.table.open import open_catalog
 
+pytestmark = pytest.mark.slow
 RIVALS, ROUNDS = 4, 5
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from depth import DEPTH
 from lakelog.errors import Corrupt
 from lakelog.logstore.format import LogFormat
 from lakelog.logstore.formats import LOG_FORMATS, log_format
@@ -88,7 +89,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
     return pa.array(draw(st.lists(st.none() | values, min_size=1, max_size=5)), kind)
 
 
-@settings(max_examples=150)
+@settings(max_examples=DEPTH.cases(150))
 @given(column=columns())
 @pytest.mark.parametrize("name", sorted(LOG_FORMATS))
 def test_every_value_comes_back_as_it_was(name: str, column: pa.Array) -> None:

@@ -147,17 +147,21 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-def try_operation(operation: Operation, kinds: Sequence[str] = KINDS) -> Outcome:
-    """Tries an operation with every kind of fault at every one of its calls."""
+def try_operation(
+    operation: Operation,
+    kinds: Sequence[str] = KINDS,
+    some: Callable[[Sequence[Call]], Sequence[Call]] = lambda calls: calls,
+) -> Outcome:
+    """Tries an operation with every kind of fault at every one of its calls, or at ``some``."""
     whole = FaultPlan()
     wrong = [f"without a fault: {why}" for why in _try(operation, whole)]
     points = 0
-    for number in range(1, len(whole.calls) + 1):
+    for call in some(whole.calls):
         for kind in kinds:
-            plan = FaultPlan({number: kind})
+            plan = FaultPlan({call.number: kind})
             found = _try(operation, plan)
             points += 1
-            wrong += [f"{kind} at call {number} ({whole.calls[number - 1].name}): {why}" for why in found]
+            wrong += [f"{kind} at call {call.number} ({call.name}): {why}" for why in found]
     return Outcome(operation.name, tuple(whole.calls), points, tuple(wrong))
 
 

@@ -92,17 +92,10 @@ class Accumulator:
         if name in NESTED:
             return NESTED[name][1](held, value, self.options)
         if name == "sum":
-            if held is None:
-                return (
-                    None
-                    if value is None
-                    else self._number(value.copy_negate() if isinstance(value, Decimal) else -value)
-                )
-            return (
-                held
-                if value is None
-                else self._number(plus(held, -value if not isinstance(value, Decimal) else value.copy_negate()))
-            )
+            if value is None:
+                return held
+            taken = WIDE.minus(value) if isinstance(value, Decimal) else -value  # a decimal has no -0
+            return self._number(taken if held is None else plus(held, taken))
         if name == "product":
             return held if held is None or value is None else self._number(self._divided(held, value))
         raise NoResult(f"{name} takes nothing back")

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merge_reference import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Accumulator, NoResult
 
+from depth import DEPTH
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.merge.aggregates import AGGREGATES, make_aggregate
 from lakelog.merge.steps import Steps
@@ -109,7 +110,7 @@ def test_every_function_has_a_case() -> None:
 @pytest.mark.parametrize(
     ("function", "kind", "values", "options"), CASES, ids=lambda v: v if isinstance(v, str) else None
 )
-@settings(max_examples=20)
+@settings(max_examples=DEPTH.cases(20))
 @given(data=st.data())
 def test_a_function_does_what_its_words_say(function, kind, values, options, data) -> None:  # type: ignore[no-untyped-def]
     keys = data.draw(st.lists(st.lists(st.tuples(OPS, st.none() | values), min_size=1, max_size=6), max_size=5))

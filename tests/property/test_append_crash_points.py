@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from depth import Depth
 from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
@@ -75,13 +76,13 @@ def attempt(made: DynamicTable, plan: FaultPlan) -> None:
     [{"bucket": "2"}, {"bucket": "2", "write-buffer-size": "1 kb"}, {"bucket": "-1"}],
     ids=["inline", "files", "dynamic"],
 )
-def test_a_write_that_goes_wrong_at_any_call_is_done_or_not(options: dict[str, str]) -> None:
+def test_a_write_that_goes_wrong_at_any_call_is_done_or_not(options: dict[str, str], depth: Depth) -> None:
     made = make_table(options)
     append(made, range(400), "old")
     assert content(made) == OLD
     counting = FaultPlan()
     attempt(made, counting)
     assert len(counting.calls) > 7
-    for call in counting.calls:
+    for call in depth.some(counting.calls):
         for kind in (DIE_AFTER, FAIL_BEFORE, LOST, LATE):
             attempt(made, FaultPlan({call.number: kind}))

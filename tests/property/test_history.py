@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from history_world import MAIN, PATH, World
+
+from depth import Depth
 
 STEPS = 30
 
@@ -50,16 +51,16 @@ def step(world: World, dice: random.Random) -> None:
         world.check_no_leak()
 
 
-@pytest.mark.parametrize("seed", [*range(20), 50])
-def test_all_that_must_stay_is_readable_after_every_step(seed: int) -> None:
-    dice = random.Random(seed)
-    world = World.make(num_sorted_run__compaction_trigger="2")
-    for _ in range(STEPS):
-        step(world, dice)
+def test_all_that_must_stay_is_readable_after_every_step(depth: Depth) -> None:
+    for seed in (50, *range(depth.cases(20))):
+        dice = random.Random(seed)
+        world = World.make(num_sorted_run__compaction_trigger="2")
+        for _ in range(STEPS):
+            step(world, dice)
+            world.check()
+        world.clean()
         world.check()
-    world.clean()
-    world.check()
-    world.check_no_leak()
+        world.check_no_leak()
 
 
 def test_a_file_that_is_not_of_the_format_stays() -> None:

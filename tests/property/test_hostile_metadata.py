@@ -1,8 +1,7 @@
 """Whatever the metadata of a table say, nothing outside of its directory is read, written or deleted.
 
 Each case is one text field of one metadata file (or one file that is a link) with one hostile value, and one operation.
-``LAKELOG_HOSTILE=full`` tries every field of every file with every value and every operation, ``LAKELOG_HOSTILE=100``
-that many of them; the normal run fewer fields, each with a part of the operations.
+A run tries some kinds of fields, each with a part of the operations; at night, others each time with all operations.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from hostile_world import SECRET, SHAPES, TABLE, Field, all_fields, links, make_world, values_for, write
 
+from depth import Depth
 from lakelog import connect
 from lakelog.filestore.manifest_cache import MANIFEST_CACHE
 from lakelog.io.local import LocalFileIO
@@ -31,8 +31,7 @@ from lakelog.service.row_files import export_rows
 from lakelog.table.needs import KINDS
 from lakelog.table.system import SYSTEM_TABLES
 
-_DEPTH = os.environ.get("LAKELOG_HOSTILE", "")
-_FIELDS_OF_A_QUICK_RUN = 18
+_FIELDS = 18
 _A_LINK = "a link to outside/linked"
 _ENDS = ("delete", "delete_dir", "delete_empty_dir")
 
@@ -187,20 +186,20 @@ def _outside(base: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def _picked(base: Path) -> list[tuple[Field, str]]:
-    """The fields and values of this run: all of them, or each kind of field once with one of the values."""
+def _picked(base: Path, depth: Depth) -> list[tuple[Field, str]]:
+    """The fields and values of this run: any of them at night, else some kinds of fields with one of their values."""
     fields = list(all_fields(base))
-    if _DEPTH:
+    if not depth.is_repeatable:
         every = [(field, value) for field in fields for value in values_for(field.label)]
         every += [(link, _A_LINK) for link in links(base)]
-        return every if _DEPTH == "full" else random.Random(29).sample(every, int(_DEPTH))
+        return random.sample(every, min(len(every), depth.cases(_FIELDS)))
     by_label = {field.label: field for field in fields}
     telling = [label for label in by_label if any(sign in label for sign in _TELLING)]
     rest = sorted(set(by_label) - set(telling))
     random.Random(17).shuffle(rest)
-    picked = [*telling, *rest][:_FIELDS_OF_A_QUICK_RUN]
+    picked = [*telling, *rest][: depth.cases(_FIELDS)]
     out = [(by_label[label], list(values_for(label))[at % 2]) for at, label in enumerate(picked)]
-    out += [(link, _A_LINK) for link in links(base) if link.label.startswith(_LINKED)]
+    out += [(link, _A_LINK) for link in depth.some([at for at in links(base) if at.label.startswith(_LINKED)])]
     random.Random(17).shuffle(out)  # each kind meets each kind of operation
     return out
 
@@ -210,14 +209,16 @@ _TELLING = ("ManifestList", "_FILE_NAME", "_EXTRA", "_EXTERNAL", "path-directory
 _LINKED = ("p=a (", "manifest (", "snapshot (", "schema (", "lakelog/log", "tag/")
 
 
-@pytest.mark.timeout(0 if _DEPTH else 300)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nothing_outside_of_a_table_is_touched(shape: str, tmp_path: Path, watch: Watch, monkeypatch: Any) -> None:
+def test_nothing_outside_of_a_table_is_touched(
+    shape: str, tmp_path: Path, watch: Watch, monkeypatch: Any, depth: Depth
+) -> None:
     origin = make_world(tmp_path / "origin", shape, monkeypatch)
     outcomes: Counter[str] = Counter()
     cases = 0
-    for number, (field, value) in enumerate(_picked(origin)):
-        for part, operations in enumerate(_ROUNDS) if _DEPTH else [(number % 4, _ROUNDS[number % 4])]:
+    for number, (field, value) in enumerate(_picked(origin, depth)):
+        rounds = [(number % 4, _ROUNDS[number % 4])] if depth.is_repeatable else enumerate(_ROUNDS)
+        for part, operations in rounds:
             base = tmp_path / f"{number}-{part}"
             shutil.copytree(origin, base, symlinks=True)
             field.put(base, value.replace("{base}", str(base)))

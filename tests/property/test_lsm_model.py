@@ -1,7 +1,7 @@
 """Every merge engine with every changelog producer against a table said in plain words.
 
 Random writes and compactions; after each one the batch read, two filters and what a stream is told must be the words',
-and in the end every snapshot and the whole changelog. ``--hypothesis-profile=deep`` tries a hundred times as much.
+and in the end every snapshot and the whole changelog. ``LAKELOG_DEPTH=night`` tries more of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from lsm_model import Model, Variant, replayed
 from lsm_world import World, new_store
 from merge_reference import Table
 
+from depth import DEPTH
 from lakelog.merge import ENGINES
 
 ALL = (0, 0, 2, 1, 3)
@@ -71,9 +72,6 @@ PRODUCERS: dict[str, dict[str, str]] = {
 }
 """Changelog producers, with and without deletion vectors: what the test is called → the options of the table."""
 
-EXAMPLES = 5 if settings.default.max_examples < 1000 else settings.default.max_examples
-"""Examples of each producer; a profile with more asks for more."""
-
 
 def fits(name: str, options: dict[str, str]) -> bool:
     """Whether the format lets a merge engine have these options."""
@@ -95,7 +93,7 @@ def changes(draw: st.DrawFn, variant: Variant) -> list[tuple[int, int, dict[str,
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=DEPTH.cases(5))
 @given(data=st.data())
 def test_a_table_is_what_its_words_say(producer: str, data: st.DataObject) -> None:
     options = PRODUCERS[producer]

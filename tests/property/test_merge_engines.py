@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merge_reference import NoResult, Row, Table
 
+from depth import DEPTH
 from lakelog.errors import InvalidSchema
 from lakelog.merge import ENGINES, merge_engine
 from lakelog.merge.runs import fold_rows, merge_runs, sort_run
@@ -102,7 +103,7 @@ def test_every_engine_has_a_table() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=25)
+@settings(max_examples=DEPTH.cases(25))
 @given(data=st.data())
 def test_an_engine_does_what_its_words_say(name: str, data: st.DataObject) -> None:
     table = TABLES[name]
@@ -145,7 +146,7 @@ def test_an_engine_does_what_its_words_say(name: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("name", ["groups with functions", "a group that removes", "deduplicate by fields"])
-@settings(max_examples=15)
+@settings(max_examples=DEPTH.cases(15))
 @given(data=st.data())
 def test_a_merge_of_some_columns_gives_what_a_merge_of_all_gives(name: str, data: st.DataObject) -> None:
     table = TABLES[name]

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from depth import Depth
 from register_history import FAILED, OK, UNKNOWN, History, Read, Value, Write
 
 
@@ -56,14 +57,14 @@ def _places(left: list[tuple[Value, float, float, bool]], value: Value) -> bool:
     return False
 
 
-def test_the_judge_finds_an_order_where_there_is_one_and_only_there() -> None:
+def test_the_judge_finds_an_order_where_there_is_one_and_only_there(depth: Depth) -> None:
     found = {True: 0, False: 0}
-    for seed in range(3_000):
+    for seed in range(depth.cases(3_000)):
         history = random_history(random.Random(seed))
         expected = has_order(history)
         assert (not history.wrong()) == expected, (seed, history.wrong(), history.writes, history.reads)
         found[expected] += 1
-    assert min(found.values()) > 300, "both answers are tried"
+    assert min(found.values()) > depth.cases(300), "both answers are tried"
 
 
 @pytest.mark.parametrize("outcome", [FAILED, UNKNOWN])

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from depth import DEPTH
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import InvalidSchema
@@ -163,7 +164,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=DEPTH.cases(30))
 @given(keyed=st.booleans(), steps=st.lists(STEPS, max_size=10))
 def test_rows_written_before_and_after_changes_are_read_right_by_every_handle(keyed: bool, steps: list[Any]) -> None:
     world = World(keyed)

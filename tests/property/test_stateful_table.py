@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from table_world import ROOT, Row, State, World, newest_schema, read, state_after
 
+from depth import DEPTH
 from faults import KINDS, Died, FaultPlan
 from lakelog.errors import LakelogError
 from lakelog.filestore.expire import Retention
@@ -157,5 +158,5 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=DEPTH.cases(25), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from depth import DEPTH
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.io.memory import MemoryFileIO
@@ -134,5 +135,5 @@ class Tables(RuleBasedStateMachine):
         assert {(r["p"], r["id"]): r["v"] for r in found} == self.state
 
 
-Tables.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+Tables.TestCase.settings = settings(max_examples=DEPTH.cases(25), stateful_step_count=15, deadline=None)
 TestTables = Tables.TestCase

@@ -1,11 +1,7 @@
-"""Queries that hypothesis makes, on lakelog tables in several forms: the answers of Spark on the same rows.
-
-LAKELOG_QUERIES is how many (500 is what a release is tested with).
-"""
+"""Queries that hypothesis makes, on lakelog tables in several forms: the answers of Spark on the same rows."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +12,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from depth import DEPTH
 from generated_queries import COLUMNS, queries, rows
 from lakelog import Lake, connect
 from lakelog.spark.types import spark_schema
@@ -27,7 +24,6 @@ FORMS = {
     "plain": "primary key (id)) tblproperties ('bucket' = '1', 'merge-engine' = 'partial-update')",
     "append": ")",
 }
-COUNT = int(os.environ.get("LAKELOG_QUERIES", "40"))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +59,7 @@ def _answer(frame: Any) -> Counter[str]:
 
 
 @pytest.mark.timeout(1800)
-@settings(max_examples=COUNT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=DEPTH.cases(40), suppress_health_check=list(HealthCheck))
 @given(query=queries(), t=st.sampled_from(sorted(FORMS)), u=st.sampled_from(sorted(FORMS)), as_large=st.booleans())
 def test_the_answer_is_spark_s(
     filled: Lake, spark: SparkSession, query: str, t: str, u: str, as_large: bool, monkeypatch: pytest.MonkeyPatch

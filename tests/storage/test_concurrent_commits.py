@@ -10,6 +10,7 @@ from servers.warehouse import Warehouse
 COMMITS = {"s3": 5, "hdfs": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keepers", [False, True])
 def test_on_a_local_disk_all_commits_are_there_and_the_last_one_wins(tmp_path, keepers: bool) -> None:
     place = Warehouse(str(tmp_path / "warehouse"))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from depth import DEPTH
 from lakelog.errors import Corrupt, InvalidRequest
 from lakelog.filestore.bucket_assigner import BucketAssigner
 from lakelog.filestore.hash_index import HashIndex
@@ -22,7 +23,7 @@ def hashes(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=DEPTH.cases(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     batches=st.lists(HASHES, max_size=6),
     restarts=st.sets(st.integers(0, 5)),

@@ -284,6 +284,7 @@ def test_an_outcome_that_nobody_knows_is_said_and_keeps_its_manifests(make_table
     assert len(table.store.io.list("/t/manifest")) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 def test_threads_that_commit_at_once_lose_no_row_and_no_number(make_table, tmp_path: Path, keyed: bool) -> None:
     table = make_table(

@@ -20,6 +20,7 @@ from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.table.compaction_task import leases_of
 from lakelog.table.runs import DIED, DONE
 
+pytestmark = pytest.mark.slow
 _WRITE_S = 6.0
 
 

@@ -259,14 +259,14 @@ def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
     return count
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_is_taken_for_control_records_is_never_anything_else(tmp_path, monkeypatch, seed) -> None:
-    table = make(tmp_path)
-    writers = Writers(table, random.Random(seed), monkeypatch)
-    for _ in range(25):
-        with contextlib.suppress(Fenced):  # a writer that was ended
-            writers.step()
-        claims(table, monkeypatch)
-    table.seal()
-    writers.batch()
-    assert claims(table, monkeypatch) > 0
+def test_what_is_taken_for_control_records_is_never_anything_else(tmp_path, monkeypatch, depth) -> None:
+    for seed in range(depth.cases(12)):
+        table = make(tmp_path / str(seed))
+        writers = Writers(table, random.Random(seed), monkeypatch)
+        for _ in range(25):
+            with contextlib.suppress(Fenced):  # a writer that was ended
+                writers.step()
+            claims(table, monkeypatch)
+        table.seal()
+        writers.batch()
+        assert claims(table, monkeypatch) > 0

@@ -236,6 +236,7 @@ def test_a_head_that_does_not_end_is_hung_up_on(local: RunningDashboard, monkeyp
     assert still_serves(local)
 
 
+@pytest.mark.slow
 def test_a_thousand_requests_at_a_time_are_answered_or_told_to_come_again(local: RunningDashboard) -> None:
     def ask(_: int) -> int:
         try:

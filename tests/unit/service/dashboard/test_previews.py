@@ -62,6 +62,7 @@ def _make_bomb(file: Path) -> None:
     assert file.stat().st_size <= size + 100_000
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_neither_the_memory_nor_the_time_of_the_server(dashboard: RunningDashboard) -> None:
     before, seconds = psutil.Process().memory_info().rss, list[float]()
     is_over = threading.Event()
@@ -160,6 +161,7 @@ class RunningText:
         return self.text
 
 
+@pytest.mark.slow
 def test_sixty_streams_do_not_slow_pages(tmp_path: Path, users_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = RunningText()
     monkeypatch.setattr(Terminals, "need", lambda *_: running)

@@ -1,0 +1,104 @@
+"""The Spark tests of ``make test``: a few of each capability. ``make test-spark`` runs the others.
+
+A test of tests/spark is named by file and function, and by its parameters where some of them are enough.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
+    "batch": (
+        "test_batch.py::test_a_keyed_table_keeps_the_newest_row_of_a_key",
+        "test_batch.py::test_a_join_of_two_tables_and_a_view_reads_right",
+        "test_batch.py::test_a_partitioned_table_reads_one_partition_only",
+        "test_batch.py::test_columns_of_a_query_by_name_in_any_order_with_row_kinds_and_defaults",
+        "test_batch.py::test_a_dataframe_is_written_and_read_by_format",
+        "test_batch.py::test_a_change_frame_deletes_and_updates",
+        "test_batch.py::test_arrow_and_spark_read_the_same_rows",
+        "test_batch.py::test_a_write_of_which_one_task_fails_counts_for_nothing[true]",
+        "test_create_table_as.py::test_columns_and_rows_are_the_query_s",
+        "test_nested_columns.py::test_rows_are_changed_by_and_with_nested_values[logged]",
+    ),
+    "overwrite": (
+        "test_overwrite.py::test_an_overwrite_replaces_what_it_names_and_no_more",
+        "test_replace_where.py::test_rows_that_meet_the_condition_give_way_in_one_commit[keyed]",
+        "test_replace_where.py::test_rows_that_meet_the_condition_give_way_in_one_commit[rows]",
+    ),
+    "changes of rows": (
+        "test_row_changes.py::test_rows_change_as_the_statements_say[keyed-True]",
+        "test_row_changes.py::test_rows_change_as_the_statements_say[logged-True]",
+        "test_row_changes.py::test_rows_change_as_the_statements_say[rows-True]",
+        "test_row_changes.py::test_rows_change_as_the_statements_say[keyed-False]",
+        "test_row_changes.py::test_two_rows_of_the_source_for_one_of_the_target_change_nothing",
+        "test_table_changes.py::test_update_and_delete",
+        "test_table_changes.py::test_merge_of_a_frame_of_arrow_rows_and_of_a_query",
+    ),
+    "streams": (
+        "test_stream.py::test_a_streaming_write_fills_both_stores",
+        "test_stream.py::test_a_restarted_query_goes_on_and_repeats_nothing",
+        "test_stream.py::test_a_stream_on_the_log_sees_changes_with_their_kinds",
+        "test_stream.py::test_an_insert_from_a_log_is_a_streaming_query",
+        "test_failover.py::test_a_new_checkpoint_goes_on_at_once",
+        "test_identity.py::test_a_stream_writes_nothing_into_another_table_of_the_name[log]",
+    ),
+    "reads of the log": (
+        "test_union_read.py::test_a_batch_query_is_as_fresh_as_the_log[300-debezium-json]",
+        "test_union_read.py::test_a_stream_begins_with_the_newest_snapshot_and_goes_on_in_the_log[all-debezium-json]",
+        "test_normalize.py::test_a_restarted_stream_gives_one_whole_changelog[debezium-json-earliest-300]",
+        "test_normalize.py::test_a_sum_over_an_upsert_log_comes_out_right",
+        "test_row_kinds.py::test_the_sign_of_the_row_kind_does_the_same_on_a_data_frame[all]",
+        "test_transactional.py::test_a_stream_shows_committed_rows_once_over_restarts",
+        "test_transactional.py::test_latest_full_and_the_hint_in_sql",
+    ),
+    "real time": (
+        "test_realtime.py::test_changes_of_all_types_are_those_of_tail",
+        "test_realtime.py::test_records_of_all_types_are_those_of_a_writer",
+    ),
+    "lookup joins": (
+        "test_lookup_join.py::test_a_frame_finds_the_newest_rows[auto-'log-store.enabled' = 'true']",
+        "test_lookup_join.py::test_rows_of_every_type_come_through",
+        "test_lookup_join.py::test_sql_of_a_batch[text0-want0]",
+        "test_lookup_join.py::test_sql_of_a_stream",
+    ),
+    "reads by Spark itself": (
+        "test_native_scan.py::test_tables_of_paimon_are_read_by_spark_as_lakelog_reads_them",
+        "test_native_scan.py::test_rows_that_merges_and_deletes_hide_are_left_out_and_filters_reach_the_files",
+        "test_deletion_vectors.py::test_spark_reads_what_a_compaction_has_marked",
+        "test_generated_queries.py::test_the_answer_is_spark_s",
+        "test_cached_tables.py::test_queries_answer_from_memory_until_the_table_changes[read by Spark]",
+    ),
+    "less to read": (
+        "test_pruning.py::test_counts_come_from_metadata",
+        "test_pruning.py::test_a_limit_reads_no_more_splits_than_it_needs",
+        "test_pruning.py::test_both_sides_of_a_pruning_join_are_of_one_moment",
+    ),
+    "files": (
+        "test_compaction.py::test_buckets_are_compacted_by_executors_and_committed_by_the_driver",
+        "test_shuffle.py::test_the_bucket_of_a_row_is_the_same_in_spark[string]",
+        "test_shuffle.py::test_a_write_makes_one_file_for_each_bucket",
+        "test_sorted_files.py::test_an_order_leaves_the_fewest_to_its_first_column",
+    ),
+    "the past, system tables, changes": (
+        "test_file_views.py::test_sql_reads_system_tables_the_past_and_changes",
+        "test_file_views.py::test_a_stream_of_the_files_goes_on_where_it_stopped",
+        "test_change_calls.py::test_both_ends_are_part_of_the_range",
+    ),
+    "statements, procedures, catalogs": (
+        "test_alter.py::test_rows_inserted_before_and_after_are_selected_with_the_new_columns",
+        "test_attach.py::test_statements_answer_with_dataframes",
+        "test_attach.py::test_parameters_and_frames",
+        "test_catalogs.py::test_a_join_and_writes_across_catalogs",
+        "test_statements.py::test_every_statement_does_what_the_page_says",
+    ),
+    "errors": (
+        "test_bad_input.py::test_a_wrong_option_is_named_and_makes_no_table",
+        "test_bad_input.py::test_a_missing_table_is_named_with_the_nearest",
+        "test_bad_input.py::test_rows_that_do_not_fit_write_nothing",
+        "test_bad_input.py::test_a_failed_writer_takes_its_rows_back",
+        "test_bad_input.py::test_malformed_sql_points_at_its_place",
+    ),
+    "metrics": ("test_metrics.py::test_rows_of_a_stream_are_counted_at_the_driver_once",),
+}
+
+SMOKE: Final = frozenset(test for tests in BY_CAPABILITY.values() for test in tests)
