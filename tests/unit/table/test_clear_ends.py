@@ -64,6 +64,18 @@ def test_a_slow_reader_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
         list(scan.read(splits[0]))
 
 
+def test_a_slow_tail_is_told_that_its_snapshot_has_expired(tmp_path) -> None:
+    table = make(tmp_path, "'write-only' = 'true', 'log-store.enabled' = 'true'")
+    write(table, 1)
+    tail = table.tail("latest-full", stop="latest")
+    for i in range(2, 5):
+        write(table, i)
+    table.compact(full=True)
+    table.expire_snapshots(retain_max=1, retain_min=1, older_than="0 s")
+    with pytest.raises(NotFound, match=r"snapshot 1 of table db\.t expired while it was read.*snapshot\.time-retained"):
+        list(tail)
+
+
 def test_a_row_that_kafka_does_not_take_is_a_row_to_correct() -> None:
     from confluent_kafka import KafkaError
 
