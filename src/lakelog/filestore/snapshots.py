@@ -82,8 +82,8 @@ class Snapshots:
             raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
 
     @contextlib.contextmanager
-    def reading(self, snapshot_id: int, table: str) -> Iterator[None]:
-        """Around what reads a snapshot (0: none): the NotFound of one that has expired says so, and what to do."""
+    def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
+        """Around what reads a snapshot (None: none): the NotFound of one that has expired says so, and what to do."""
         try:
             yield
         except NotFound as why:
