@@ -143,6 +143,10 @@ class FaultyFileIO(FileIO):
     inner: FileIO
     plan: FaultPlan
 
+    @property
+    def external_roots(self) -> tuple[str, ...]:
+        return self.inner.external_roots
+
     def absolute(self, path: str) -> str:
         return self.inner.absolute(path)
 

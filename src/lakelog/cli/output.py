@@ -6,9 +6,9 @@ import csv
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 import click
 import orjson
@@ -24,6 +24,10 @@ _LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
 _UNLIMITED: Final = 100_000
 """Width of a table that goes to a file or a pipe: nothing is folded."""
+_BETWEEN: Final = 3
+"""Characters between two columns of a table on a terminal."""
+_NARROWEST: Final = 8
+"""No column of a table is folded to fewer characters."""
 
 
 class RowPrinter(ABC):
@@ -78,6 +82,15 @@ class CsvPrinter(RowPrinter):
         writer.writerows([_as_text(value, null="") for value in row] for row in plain_rows(chunk))
 
 
+def _widest(widths: Sequence[int], room: int) -> int | None:
+    """How wide a column may be for all to fit into a terminal: the wide ones are folded. None where they are too many,
+    and lines go on below themselves.
+    """
+    left = room - _BETWEEN * (len(widths) - 1)
+    fitting = (limit for limit in range(left, _NARROWEST - 1, -1) if sum(min(w, limit) for w in widths) <= left)
+    return next(fitting, None)
+
+
 class TablePrinter(RowPrinter):
     """A table drawn with lines; further chunks of a stream keep the columns of the first."""
 
@@ -91,14 +104,18 @@ class TablePrinter(RowPrinter):
             self._widths = [
                 max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(chunk.column_names)
             ]
+        limit = _widest(self._widths, Console(file=self._stream).width) if self._stream.isatty() else None
+        size = _UNLIMITED if limit is None else None
+        console = Console(file=self._stream, width=size, height=size, markup=False, emoji=False, highlight=False)
         drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
         for name, kind, width in zip(chunk.column_names, chunk.schema.types, self._widths, strict=True):
             right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-            drawn.add_column(visible(name), justify="right" if right else "left", min_width=width, overflow="fold")
+            least = width if limit is None else min(width, limit)
+            most = None if limit is None else least
+            justify: Literal["left", "right"] = "right" if right else "left"
+            drawn.add_column(visible(name), justify=justify, min_width=least, max_width=most, overflow="fold")
         for row in rows:
             drawn.add_row(*row)
-        room = None if self._stream.isatty() else _UNLIMITED
-        console = Console(file=self._stream, width=room, markup=False, emoji=False, highlight=False)
         if first and self._results:
             console.print()
         console.print(drawn)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakelog.io.local import LocalFileIO
+from lakelog.io.local import ScratchFileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import MergeEngine
 from lakelog.merge.runs import fold_rows, merge_runs, sort_run
@@ -31,7 +31,7 @@ class Memtable:
     _rows: list[pa.Table] = field(default_factory=list)
     _bytes: int = 0
     _spilled: list[str] = field(default_factory=list)
-    _disk: LocalFileIO = field(default_factory=LocalFileIO)
+    _disk: ScratchFileIO = field(default_factory=ScratchFileIO)
 
     def add(self, rows: pa.Table) -> None:
         """Takes rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
@@ -73,9 +73,16 @@ class Memtable:
         path = f"{tempfile.gettempdir()}/lakelog-spill-{new_uuid()}.arrow"
         self._spilled.append(path)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        if rows is not None:
-            with self._disk.open_output(path) as sink, pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
-                stream.write_table(rows, max_chunksize=_SPILL_ROWS)
+        try:
+            if rows is not None:
+                with (
+                    self._disk.open_output(path) as sink,
+                    pa.ipc.new_stream(sink, rows.schema, options=options) as stream,
+                ):
+                    stream.write_table(rows, max_chunksize=_SPILL_ROWS)
+        except BaseException:
+            self.close()  # no caller goes on: a full disk is not left full
+            raise
         self._rows.clear()
         self._bytes = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,20 @@ class Snapshots:
             there = self.ids()
             has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
             raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
+
+    @contextlib.contextmanager
+    def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
+        """Around what reads a snapshot (None: none): the NotFound of one that has expired says so, and what to do."""
+        try:
+            yield
+        except NotFound as why:
+            if not snapshot_id or self.io.exists(self.paths.snapshot(snapshot_id)):
+                raise
+            raise NotFound(
+                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again for the newest "
+                f"rows; to read for longer, raise 'snapshot.time-retained', or keep the snapshot with a tag or a "
+                f"'consumer-id'"
+            ) from why
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None for a table without snapshots."""

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.errors import NotFound
 from lakelog.filestore.branches import Branches
 from lakelog.filestore.bucket_writer import BucketWriter
 from lakelog.filestore.change_history import ChangeHistory
@@ -193,17 +192,8 @@ class FileStore:
         With ``keeps_kinds`` also the deleted keys, and behind the columns ``_VALUE_KIND``. ``newest`` is merged with a
         split of a keyed table: a sorted run that is newer than all of it (``SplitReader.read``).
         """
-        try:
+        with self.snapshots.reading(split.snapshot_id, self.name):
             yield from SplitReader(self.files, keeps_kinds).read(split, columns, filter, newest)
-        except NotFound as why:
-            snapshot = split.snapshot_id
-            if not snapshot or self.io.exists(self.paths.snapshot(snapshot)):
-                raise
-            raise NotFound(
-                f"snapshot {snapshot} of table {self.name} expired while it was read ({why}): read again for the "
-                f"newest rows; to read for longer, raise 'snapshot.time-retained', or keep the snapshot with a tag or "
-                f"a 'consumer-id'"
-            ) from why
 
     def read_table(
         self, splits: Iterable[Split], columns: Sequence[str] | None = None, filter: Predicate | None = None

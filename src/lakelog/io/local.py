@@ -186,8 +186,16 @@ class LocalFileIO(FileIO):
             os.makedirs(directory, exist_ok=True)
 
 
-class _DurableFile(io.FileIO):
-    """A file that is on the disk, not only in the page cache, when ``close`` returns."""
+class ScratchFileIO(LocalFileIO):
+    """Files of this machine that need not outlive a power loss."""
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        with self._making(path):
+            return pa.PythonFile(_File(_local(path)), mode="w")
+
+
+class _File(io.FileIO):
+    """A file that is written from its beginning; errors are ours."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -196,6 +204,10 @@ class _DurableFile(io.FileIO):
     def write(self, data: Any) -> int:
         with _os_errors(self._path):
             return super().write(data)
+
+
+class _DurableFile(_File):
+    """A file that is on the disk, not only in the page cache, when ``close`` returns."""
 
     def close(self) -> None:
         if not self.closed:

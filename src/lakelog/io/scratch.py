@@ -1,4 +1,4 @@
-"""A directory for files of one process that nobody needs after it; what a process left that was killed goes later."""
+"""Directories for files of one process that nobody needs after it; what a process left that was killed goes later."""
 
 from __future__ import annotations
 
@@ -6,29 +6,50 @@ import contextlib
 import fcntl
 import os
 import shutil
+import tempfile
 import weakref
+from collections.abc import Iterator
 
+from lakelog.errors import Unavailable
 from lakelog.io.names import new_attempt
+
+
+def new_scratch(prefix: str) -> str:
+    """A new directory ``<prefix>…`` for temporary files, which the caller removes. Raises Unavailable."""
+    with _scratch_errors(tempfile.gettempdir()):
+        return tempfile.mkdtemp(prefix=prefix)
 
 
 class ScratchDirectory:
     """A new directory ``<root>/<prefix>…`` of this process, and the end of those whose processes are no more.
 
-    A lock that the system frees with the process says who is there. It goes with this object, too.
+    A lock that the system frees with the process says who is there. It goes with this object, too. Raises Unavailable.
     """
 
     def __init__(self, root: str, prefix: str) -> None:
-        os.makedirs(root, exist_ok=True)
         name = f"{prefix}{os.getpid()}-{new_attempt()}"
         self.path = os.path.join(root, name)
         made = os.path.join(root, f".{name}")
-        os.mkdir(made)
-        # locked before it gets its name: nobody takes it for one that was left
-        lock = os.open(_lock_of(made), os.O_RDWR | os.O_CREAT)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        os.rename(made, self.path)
+        with _scratch_errors(root):
+            os.makedirs(root, exist_ok=True)
+            os.mkdir(made)
+            # locked before it gets its name: nobody takes it for one that was left
+            lock = os.open(_lock_of(made), os.O_RDWR | os.O_CREAT)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.rename(made, self.path)
         self.close = weakref.finalize(self, _remove, self.path, lock, os.getpid())
         _sweep(root, prefix, name)
+
+
+@contextlib.contextmanager
+def _scratch_errors(root: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as why:
+        raise Unavailable(
+            f"no temporary files can be made in '{root}': {why.strerror}; make room there, or name another one in "
+            "the environment variable TMPDIR"
+        ) from why
 
 
 def _remove(path: str, lock: int, owner: int) -> None:

@@ -104,9 +104,13 @@ def _opened(part: Path, suffix: str, schema: pa.Schema, printers: Mapping[str, P
         return _ArrowWriter(pa.ipc.new_file(str(part), schema))
     if suffix in printers:
         return _Printed(part, printers[suffix])
-    raise InvalidRequest(
-        f"the ending '{suffix}' says no format: use one of {', '.join(('.parquet', '.arrow', *printers))}"
-    )
+    endings = ", ".join((".parquet", ".arrow", *printers))
+    if not suffix:
+        raise InvalidRequest(
+            f"the name of the file has no ending, which says the format: use one of {endings}. "
+            f"'lakelog head' and 'lakelog sql' print rows"
+        )
+    raise InvalidRequest(f"the ending '{suffix}' says no format: use one of {endings}")
 
 
 def read_rows(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.filestore.identity import LOOK_EVERY_S
 from lakelog.filestore.scan import Split
 from lakelog.io.clock import monotonic_s
+from lakelog.io.scratch import new_scratch
 from lakelog.options.log import EXPIRED_OFFSETS
 from lakelog.table.committed_records import ShownPart
 from lakelog.table.log_position import LogPosition, Switch
@@ -101,7 +101,7 @@ def _states(scan: LogScan, position: TailPosition, asked: Asked) -> Iterator[Str
         yield None
         return
     normalizer = Normalizer(replace(scan, switch=position.log.switch))
-    directory = tempfile.mkdtemp(prefix="lakelog-normalize-")
+    directory = new_scratch("lakelog-normalize-")
     states = StreamStates(normalizer, position.origin, None if asked.offsets is not None else directory)
     remove = weakref.finalize(states, shutil.rmtree, directory, ignore_errors=True)
     try:

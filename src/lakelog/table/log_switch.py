@@ -91,7 +91,8 @@ class FullPart:
 
     def splits(self, snapshot_id: int) -> Sequence[Split]:
         """The parts of a snapshot, in order. Raises NotFound when it has expired."""
-        return replace(self._scan, snapshot=snapshot_id).plan()
+        with self.table.store.snapshots.reading(snapshot_id, self.table.name):
+            return replace(self._scan, snapshot=snapshot_id).plan()
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The rows of a part, each of kind +I; called on executors too."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.io.clock import monotonic_s
-from lakelog.io.local import LocalFileIO
+from lakelog.io.local import ScratchFileIO
 from lakelog.io.names import new_uuid
 from lakelog.merge.base import KIND_COLUMN, Indices
 from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
@@ -168,7 +167,7 @@ class LookupIndex:
     def _empty(self) -> tuple[KeyedState, str]:
         directory = f"{self._root}/{new_uuid()}"
         keys = self.spec.keys
-        state = KeyedState(_Scratch(), directory, self._schema, keys, 0, False, self._cache, _FRESH_BYTES)
+        state = KeyedState(ScratchFileIO(), directory, self._schema, keys, 0, False, self._cache, _FRESH_BYTES)
         return state, directory
 
     def _begin(self) -> None:
@@ -222,11 +221,3 @@ class LookupIndex:
     def _remove(self, directory: str) -> None:
         self._cache.forget(directory)
         shutil.rmtree(directory, ignore_errors=True)
-
-
-class _Scratch(LocalFileIO):
-    """Files that need not outlive a power loss."""
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return pa.OSFile(path, "wb")

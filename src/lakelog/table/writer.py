@@ -107,7 +107,8 @@ class TableWriter:
         if self._committer is None:
             return
         if self._has_rows():
-            seal(self._committer)
+            with after_decision(self._table.name):
+                seal(self._committer)
         drop_lease(self._table, self._writer)
         if not self._has_rows():
             self._table.registered.forget(self._writer)

@@ -130,3 +130,23 @@ def test_a_password_comes_from_stdin_and_an_end_of_input_says_so(tmp_path: Path)
         done = ran([*add, *more], input="")
         assert done.exit_code == 2
         assert told in done.output
+
+
+def test_a_name_that_is_too_long_is_a_wrong_request(lake: Lake, tmp_path: Path) -> None:
+    done = ran(["head", f"d.{'n' * 300}", "--warehouse", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "too long: at most 250" in done.output
+
+
+def test_an_export_to_no_file_says_what_prints_rows(lake: Lake, tmp_path: Path) -> None:
+    done = ran(["export", "d.t", "-", "--warehouse", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "no ending" in done.output
+    assert "'lakelog head'" in done.output
+
+
+def test_a_procedure_without_rows_says_that_it_is_done(lake: Lake, tmp_path: Path) -> None:
+    with lake.table("d.t").writer() as writer:
+        writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
+    done = ran(["call", "create_tag", "d.t", "tag=v1", "--warehouse", str(tmp_path)])
+    assert (done.exit_code, done.output) == (0, "create_tag of d.t is done\n")

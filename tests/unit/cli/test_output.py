@@ -116,3 +116,33 @@ def test_the_limit_counts_rows_over_all_chunks_and_takes_no_chunk_too_many(print
 def test_first_rows_without_a_limit_are_all_rows() -> None:
     table = pa.table({"n": range(10)})
     assert sum(chunk.num_rows for chunk in first_rows([table, table], None)) == 20
+
+
+class _Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_narrow_terminal_shows_all_of_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    out, texts = _Terminal(), {name: [f"{name}{n}" for n in range(20)] for name in ("why", "todo")}
+    rows = pa.table(
+        {"table": ["shop.orders"], "need": ["healing"], "urgency": [90]}
+        | {name: [" ".join(words)] for name, words in texts.items()}
+    )
+    TablePrinter(out).print_result([rows], None)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = out.getvalue().split()
+    assert all([word for word in shown if word in words] == words for words in texts.values())
+
+
+def test_a_terminal_without_room_for_all_columns_shows_them_in_longer_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    out = _Terminal()
+    TablePrinter(out).print_result([pa.table({f"column_{n}": [f"value {n}"] for n in range(40)})], None)
+    assert all(f"column_{n}" in out.getvalue() and f"value {n}" in out.getvalue() for n in range(40))

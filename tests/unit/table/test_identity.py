@@ -6,8 +6,11 @@ import contextlib
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -18,7 +21,12 @@ from lakelog.errors import NotFound, TableReplaced
 from lakelog.filestore.identity import TABLE_ID
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
+from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.register import register_writer
+from lakelog.table.task_writer import TaskWriter
+
+T = TypeVar("T")
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 _LOG = " tblproperties ('log-store.enabled' = 'true')"
@@ -258,6 +266,30 @@ def test_an_older_copy_of_a_log_is_refused_by_those_who_have_it_open_and_by_new_
     assert "an older copy" in health.figures.log.trouble
     assert any("an older copy" in finding.reason for finding in health.findings)
     assert files(table) == [(1, "before"), (2, "since the copy")]
+
+
+def test_an_older_copy_is_known_by_rows_that_are_decided_and_in_no_snapshot(lakes, log_file, tmp_path) -> None:
+    table = lakes[0].table("db.x")
+    copied(log_file, tmp_path / "copy")
+    register_writer(table.logical, "stream")
+    task = TaskWriter(table.logical, "stream", 0, 0)
+    task.write(rows(2, "decided").to_batches()[0])
+    Committer(table.logical, "stream").commit(0, [task.finish()])
+    put(tmp_path / "copy", log_file)
+    table = connect(warehouse=lakes[0].warehouse).table("db.x")
+    for use in (lambda: write(table, 4, "refused"), lambda: list(table.tail("earliest", stop="latest"))):
+        with pytest.raises(
+            NotFound, match=r"ends at offset \d+ in bucket 0, but rows .* up to \d+: it is an older copy"
+        ):
+            in_a_thread(use)
+    assert "an older copy" in in_a_thread(table.health).figures.log.trouble
+    assert files(table) == [(1, "before"), (2, "decided")]
+
+
+def in_a_thread(work: Callable[[], T]) -> T:
+    """Each thread has clients of its own, as each process has."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def test_a_tail_behind_the_end_of_an_older_copy_says_so(lakes, log_file, tmp_path) -> None:

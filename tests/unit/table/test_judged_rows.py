@@ -13,6 +13,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitDecided, Fenced, InvalidSchema, LakelogError, Unavailable, after_decision
+from lakelog.io.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.formats import log_format
 
@@ -208,6 +209,26 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, options) -> None:
     assert everywhere(table)[0] == []
     write(table, large)
     assert everywhere(table)[0] == large.to_pylist()
+
+
+@pytest.mark.parametrize("key", ["id", ""])
+def test_a_disk_that_is_full_behind_the_decision_does_not_ask_for_the_rows_again(tmp_path, monkeypatch, key) -> None:
+    table = make(tmp_path, "v string", key=key)
+    rows = columns_of(pa.string(), "a", "b")
+    open_output = LocalFileIO.open_output
+
+    def full(self: LocalFileIO, path: str) -> pa.NativeFile:
+        if "/bucket-" in path:
+            raise OSError(28, "No space left on device", path)
+        return open_output(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFileIO, "open_output", full)
+        with pytest.raises(CommitDecided, match=r"db\.t.*do not write them again"):
+            write(table, rows)
+        assert table.scan().to_arrow().num_rows == 2, "they count"
+    table.seal()
+    assert all(found == rows.to_pylist() for found in everywhere(table))
 
 
 @pytest.mark.parametrize("why", [OSError(28, "No space left on device"), Fenced("ended"), KeyError("_kind")])

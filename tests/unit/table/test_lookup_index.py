@@ -11,6 +11,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidRequest, InvalidSchema
+from lakelog.io.local import ScratchFileIO
 from lakelog.lake.table import Table
 from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.table import keyed_run, lookup_index
@@ -236,7 +237,7 @@ def test_blocks_take_no_more_memory_than_they_may(tmp_path, tiny) -> None:
 
 def test_a_lookup_of_part_of_a_key_sees_the_newest_row_of_each(tmp_path) -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("n", pa.int64()), ("_VALUE_KIND", pa.int8())])
-    state = KeyedState(lookup_index._Scratch(), str(tmp_path), schema, ["a", "b"], 0, False)
+    state = KeyedState(ScratchFileIO(), str(tmp_path), schema, ["a", "b"], 0, False)
     state.put(pa.Table.from_pylist([{"a": 1, "b": b, "n": 0, "_VALUE_KIND": 0} for b in range(20_000)], schema))
     state._flush()
     state.put(pa.Table.from_pylist([{"a": 1, "b": 7, "n": 1, "_VALUE_KIND": 3}], schema))

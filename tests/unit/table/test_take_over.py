@@ -264,6 +264,21 @@ def test_a_stream_that_comes_back_behind_its_take_over_ends_right(table: Table, 
     assert folded(table) == files(table) == files(table, **UNION) == want
 
 
+def test_rows_of_a_query_that_was_stopped_amid_a_batch_are_named_by_health_and_taken_back(table: Table) -> None:
+    first = Committer(table.logical, "query")
+    first.commit(0, [task_of(table, 0, 1, 2, name="q0").finish()])
+    table.seal()
+    task_of(table, 1, 2, 3, name="open").close()
+    assert table.health().findings == (), "it may be at work"
+    silence(table, "query")
+    found = table.health()
+    assert (found.score <= 20, [one.kind for one in found.findings]) == (True, ["dead-writer"])
+    assert "query" in next(need.reason for need in found.needs if need.kind == "healing")
+    by_write(table)
+    assert folded(table) == files(table) == files(table, **UNION) == [(1, "q0"), (2, "q0"), (50, "next")]
+    assert table.health().findings == ()
+
+
 def test_a_stream_without_a_key_that_comes_back_ends_right(tmp_path: Path) -> None:
     table = make(tmp_path, key="")
     Job(table).epoch(0, range(5))

@@ -9,12 +9,18 @@ from importlib.metadata import version
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
+from lakelog.service.dashboard.failures import (
+    answer_http_error,
+    answer_lakelog_error,
+    answer_other_error,
+    answer_wrong_request,
+)
 from lakelog.service.dashboard.pages import STATIC
 from lakelog.service.dashboard.routes import (
     actions,
@@ -68,6 +74,7 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     app.state.dashboard = dashboard
     app.add_exception_handler(LakelogError, answer_lakelog_error)
     app.add_exception_handler(HTTPException, answer_http_error)
+    app.add_exception_handler(RequestValidationError, answer_wrong_request)
     app.add_exception_handler(Exception, answer_other_error)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(health.pages)
@@ -81,10 +88,21 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
 
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
-    app = Limits(app)
+    app = Limits(_head_as_get(app))
     app = Identify(app, dashboard.gate)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)
+
+
+def _head_as_get(app: ASGIApp) -> ASGIApp:
+    """Routes answer HEAD as GET; the server leaves the body out."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await app(scope, receive, send)
+
+    return answer
 
 
 async def _sweep(dashboard: Dashboard) -> None:

@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -42,6 +43,13 @@ def answer_http_error(request: Request, failure: Exception) -> Response:
     """No such route, not allowed, a method that is not there."""
     assert isinstance(failure, HTTPException)
     return told(request, failure.status_code, str(failure.detail))
+
+
+def answer_wrong_request(request: Request, failure: Exception) -> Response:
+    """A parameter or a body that is not what the route takes."""
+    assert isinstance(failure, RequestValidationError)
+    wrong = (f"'{'.'.join(map(str, one['loc'][1:]))}': {one['msg'].lower()}" for one in failure.errors())
+    return told(request, 400, f"the request has a wrong value of {'; '.join(wrong)}")
 
 
 def answer_other_error(request: Request, failure: Exception) -> Response:

@@ -135,9 +135,10 @@ _RATES: Final = ("throughput",)
 
 
 class FigureHistory:
-    """A SQLite file of the dashboard's own; it may be deleted, and only the plots forget."""
+    """A SQLite file of the dashboard's own, with mode 0600; it may be deleted, and only the plots forget."""
 
     def __init__(self, path: Path) -> None:
+        path.touch(0o600)
         self._engine = create_engine(f"sqlite:///{path}")
         event.listen(self._engine, "connect", _fast)
         _METADATA.create_all(self._engine)
