@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from lakelog import connect
 from lakelog.lake.table import Table
+from lakelog.logstore.healing import Healing
+from lakelog.table import writer as writer_module
 from lakelog.table.committer import Committer
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.register import register_writer
 from lakelog.table.task_writer import TaskWriter
 from lakelog.table.waiting_epochs import waiting_epochs
+from lakelog.table.writer import TableWriter
 from log_tables import files, folded, rows
 
 Rows = list[tuple[int, str]]
@@ -84,3 +90,52 @@ def added_up(table: Table) -> Counter[tuple[int, str]]:
         for row in batch.to_pylist():
             found[row["id"], row["name"]] += 1 if row["_row_kind"][0] == "+" else -1
     return Counter({row: count for row, count in found.items() if count})
+
+
+CHANGED = [(1, "stream0"), (4, "updated"), (5, "inserted"), (6, "new")]
+
+
+def change(table: Table) -> None:
+    write(table, 3, name="x", kind="-D")
+    write(table, 4, name="updated", kind="+U")
+    write(table, 5, 6, name="inserted")
+    write(table, 6, name="new")
+
+
+def dies_before_its_snapshot(table: Table, monkeypatch: pytest.MonkeyPatch, *ids: int, name: str) -> str:
+    """A batch write that is killed between its decision and its snapshot; the writer."""
+    before = set(table.logical.registered.writers())
+
+    def died(_: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer_module, "seal", died)
+        with pytest.raises(Died):
+            write(table, *ids, name=name)
+    (name,) = set(table.logical.registered.writers()) - before
+    return name
+
+
+def open_write(table: Table, *ids: int, name: str) -> tuple[TableWriter, str]:
+    """A batch write that is under way: its rows are in the log; and its writer."""
+    before = set(table.logical.registered.writers())
+    writer = table.writer()
+    writer.write(rows(*ids, name=name))
+    writer.flush()
+    (made,) = set(table.logical.registered.writers()) - before
+    return writer, made
+
+
+def while_it_heals(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) -> None:
+    """Runs a step once, between what a healer has read and what it appends because of it."""
+    plan, ran = Healing.plan, []
+
+    def planned(self: Healing, region: pa.Table, gone: range = range(0)) -> Any:
+        found = plan(self, region, gone)
+        if found and not ran:
+            ran.append(True)
+            step()
+        return found
+
+    monkeypatch.setattr(Healing, "plan", planned)

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakelog import connect
 from lakelog.lake.table import Table
-from lakelog.logstore.healing import Healing
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table import writer as writer_module
 from lakelog.table.seal import seal
 from lakelog.table.take_over import take_over
-from lakelog.table.writer import TableWriter
 from log_tables import files, make, rows, silence
-from ordered_writes import FORMS, Died, attempt, check, decided, without_log, write
+from ordered_writes import (
+    CHANGED,
+    FORMS,
+    attempt,
+    change,
+    check,
+    decided,
+    dies_before_its_snapshot,
+    open_write,
+    while_it_heals,
+    without_log,
+    write,
+)
 
 
 @pytest.fixture(params=FORMS, ids=["-".join(form) for form in FORMS])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     mode, form = request.param
     return make(tmp_path, f", 'log.changelog-mode' = '{mode}', 'log-store.data-format' = '{form}'")
-
-
-CHANGED = [(1, "stream0"), (4, "updated"), (5, "inserted"), (6, "new")]
-
-
-def change(table: Table) -> None:
-    write(table, 3, name="x", kind="-D")
-    write(table, 4, name="updated", kind="+U")
-    write(table, 5, 6, name="inserted")
-    write(table, 6, name="new")
 
 
 @pytest.mark.parametrize("state", ["alive", "dead"])
@@ -71,21 +67,6 @@ def test_an_overwrite_of_a_use_without_the_log_comes_after_what_is_decided(tmp_p
     check(table, [(7, "whole")])
 
 
-def dies_before_its_snapshot(table: Table, monkeypatch: pytest.MonkeyPatch, *ids: int, name: str) -> str:
-    """A batch write that is killed between its decision and its snapshot; the writer."""
-    before = set(table.logical.registered.writers())
-
-    def died(_: object) -> None:
-        raise Died
-
-    with monkeypatch.context() as patched:
-        patched.setattr(writer_module, "seal", died)
-        with pytest.raises(Died):
-            write(table, *ids, name=name)
-    (name,) = set(table.logical.registered.writers()) - before
-    return name
-
-
 @pytest.mark.parametrize("state", ["alive", "dead"])
 def test_a_batch_write_is_above_one_that_died_before_its_snapshot(table: Table, monkeypatch, state: str) -> None:
     first = dies_before_its_snapshot(table, monkeypatch, 1, 3, 4, 5, 6, name="first")
@@ -101,30 +82,6 @@ def test_a_batch_write_is_above_one_that_died_before_its_snapshot(table: Table, 
     list(Optimizer(lake, OptimizerSettings(kinds=("healing",))).once())
     check(table, want)
     assert table.logical.registered.writers() == []
-
-
-def open_write(table: Table, *ids: int, name: str) -> tuple[TableWriter, str]:
-    """A batch write that is under way: its rows are in the log; and its writer."""
-    before = set(table.logical.registered.writers())
-    writer = table.writer()
-    writer.write(rows(*ids, name=name))
-    writer.flush()
-    (made,) = set(table.logical.registered.writers()) - before
-    return writer, made
-
-
-def while_it_heals(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) -> None:
-    """Runs a step once, between what a healer has read and what it appends because of it."""
-    plan, ran = Healing.plan, []
-
-    def planned(self: Healing, region: pa.Table, gone: range = range(0)) -> Any:
-        found = plan(self, region, gone)
-        if found and not ran:
-            ran.append(True)
-            step()
-        return found
-
-    monkeypatch.setattr(Healing, "plan", planned)
 
 
 @pytest.mark.parametrize("end", ["commits", "aborts", "dies"])
