@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from lakelog.errors import LakelogError
+from lakelog.service.dashboard.answers import Answers
 from lakelog.service.dashboard.failures import answer_http_error, answer_lakelog_error, answer_other_error
 from lakelog.service.dashboard.pages import STATIC
 from lakelog.service.dashboard.routes import (
@@ -42,8 +43,8 @@ _ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     """The whole application for a server on this port.
 
-    A request passes, from the outside: safe headers, host and origin, who asks, how much, then its route, which says
-    the role that it needs.
+    A request passes, from the outside: safe headers, host and origin, who asks, how much, whether another asks for the
+    same, then its route, which says the role that it needs.
     """
 
     @asynccontextmanager
@@ -71,17 +72,16 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     app.add_exception_handler(Exception, answer_other_error)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(health.pages)
-    api = APIRouter(prefix=API)
     for routes in _ROUTES:
         app.include_router(routes.pages)
-        api.include_router(routes.api)
-    app.include_router(api)
+    for routes in _ROUTES:
+        app.include_router(routes.api, prefix=API)
     return _guarded(app, dashboard, port)
 
 
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
-    app = Limits(app)
+    app = Limits(Answers(app))
     app = Identify(app, dashboard.gate)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)
