@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakelog.errors import LakelogError
+from lakelog.service.dashboard.answers import Answers
 from lakelog.service.dashboard.failures import (
     answer_http_error,
     answer_lakelog_error,
@@ -48,8 +49,8 @@ _ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     """The whole application for a server on this port.
 
-    A request passes, from the outside: safe headers, host and origin, who asks, how much, then its route, which says
-    the role that it needs.
+    A request passes, from the outside: safe headers, host and origin, who asks, how much, whether another asks for the
+    same, then its route, which says the role that it needs.
     """
 
     @asynccontextmanager
@@ -78,17 +79,16 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
     app.add_exception_handler(Exception, answer_other_error)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(health.pages)
-    api = APIRouter(prefix=API)
     for routes in _ROUTES:
         app.include_router(routes.pages)
-        api.include_router(routes.api)
-    app.include_router(api)
+    for routes in _ROUTES:
+        app.include_router(routes.api, prefix=API)
     return _guarded(app, dashboard, port)
 
 
 def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
     settings = dashboard.settings
-    app = Limits(_head_as_get(app))
+    app = Limits(_head_as_get(Answers(app)))
     app = Identify(app, dashboard.gate)
     app = Origins(app, settings.own_hosts(port), settings.scheme)
     return SafeHeaders(app, settings.over_tls)

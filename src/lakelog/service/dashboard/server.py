@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -31,6 +32,10 @@ from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3
 _CONNECTIONS: Final = 2_000
+_ACCEPTED: Final = 32
+"""Connections that asyncio takes in one round of its loop; a flood of them must not hold all others up."""
+_SWITCH_S: Final = 0.001
+"""A thread that draws a page, or looks at a table, waits so long for each of its turns while the event loop is busy."""
 
 
 class DashboardServer:
@@ -57,6 +62,7 @@ class DashboardServer:
     def run(self, started: Callable[[str], None]) -> None:
         """Serves until SIGINT, SIGTERM or ``stop``; ``started`` is called with the address when browsers may come."""
         settings = self._settings
+        sys.setswitchinterval(_SWITCH_S)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(self._listener.close)
             connection: dict[str, Any] = {
@@ -114,7 +120,7 @@ class DashboardServer:
             proxy_headers=False,  # who connects is who connects: a header that anybody may write decides nothing
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
-            backlog=512,
+            backlog=_ACCEPTED,
             limit_concurrency=_CONNECTIONS,
             h11_max_incomplete_event_size=32_768,
             ssl_certfile=self._settings.tls_certificate,
@@ -132,6 +138,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to serve."""
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_CONNECTIONS)  # the kernel keeps those that wait
         if self.started:
             self._tell()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request
@@ -13,6 +13,7 @@ from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.gate import Gate
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
+from lakelog.service.dashboard.shared_tails import SharedTails
 from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.dashboard.watcher import Watcher
@@ -30,6 +31,7 @@ class Dashboard:
     streams: Streams
     previews: Previews
     actions: Actions
+    tails: SharedTails = field(default_factory=SharedTails)
 
 
 def page_rights(request: Request) -> dict[str, Any]:

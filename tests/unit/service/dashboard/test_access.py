@@ -53,6 +53,22 @@ def test_another_user_of_this_machine_does(local: RunningDashboard, monkeypatch:
         assert client.get("/api/v1/tables").status_code == 401
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("way", ["asked", "listed"])
+def test_a_connection_that_its_client_has_closed_is_of_no_user(host: str, way: str, monkeypatch: Any) -> None:
+    if way == "listed":
+        monkeypatch.setattr(local_user, "_SOCK_DIAG", 99)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        client = socket.create_connection(listener.getsockname()[:2])
+        server, address = listener.accept()
+        ends = address[:2], listener.getsockname()[:2]
+        with server:
+            assert local_user.is_same_user(*ends)
+            client.close()  # the kernel says that it is root's now
+            assert not local_user.is_same_user(*ends)
+
+
 @pytest.mark.parametrize("path", ["/", "/tables/db.t", "/terminal", "/api/v1/tables", "/api/v1/nothing", "/nothing"])
 def test_nobody_sees_anything_without_a_login(guarded: RunningDashboard, path: str) -> None:
     with guarded.client() as program:

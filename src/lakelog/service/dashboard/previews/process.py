@@ -26,6 +26,8 @@ from lakelog.service.dashboard.previews.requests import from_json
 
 OVER_MEMORY: Final = "OverMemory"
 _LOOK_S: Final = 0.01
+_LONG_S: Final = 0.3
+_NICE: Final = 10
 _KIB: Final = 1024
 
 
@@ -68,8 +70,12 @@ def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
 
 
 def _watch(client: socket.socket, most: int) -> None:
-    """Ends the process when it takes more memory than it may."""
+    """Ends the process when it takes more memory than it may; one that takes long lets others go first."""
+    is_long = False
     while _taken() <= most:
+        if not is_long and time.process_time() > _LONG_S:
+            is_long = True
+            os.nice(_NICE)
         time.sleep(_LOOK_S)
     client.send(orjson.dumps({"error": OVER_MEMORY, "why": ""}))
     os._exit(1)

@@ -14,7 +14,6 @@ from lakelog.errors import InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
 from lakelog.service.dashboard.figures import Plot
-from lakelog.service.dashboard.live_tail import tail_events
 from lakelog.service.dashboard.pages import Same, draw
 from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
@@ -183,7 +182,7 @@ async def tail_table(request: Request, identity: Who, name: Name) -> StreamingRe
     table = await run_in_threadpool(_table, dashboard, name)
     if table.log is None:
         raise InvalidRequest(f"table {name} has no log to follow: it was created without 'log-store.enabled'='true'")
-    events = dashboard.streams.limited(identity, tail_events(table))
+    events = dashboard.streams.limited(identity, dashboard.tails.events(table))
     return StreamingResponse(events, media_type="text/event-stream")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from lakelog.io.names import new_secret
@@ -36,11 +35,8 @@ class Cookies:
 
     def read(self, header: str, name: str) -> str:
         """The value of a cookie in a request's ``Cookie`` header, empty when it is not there."""
-        try:
-            found = SimpleCookie(header).get(name)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
+        pairs = (part.strip().partition("=") for part in header.split(";"))
+        return next((value for found, _, value in pairs if found == name), "")
 
     def begin_session(self, secret: str) -> str:
         """``Set-Cookie`` of a session: not for scripts, not for requests from other sites, until the browser closes."""

@@ -1,0 +1,123 @@
+"""Answers that many ask for at a time: computed once, and kept for half a second."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakelog.service.dashboard.security.identity import Identity
+
+_KEPT_S: Final = 0.5
+_KEPT_BYTES: Final = 1 << 20
+_SHARED: Final = re.compile(
+    r"/((log|optimizing|catalogs|tables/.+)?|api/v1/(logs|optimizing|catalogs|tables|plots)(/.+)?)(?<!/tail)"
+)
+"""Paths whose answer depends on the role alone, but for the frame of a page. Settings and terminals are not shared."""
+
+_Key = tuple[str, str, bytes, str]
+
+
+@dataclass
+class _Answer:
+    """An answer on its way: ``whole`` gets its messages, or None when it became none that others may have."""
+
+    whole: asyncio.Future[list[Message] | None]
+    messages: list[Message] = field(default_factory=list)
+
+    def add(self, message: Message) -> bool:
+        """Takes a message; whether it was the last one."""
+        kept = dict(message)
+        if "headers" in kept:
+            kept["headers"] = list(kept["headers"])  # who sends it on adds headers of one request
+        self.messages.append(kept)
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last and not self.whole.done():
+            self.whole.set_result(self.messages)
+        return is_last
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether it says something that is still right in half a second, and is small."""
+        return (
+            self.messages[0]["status"] == 200 and sum(len(one.get("body", b"")) for one in self.messages) < _KEPT_BYTES
+        )
+
+
+class Answers:
+    """ASGI middleware: who asks for what another with the same role asks for now gets the answer that is computed then.
+
+    A change that anybody makes (any other method than GET) ends what is kept and what is under way, so that a user sees
+    it at once. The frame of a page names its user: whole pages are shared by the requests of one session only.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._answers: dict[_Key, _Answer] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers from what is there or under way, or begins an answer that others may have, too."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._answers.clear()
+            return
+        key = _key(scope)
+        if key is None:
+            await self._app(scope, receive, send)
+            return
+        found = self._answers.get(key)
+        if found is None:
+            await self._begin(key, scope, receive, send)
+            return
+        messages = await asyncio.shield(found.whole)
+        if messages is None:
+            await self._app(scope, receive, send)
+            return
+        for message in messages:
+            await send({**message, "headers": list(message["headers"])} if "headers" in message else message)
+
+    async def _begin(self, key: _Key, scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        answer = self._answers[key] = _Answer(loop.create_future())
+
+        async def noted(message: Message) -> None:
+            if answer.add(message):
+                if answer.may_be_kept:
+                    loop.call_later(_KEPT_S, self._drop, key, answer)
+                else:
+                    self._drop(key, answer)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            if not answer.whole.done():
+                answer.whole.set_result(None)
+                self._drop(key, answer)
+
+    def _drop(self, key: _Key, answer: _Answer) -> None:
+        if self._answers.get(key) is answer:
+            del self._answers[key]
+
+
+def _key(scope: Scope) -> _Key | None:
+    """What the answer to a request depends on, None when nobody else may have it."""
+    identity: Identity | None = scope["state"]["identity"]
+    path = scope["path"]
+    if identity is None or scope["method"] != "GET" or not _SHARED.fullmatch(path):
+        return None
+    headers = Headers(scope=scope)
+    is_part = "hx-request" in headers
+    frame = "" if is_part or path.startswith("/api/") else identity.session.key if identity.session else identity.user
+    return (
+        f"{identity.role.word} {'part' if is_part else frame}",
+        path,
+        scope["query_string"],
+        headers.get("accept", ""),
+    )

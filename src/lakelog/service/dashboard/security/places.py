@@ -1,0 +1,97 @@
+"""Places of requests that are answered at a time, handed out in turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from typing import Final
+
+_WAIT_S: Final = 5.0
+
+
+class Places:
+    """At most ``count`` places, at most ``each`` of them to one who asks; ``waiting`` may wait.
+
+    Those who ask get the next place in turns: many requests of one keep another waiting for the next place, not for all
+    of them. When all that may wait do, the newest request of the one who has most of them is sent away. For one event
+    loop.
+    """
+
+    def __init__(self, count: int, each: int, waiting: int) -> None:
+        self._free, self._each, self._most_waiting = count, each, waiting
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
+        self._waits = 0
+
+    async def take(self, who: str) -> bool:
+        """Waits for a place; False when there is none in time, or too many wait."""
+        if self._free and self._held[who] < self._each and who not in self._waiting:
+            self._free -= 1
+            self._held[who] += 1
+            return True
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[bool] = loop.create_future()
+        self._waiting.setdefault(who, deque()).append(turn)
+        self._waits += 1
+        if self._waits > self._most_waiting:
+            self._send_away()
+        overdue = loop.call_later(_WAIT_S, _set, turn, False)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.result():
+                self.give_back(who)
+            raise
+        finally:
+            overdue.cancel()
+            self._forget(who, turn)
+
+    def give_back(self, who: str) -> None:
+        """Frees a place in the event loop's next round, for the one whose turn it is.
+
+        So one round answers ``count`` requests at most, however many are ready, and what else waits for the loop (a
+        page that comes back from a thread) does not wait for all of them.
+        """
+        asyncio.get_running_loop().call_soon(self._freed, who)
+
+    def _freed(self, who: str) -> None:
+        self._free += 1
+        self._held[who] -= 1
+        if not self._held[who]:
+            del self._held[who]
+        while self._free and (next_ := self._next()) is not None:
+            self._hand_to(next_)
+
+    def _next(self) -> str | None:
+        return next((who for who in self._waiting if self._held[who] < self._each), None)
+
+    def _hand_to(self, who: str) -> None:
+        turns = self._waiting.pop(who)
+        turn = turns.popleft()
+        self._waits -= 1
+        if turns:
+            self._waiting[who] = turns  # behind all others
+        if not turn.done():  # else its time is over, and its request has not noticed it yet
+            self._free -= 1
+            self._held[who] += 1
+            _set(turn, True)
+
+    def _send_away(self) -> None:
+        who, turns = max(self._waiting.items(), key=lambda one: len(one[1]))
+        turn = turns[-1]
+        self._forget(who, turn)
+        _set(turn, False)
+
+    def _forget(self, who: str, turn: asyncio.Future[bool]) -> None:
+        turns = self._waiting.get(who)
+        if turns is None or turn not in turns:
+            return
+        turns.remove(turn)
+        self._waits -= 1
+        if not turns:
+            del self._waiting[who]
+
+
+def _set(turn: asyncio.Future[bool], is_taken: bool) -> None:
+    if not turn.done():
+        turn.set_result(is_taken)
