@@ -120,7 +120,7 @@ def _tail(world: World, follower: Follower) -> Iterator[Change]:
     scan = calls.log_scan(table, position.switch)
     for bucket, start in sorted(position.offsets.items()):
         end = len(world.log.buckets[bucket])
-        cut = world.dice.randint(start, end)
+        cut = world.dice.randint(start, end) if world.dice.random() < 0.5 else end
         for first, last in ((start, cut), (cut, end)):
             if first < last:
                 for batch in scan.read(bucket, first, last):

@@ -40,7 +40,11 @@ class Program:
     @property
     def is_done(self) -> bool:
         """Whether nothing of it will ever run again."""
-        return self.is_dead or all(thread.is_done for thread in self.threads)
+        if not self.is_dead:
+            for thread in self.threads:
+                if not thread.is_done:
+                    return False
+        return True
 
 
 class Thread(greenlet):

@@ -14,7 +14,7 @@ from simulated_log import SimulatedLog
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
 from simulated_store import SimulatedStore, Warehouse
-from simulated_values import InlineRuns
+from simulated_values import InlineRuns, parsed_once
 
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.io import clock, names
@@ -115,6 +115,7 @@ class World:
                 (task_writer, "ThreadPoolExecutor", Serial),
                 (scan, "ThreadPoolExecutor", Serial),
                 *self.runs.seams(),
+                *parsed_once(),
                 *protocol_calls.seams(self.scheduler),
             ):
                 stack.enter_context(patch.object(module, name, fake))

@@ -4,6 +4,7 @@ the few rows of a schedule."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,11 @@ import pyarrow as pa
 from lakelog.logstore.base import Records
 from lakelog.logstore.formats.debezium_json import DebeziumJson
 from lakelog.spec.row_kind import INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.table import evolve, scan, sequencing, staging, task_writer, union_scan
+from lakelog.spec.schema import TableSchema
+from lakelog.spec.snapshot import Snapshot
+from lakelog.table import evolve, log_state, scan, sequencing, staging, task_writer, union_scan
+from lakelog.table.epoch_record import EpochRecord
+from lakelog.table.log_state import LogState, state_of
 
 _KEY = pa.schema([("id", pa.int64())])
 
@@ -66,6 +71,22 @@ def decode_keys(_: DebeziumJson, keys: pa.LargeBinaryArray, schema: pa.Schema) -
     return pa.table({"id": pa.array([orjson.loads(key)["id"] for key in keys.to_pylist()], pa.int64())}, schema=_KEY)
 
 
+_record = lru_cache(200)(EpochRecord.from_bytes)
+_schema = lru_cache(50)(TableSchema.from_json)
+
+
+@lru_cache(200)
+def _state(properties: tuple[tuple[str, str], ...]) -> LogState | None:
+    return state_of(Snapshot(0, 0, "", "", "", 0, "", 0, 0, 0, properties=dict(properties)))
+
+
+def parsed_once() -> Iterator[tuple[Any, str, Any]]:
+    """(module, name, what stands there instead): what is read again and again in a schedule is parsed once."""
+    yield EpochRecord, "from_bytes", staticmethod(_record)
+    yield TableSchema, "from_json", staticmethod(_schema)
+    yield log_state, "state_of", lambda snapshot: _state(tuple((snapshot.properties or {}).items()))
+
+
 class InlineRuns:
     """Inline runs that stay in memory: their bytes are their names."""
 
@@ -87,6 +108,7 @@ class InlineRuns:
             for name, fake in (("run_to_ipc", self.to_ipc), ("run_from_ipc", self.from_ipc)):
                 if hasattr(module, name):
                     yield module, name, fake
+        yield task_writer, "check_seal", lambda *_: None  # the trial of an encoding that is none here
         yield DebeziumJson, "encode", encode
         yield DebeziumJson, "decode", decode
         yield DebeziumJson, "decode_keys", decode_keys
