@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -36,6 +37,7 @@ class Program:
     threads: list[Thread] = field(default_factory=list)
     is_dead: bool = False
     stopped_until: float = 0.0
+    number: int = field(default_factory=count(1).__next__)
 
     @property
     def is_done(self) -> bool:

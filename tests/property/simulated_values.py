@@ -1,9 +1,9 @@
-"""Encoders that do for two BIGINT columns in plain Python what the real ones do for all types: ten times as fast for
+"""Encoders that do for BIGINT columns in plain Python what the real ones do for all types: ten times as fast for
 the few rows of a schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,12 +27,12 @@ def encode(
     _: DebeziumJson, rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str], header: bytes
 ) -> tuple[Records, np.ndarray]:
     """``DebeziumJson.encode``."""
-    held = list(zip(*(rows.column(name).to_pylist() for name in ("id", "v")), kinds.tolist(), strict=True))
+    images, held_kinds = rows.to_pylist(), kinds.tolist()
+    held = [(image["id"], image, kind) for image, kind in zip(images, held_kinds, strict=True)]
     found_keys: list[bytes | None] = []
     values: list[bytes] = []
     kept: list[int] = []
-    for at, (key, _v, kind) in enumerate(held):
-        image: dict[str, Any] | None = {"id": key, "v": _v}
+    for at, (key, image, kind) in enumerate(held):
         after_it = held[at + 1] if at + 1 < len(held) else None
         is_first = kind == UPDATE_BEFORE and after_it is not None and after_it[2] == UPDATE_AFTER
         if is_first and after_it is not None and (not keys or after_it[0] == key):
@@ -42,7 +42,7 @@ def encode(
         change: dict[str, Any] = {"before": None if adds else image, "after": image if adds else None}
         change["op"] = "c" if adds else "d"
         if mode == "all" and before is not None and (not keys or before[0] == key):
-            change |= {"before": {"id": before[0], "v": before[1]}, "op": "u"}
+            change |= {"before": before[1], "op": "u"}
         kept.append(at)
         values.append(orjson.dumps(change))
         found_keys.append(orjson.dumps({"id": key}) if keys else None)
@@ -52,18 +52,18 @@ def encode(
 
 def decode(_: DebeziumJson, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
     """``DebeziumJson.decode``."""
-    rows: list[tuple[int, int, str]] = []
+    rows: list[tuple[Mapping[str, int], str]] = []
     for value in values.to_pylist():
         change = orjson.loads(value)
         before, after, op = change["before"], change["after"], change["op"]
         if before is not None and op != "c":
-            rows.append((before["id"], before["v"], "-U" if op == "u" else "-D"))
+            rows.append((before, "-U" if op == "u" else "-D"))
         if after is not None and op != "d":
-            rows.append((after["id"], after["v"], "+U" if op == "u" else "+I"))
-    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], []]
-    types = (pa.int64(), pa.int64(), pa.string())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.Table.from_arrays(arrays, names=["id", "v", ROW_KIND_COLUMN])
+            rows.append((after, "+U" if op == "u" else "+I"))
+    arrays = [pa.array([image.get(name) for image, _ in rows], pa.int64()) for name in schema.names]
+    return pa.Table.from_arrays(
+        [*arrays, pa.array([kind for _, kind in rows], pa.string())], names=[*schema.names, ROW_KIND_COLUMN]
+    )
 
 
 def decode_keys(_: DebeziumJson, keys: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:

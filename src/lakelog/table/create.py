@@ -6,7 +6,15 @@ import contextlib
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, Corrupt, InvalidOption, LakelogError, NotFound, UnsupportedFeature
+from lakelog.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    Corrupt,
+    InvalidOption,
+    LakelogError,
+    NotFound,
+    UnsupportedFeature,
+)
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.filestore.identity import TABLE_ID
@@ -30,7 +38,7 @@ def create_table(
 
     1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if
     absent; lost → drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is
-    away); nothing is left behind.
+    away), and nothing is left behind; CommitUnknown when the table may be there or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -76,6 +84,8 @@ def create_table(
         )
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
+        if isinstance(failure, CommitUnknown):
+            raise  # the table may be there, and needs its log
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours
         if not lost or (log.system != EMBEDDED and LOG_TOPIC.key not in options):
             with contextlib.suppress(LakelogError):
