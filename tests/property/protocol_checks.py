@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import protocol_calls as calls
 import pyarrow as pa
-from simulated_clients import Clients, Follower, rows_by_key
+from simulated_clients import Clients, Follower
+from simulated_rows import rows_by_key
 from simulated_store import newest
 from simulated_table import SimulatedTable, World
 

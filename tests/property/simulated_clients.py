@@ -3,7 +3,7 @@ starts each of them, and again when it died."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,19 +11,16 @@ import protocol_calls as calls
 import pyarrow as pa
 from simulated_owner import Owner
 from simulated_process import Program
-from simulated_table import SimulatedTable, World, extra_of
+from simulated_rows import Row, batch_of, rows_by_key, split
+from simulated_table import SimulatedTable, World
 
 from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_state import carried_state
 from register_history import FAILED, OK, Write
-
-Row = tuple[str, int, int]
-"""Row kind, id, v."""
 
 _TRIES = 3
 
@@ -123,19 +120,6 @@ class Clients:
             table.handle = found
         return found
 
-    def batch(self, handle: DynamicTable, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Rows as a write takes them: with all columns that the handle knows."""
-        kinds, ids, values = zip(*rows, strict=True) if rows else ((), (), ())
-        columns: dict[str, Any] = {"id": ids, "v": values}
-        if len(handle.schema.fields) > len(columns):
-            columns["w"] = [extra_of(value) for value in values]
-        for value, extra in zip(values, columns.get("w", [None] * len(values)), strict=True):
-            self.world.extras.setdefault(value, set()).add(extra)
-        arrays = {name: pa.array(column, pa.int64()) for name, column in columns.items()}
-        if not set(kinds) <= {"+I"}:
-            arrays[ROW_KIND_COLUMN] = pa.array(kinds, pa.string())
-        return pa.RecordBatch.from_pydict(arrays)
-
     def rows(self, write: Write, known: dict[int, int | None]) -> list[Row]:
         """Changes of some keys; ``known`` is what the client takes for their rows, for before-images."""
         world, dice, out, after = self.world, self.dice, list[Row](), dict[int, int | None]()
@@ -211,7 +195,7 @@ class Clients:
                 parts = split(query.inputs[epoch], lanes)
 
                 def task(lane: int, rows: list[Row], epoch: int = epoch) -> AttemptResult:
-                    return calls.stream_task(handle, query.name, epoch, lane, self.batch(handle, rows))
+                    return calls.stream_task(handle, query.name, epoch, lane, batch_of(self.world, handle, rows))
 
                 results = self._run_tasks(f"{run}/{epoch}", parts, task, tasks)
                 commits.commit(epoch, results)
@@ -313,9 +297,9 @@ class Clients:
                         is_committing = False
                     open_write = history.invoke(f"{name}/{at}")
                     open_write.tries.append({})
-                    writer.write(self.batch(handle, self.rows(open_write, known)))
+                    writer.write(batch_of(self.world, handle, self.rows(open_write, known)))
                     if dice.random() < 0.3:
-                        writer.write(self.batch(handle, self.rows(open_write, known)))
+                        writer.write(batch_of(self.world, handle, self.rows(open_write, known)))
                 if dice.random() < 0.1:
                     raise Aborted
                 is_committing = True
@@ -342,7 +326,7 @@ class Clients:
                 results = self._run_tasks(
                     name,
                     parts,
-                    lambda lane, rows: calls.batch_task(handle, writer, 0, lane, self.batch(handle, rows)),
+                    lambda lane, rows: calls.batch_task(handle, writer, 0, lane, batch_of(self.world, handle, rows)),
                     tasks,
                 )
                 is_committing = True
@@ -410,16 +394,3 @@ class Clients:
         position = calls.begin_reading(handle, start)
         full = () if position.full is None else tuple(calls.full_rows(handle, position.full[0]))
         self.followers.append(Follower(table, start, transactional, position, full))
-
-
-def split(rows: list[Row], lanes: int) -> list[list[Row]]:
-    """The rows of each task: all changes of a key are of one."""
-    return [[row for row in rows if row[1] % lanes == lane] for lane in range(lanes)]
-
-
-def rows_by_key(world: World, found: pa.Table) -> dict[int, int]:
-    """The rows of a read by key, without one by value. Raises AssertionError for a row that comes twice."""
-    column = "id" if world.case.keyed else "v"
-    rows = list(zip(found.column(column).to_pylist(), found.column("v").to_pylist(), strict=True))
-    assert len(dict(rows)) == len(rows), f"a read finds a row twice: {sorted(rows)}"
-    return dict(rows)

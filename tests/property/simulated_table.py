@@ -178,11 +178,6 @@ class World:
         return SimulatedStore(self.scheduler, self.runs, self.io.beside, *given)
 
 
-def extra_of(value: int) -> int:
-    """What a row of this value has in the column that ALTER adds."""
-    return -value
-
-
 class Serial:
     """A pool of threads that has none."""
 
