@@ -18,22 +18,36 @@ class Owner:
 
     def __init__(self, world: World, spawn: Spawn) -> None:
         self.world, self.scheduler, self.dice, self._spawn = world, world.scheduler, world.dice, spawn
-        self._names = 0
+        self._names = self._at_work = 0
+        self._drops = False
 
     def life(self, name: str) -> None:
         """One change, until it is done."""
         chance = self.dice.random()
         table = self.world.tables[-1]
         self.scheduler.sleep(0.8 * self.dice.random())
+        self.scheduler.wait_until(lambda: not self._drops)
         if chance < 0.35:
             self._do(name, lambda: self._alter(table))
         elif chance < 0.65:
             self._do(name, lambda: self._rename(table))
         elif not table.is_dropped:
             table.is_dropped = True
+            # a DROP deletes file by file: whoever creates, renames or drops the table meanwhile gets a part of it
+            self.scheduler.wait_until(lambda: not self._at_work)
+            self._drops = True
             self._do(name, lambda: self._drop(table))
+            self._drops = False
 
     def _do(self, name: str, change: Callable[[], None]) -> None:
+        """A process that does it, and again up to three times when it dies."""
+        self._at_work += 1
+        try:
+            self._try(name, change)
+        finally:
+            self._at_work -= 1
+
+    def _try(self, name: str, change: Callable[[], None]) -> None:
         done: list[bool] = []
 
         def body() -> None:

@@ -264,6 +264,20 @@ def test_an_expiry_that_began_before_drop_and_create_keeps_the_new_snapshots(lak
     assert files(owner.table("db.x")) == [(5, "new")]
 
 
+def test_a_handle_of_before_takes_away_no_decision_of_the_new_table(lakes) -> None:
+    old = opened(lakes, _LOG).logical.decided
+    _, owner = lakes
+    owner.sql("alter table db.x rename to db.y")
+    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
+    new = owner.table("db.x")
+    decided = new.logical.decided.decide(EpochRecord("w", 0, 1, ()))[0]
+    with pytest.raises(TableReplaced):
+        old.forget([EpochRecord("v", 0, 1, (), number=1)])
+    with pytest.raises(TableReplaced):
+        old.decide(EpochRecord("v", 0, 1, ()))
+    assert new.logical.decided.all() == [decided]
+
+
 @pytest.fixture
 def log_file(lakes) -> Path:
     table = opened(lakes, _LOG)
