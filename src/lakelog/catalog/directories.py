@@ -94,7 +94,7 @@ class Directories(Catalog):
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
         # the listing knows a table whose first schema was removed; the create decides between rivals
-        if not self._schema_ids(path) and self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+        if not self._schema_ids(path) and self._io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
             return TableLocation(identifier, path, schema, self._io.within(path))
         if not if_not_exists:
             raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")

@@ -82,10 +82,15 @@ def create_table(
         return catalog.create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
+    except CommitUnknown:
+        # the table may be there, or still come, and needs its log
+        with contextlib.suppress(NotFound):
+            found = catalog.load_table(identifier)
+            if found.schema.options.get(TABLE_ID) == options[TABLE_ID]:
+                return found
+        raise
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
-        if isinstance(failure, CommitUnknown):
-            raise  # the table may be there, and needs its log
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours
         if not lost or (log.system != EMBEDDED and LOG_TOPIC.key not in options):
             with contextlib.suppress(LakelogError):
