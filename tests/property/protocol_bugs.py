@@ -10,11 +10,16 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from lakelog.catalog.directories import Directories
+from lakelog.errors import Fenced
+from lakelog.filestore.identity import Identity
 from lakelog.logstore.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.healing import Correction, Healing
+from lakelog.table import create, retention
 from lakelog.table.committed_records import CommittedRecords
 from lakelog.table.committer import Committer
 from lakelog.table.decided_epochs import DecidedEpochs
+from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.log_position import Switch
 
@@ -100,6 +105,11 @@ def _nothing(*_: object) -> None:
     """Does not do it."""
 
 
+def _same(table: DynamicTable) -> DynamicTable:
+    """Takes the schema that was opened for the newest one."""
+    return table
+
+
 def _planted(*parts: tuple[Any, str, Any]) -> Callable[[], AbstractContextManager[None]]:
     @contextmanager
     def plant() -> Iterator[None]:
@@ -129,4 +139,9 @@ BUGS: Final = {
     "never-read-back": _planted((CommittedRecords, "_region", _never_back)),
     "switch-too-high": _planted((Switch, "kept", _at_the_end)),
     "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
+    "state-expires": _planted((retention, "_newest_with_state", _nothing)),
+    "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),
+    "handles-follow-the-name": _planted((Identity, "check", _nothing)),
+    "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced)),
+    "alter-what-lies-there": _planted((Directories, "_check_same", _nothing)),
 }

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 from simulated_process import Scheduler, Threading
 
+from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import Fenced, LakelogError
+from lakelog.filestore import identity
 from lakelog.spark import batch_writer
-from lakelog.table import catch_up, committer, lease_keeper, replay, seal_trial, take_over, waiting_epochs
+from lakelog.spec.schema_change import AddColumn, SetOption
+from lakelog.spec.types import BIGINT
+from lakelog.table import bucket_count, catch_up, committer, lease_keeper, replay, seal_trial, take_over, waiting_epochs
+from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.attempt import AttemptResult
 from lakelog.table.committer import Committer
+from lakelog.table.create import drop_table
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.end_writer import end_writer
 from lakelog.table.log_position import LogPosition, Switch
@@ -21,6 +28,7 @@ from lakelog.table.log_switch import FullPart, start_position
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH
 from lakelog.table.replay import ready_to_write
+from lakelog.table.retention import expire_snapshots
 from lakelog.table.scan import Scan
 from lakelog.table.seal import seal, seal_staged
 from lakelog.table.union_scan import union_scan
@@ -35,7 +43,7 @@ class _OwnNumbers:
 
     def getpid(self) -> int:
         here = self._scheduler.here()
-        return 0 if here is None else id(here.program)
+        return 0 if here is None else here.program.number
 
 
 class _Everything(set[object]):
@@ -55,6 +63,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
     yield committer, "threading", threading
     yield replay, "os", numbers
+    yield identity, "os", numbers
     yield lease_keeper, "os", numbers
     yield lease_keeper, "threading", threading
     yield lease_keeper, "_LOCK", threading.Lock()
@@ -62,6 +71,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_KEPT", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
+    yield bucket_count, "_CHANGED", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
     yield seal_trial, "_TRIED", _Everything()
 
@@ -130,6 +140,31 @@ def maintain(table: DynamicTable) -> None:
     take_over.seal_abandoned(table)
 
 
+def expire(table: DynamicTable, keep: int) -> None:
+    """Expires all but the newest snapshots, whatever their age."""
+    expire_snapshots(table, keep, 1, timedelta(0))
+
+
+def add_column(catalog: Catalog, name: str) -> None:
+    """ALTER TABLE … ADD COLUMN w."""
+    alter_table(catalog, Identifier("db", name), [AddColumn(("w",), BIGINT)])
+
+
+def set_option(catalog: Catalog, name: str, value: int) -> None:
+    """ALTER TABLE … SET."""
+    alter_table(catalog, Identifier("db", name), [SetOption("snapshot.num-retained.max", str(value))])
+
+
+def rename(catalog: Catalog, name: str, new: str) -> None:
+    """ALTER TABLE … RENAME TO."""
+    rename_table(catalog, Identifier("db", name), Identifier("db", new))
+
+
+def drop(catalog: Catalog, name: str) -> None:
+    """DROP TABLE IF EXISTS."""
+    drop_table(catalog, Identifier("db", name), if_exists=True)
+
+
 def seal_all(table: DynamicTable) -> None:
     """``Table.seal()``: for streams that have stopped."""
     seal_staged(table)
@@ -162,6 +197,11 @@ def batch_read(table: DynamicTable) -> pa.Table:
 def union_read(table: DynamicTable) -> pa.Table:
     """A batch read of both stores."""
     return union_scan(table).to_arrow()
+
+
+def transactional(table: DynamicTable) -> DynamicTable:
+    """The table as a reader sees it that wants no row before its commit."""
+    return table.with_hints({"log.consistency": "transactional"})
 
 
 def begin_reading(table: DynamicTable, start: str) -> LogPosition:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import orjson
 import protocol_calls as calls
 import pyarrow as pa
-from simulated_clients import Clients, Follower, rows_by_key
+from simulated_clients import Clients, Follower
+from simulated_rows import rows_by_key
 from simulated_store import newest
-from simulated_table import World
+from simulated_table import SimulatedTable, World
 
 from lakelog.logstore.header import COMMIT, CORRECTION, DATA, decode_header
 from lakelog.spec.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.table.log_position import LogPosition
 
 Change = tuple[str, int, int]
 """Row kind, id, v."""
@@ -46,18 +47,23 @@ class Folded:
         return {value: value if n == 1 else -1 for (_, value), n in self.net.items() if n}
 
 
-def check_rest(world: World, clients: Clients) -> list[str]:
-    """What is wrong, when all processes have ended and maintenance has been there."""
+def check_rest(world: World, table: SimulatedTable, clients: Clients) -> list[str]:
+    """What is wrong with a table, when all processes have ended and maintenance has been there."""
     wrong: list[str] = []
-    history = world.history
-    files = _files(world)
-    readings = {
-        "batch read": rows_by_key(world, calls.batch_read(world.table)),
-        "union": rows_by_key(world, calls.union_read(world.table)),
-        "plain consumer": Folded(_plain(world)).table(world),
-        "transactional tail": Folded(_tail(world, Follower("earliest", True, _earliest(world)))).table(world),
-    }
+    history = table.history
+    files = _files(world, table)
+    found = {"batch read": calls.batch_read(table.handle), "union": calls.union_read(table.handle)}
+    for name, rows in found.items():
+        wrong += [f"{name} has {bad}" for bad in _wrong_extras(world, rows.to_pylist())]
+    earliest = Follower(table, "earliest", True, calls.begin_reading(calls.transactional(table.handle), "earliest"))
+    readings = {name: rows_by_key(world, rows) for name, rows in found.items()}
+    readings["plain consumer"] = Folded(_plain(table)).table(world)
+    readings["transactional tail"] = Folded(_tail(world, earliest)).table(world)
+    if world.case.mode == "upsert":
+        wrong += [f"the log ends with {bad}" for bad in _wrong_extras(world, _last_images(table))]
     for follower in clients.followers:
+        if follower.table is not table:
+            continue
         name = f"{'transactional' if follower.is_transactional else 'eventual'} reader from {follower.start}"
         readings[name] = Folded(_tail(world, follower)).table(world)
     for name, found in readings.items():
@@ -65,79 +71,93 @@ def check_rest(world: World, clients: Clients) -> list[str]:
             wrong.append(f"{name} {_sorted(found)} is not the files {_sorted(files)}")
     moment = history.tick()
     history.read("files at rest", moment, files, history.keys())
-    wrong += history.wrong()
-    wrong += [f"the record of epoch {place} stays" for place in calls.decisions_left(world.table)]
+    wrong += [f"the record of epoch {place} stays" for place in calls.decisions_left(table.handle)]
     if world.case.mode == "all":
-        wrong += _unbalanced(world)
+        wrong += _unbalanced(table)
     return wrong
 
 
-def _files(world: World) -> dict[int, int]:
-    live = world.warehouse.files_at(len(world.warehouse.snapshots))
+def _files(world: World, table: SimulatedTable) -> dict[int, int]:
+    live = table.warehouse.files_at(table.warehouse.newest)
     out: dict[int, int] = {}
     for files in live.values():
-        rows = [row for file in files for row in world.warehouse.rows[file.file_name]]
+        rows = [row for file in files for row in table.warehouse.rows_of(file)]
         if world.case.keyed:
-            out |= {key: v for _, kind, key, v in newest(rows) if kind in (INSERT, UPDATE_AFTER)}
+            out |= {key: v for _, kind, key, v, _ in newest(rows) if kind in (INSERT, UPDATE_AFTER)}
         else:
-            count = Counter(v for *_, v in rows)
+            count = Counter(v for *_, v, _ in rows)
             out |= {v: v if n == 1 else -n for v, n in count.items()}
     return out
 
 
-def _plain(world: World) -> Iterator[Change]:
+def _wrong_extras(world: World, rows: Iterable[Mapping[str, int | None]]) -> Iterator[str]:
+    """Rows that have lost, or come to, a value of the column that ALTER has added."""
+    for row in rows:
+        if row.get("w") not in world.extras.get(row["v"] or 0, {None}):
+            yield f"w = {row.get('w')} in the row of value {row['v']}"
+
+
+def _last_images(table: SimulatedTable) -> list[Mapping[str, int | None]]:
+    """The last row of each key in an upsert log."""
+    out: dict[int, Mapping[str, int | None]] = {}
+    for bucket in table.log.buckets:
+        for _, _, value, _ in bucket:
+            out |= {image["id"]: image for kind, image in images_of(value)}
+    return list(out.values())
+
+
+def _plain(table: SimulatedTable) -> Iterator[Change]:
     """All that the values say, to a consumer that knows nothing else."""
-    for bucket in world.log.buckets:
+    for bucket in table.log.buckets:
         for _, _, value, _ in bucket:
             yield from changes_of(value)
 
 
 def changes_of(value: bytes | None) -> Iterator[Change]:
     """The changes that a value tells."""
+    for kind, image in images_of(value):
+        yield kind, image["id"], image["v"]
+
+
+def images_of(value: bytes | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The changes that a value tells, with whole rows."""
     if value is None:
         return
     if value[:1] == b"{":
         change = orjson.loads(value)
         before, after, op = change["before"], change["after"], change["op"]
         if before is not None:
-            yield "-D" if op == "d" else "-U", before["id"], before["v"]
+            yield "-D" if op == "d" else "-U", before
         if after is not None:
-            yield "+U" if op == "u" else "+I", after["id"], after["v"]
+            yield "+U" if op == "u" else "+I", after
     else:
         found = pa.ipc.open_stream(value).read_all()
-        names = (ROW_KIND_COLUMN, "id", "v")
-        for kind, key, v in zip(*(found.column(name).to_pylist() for name in names), strict=True):
-            yield _NAMES[kind], key, v
+        for image in found.to_pylist():
+            yield _NAMES[image.pop(ROW_KIND_COLUMN)], image
 
 
 def _tail(world: World, follower: Follower) -> Iterator[Change]:
     """What a reader of the log is given, in two parts."""
-    table = world.transactional if follower.is_transactional else world.table
-    scan, position = calls.log_scan(table), follower.position
-    if position.full is not None:
-        for batch in calls.full_rows(table, position.full[0]):
-            yield from _changes(batch)
-    scan = calls.log_scan(table, position.switch)
+    handle, position = follower.table.handle, follower.position
+    for batch in follower.full:
+        yield from _changes(batch)
+    scan = calls.log_scan(calls.transactional(handle) if follower.is_transactional else handle, position.switch)
     for bucket, start in sorted(position.offsets.items()):
-        end = len(world.log.buckets[bucket])
-        cut = world.dice.randint(start, end)
+        end = len(follower.table.log.buckets[bucket])
+        cut = world.dice.randint(start, end) if world.dice.random() < 0.5 else end
         for first, last in ((start, cut), (cut, end)):
             if first < last:
                 for batch in scan.read(bucket, first, last):
                     yield from _changes(batch)
 
 
-def _earliest(world: World) -> LogPosition:
-    return calls.begin_reading(world.transactional, "earliest")
-
-
 def _changes(batch: pa.RecordBatch) -> Iterator[Change]:
     yield from zip(*(batch.column(name).to_pylist() for name in (ROW_KIND_COLUMN, "id", "v")), strict=True)
 
 
-def _unbalanced(world: World) -> Iterator[str]:
+def _unbalanced(table: SimulatedTable) -> Iterator[str]:
     """Records of a log with before-images that do not count as often as they should: one time or none at all."""
-    for number, bucket in enumerate(world.log.buckets):
+    for number, bucket in enumerate(table.log.buckets):
         counts: dict[int, int] = {}
         for offset, (_, _, value, header) in enumerate(bucket):
             head = decode_header(header, offset)
@@ -155,9 +175,10 @@ def _sorted(found: dict[int, int]) -> dict[int, int]:
 
 
 def listing(world: World) -> list[str]:
-    """The log, a line a record."""
+    """The logs, a line a record."""
+    logs = [bucket for table in world.tables for bucket in table.log.buckets]
     out = []
-    for number, bucket in enumerate(world.log.buckets):
+    for number, bucket in enumerate(logs):
         for offset, (_, _, value, header) in enumerate(bucket):
             head = decode_header(header, offset)
             about = f"of {head.ref} sign {head.sign:+d}" if head.kind == CORRECTION else ""

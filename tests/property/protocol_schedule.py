@@ -35,8 +35,16 @@ def simulate(seed: int, traced: bool = False) -> Outcome:
             with scheduler.without_faults():
                 scheduler.now += 10 * 1000 * scheduler.lease_s
                 scheduler.note("all have ended; maintenance comes")
-                calls.come_to_rest(world.table)
-                wrong = check_rest(world, clients)
+                wrong = []
+                for table in world.tables:
+                    if table.is_dropped and (name := world.name_of(table)) is not None:
+                        calls.drop(world.catalog, name)  # the drop that died half-way
+                    name = world.name_of(table)
+                    if name is not None:
+                        table.handle = world.open(name)
+                        calls.come_to_rest(table.handle)
+                        wrong += check_rest(world, table, clients)
+                    wrong += table.history.wrong()
         except DoesNotRest as found:
             wrong = [str(found)]
         except Exception as found:

@@ -1,11 +1,12 @@
 """Many schedules of the log protocol, on all cores: ``python tests/property/simulate.py`` (``make simulate``).
 
-usage: simulate.py [--schedules N] [--first SEED] [--seed SEED] [--plant NAME]
+usage: simulate.py [--schedules N] [--first SEED] [--workers N] [--seed SEED] [--plant NAME]
 
-Each seed is one schedule of streaming queries, batch jobs, changes of rows, maintenance and readers that run the real
-code on storage, log and file store in memory, with deaths, pauses and lost answers; when all have ended, their history
-must have an order and all readings must be one table. ``--seed`` replays one and prints what each process did.
-``--plant`` puts a bug into the protocol, which must be found.
+Each seed is one schedule of streaming queries, batch jobs, changes of rows, maintenance with expiry, readers and owners
+who alter, rename, drop and create the table. All of them run the real code on storage, log and file store in memory,
+with deaths, pauses and lost answers; when all have ended, their history must have an order and all readings must be one
+table. ``--seed`` replays one and prints what each process did. ``--plant`` puts a bug into the protocol, which must be
+found.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def replay(seed: int, plant: str | None, console: Console) -> int:
     return 1 if outcome.wrong else 0
 
 
-def search(first: int, schedules: int, plant: str | None, console: Console) -> int:
-    """Runs many schedules with a progress bar, and prints what came of them."""
-    started, total, workers = time.monotonic(), Found(0, 0, Counter(), ()), os.cpu_count() or 1
+def search(first: int, schedules: int, plant: str | None, console: Console, workers: int | None = None) -> int:
+    """Runs many schedules with a progress bar, on all cores or on some, and prints what came of them."""
+    started, total, workers = time.monotonic(), Found(0, 0, Counter(), ()), workers or os.cpu_count() or 1
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task(f"schedules on {workers} cores", total=schedules)
@@ -128,6 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=100_000, help="how many (100000)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--workers", type=int, help="how many cores it takes (all)")
     parser.add_argument("--seed", type=int, help="replay this schedule only")
     parser.add_argument("--plant", choices=sorted(BUGS), help="a bug that must be found")
     chosen = parser.parse_args()
@@ -135,7 +137,7 @@ def main() -> int:
     console = Console(soft_wrap=True)
     if chosen.seed is not None:
         return replay(chosen.seed, chosen.plant, console)
-    return search(chosen.first, chosen.schedules, chosen.plant, console)
+    return search(chosen.first, chosen.schedules, chosen.plant, console, chosen.workers)
 
 
 if __name__ == "__main__":

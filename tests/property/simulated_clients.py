@@ -3,45 +3,37 @@ starts each of them, and again when it died."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import protocol_calls as calls
 import pyarrow as pa
+from simulated_owner import Owner
 from simulated_process import Program
-from simulated_table import World
+from simulated_rows import Row, batch_of, rows_by_key, split
+from simulated_table import SimulatedTable, World
 
-from lakelog.errors import LakelogError
+from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.commit_request import CommitRequest
-from lakelog.spec.row_kind import ROW_KIND_COLUMN
 from lakelog.table.attempt import AttemptResult
+from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.log_position import LogPosition
 from lakelog.table.log_state import carried_state
 from register_history import FAILED, OK, Write
 
-Row = tuple[str, int, int]
-"""Row kind, id, v."""
-
 _TRIES = 3
-_BATCH = pa.schema([("id", pa.int64()), ("v", pa.int64()), (ROW_KIND_COLUMN, pa.string())])
 
 
 class Aborted(Exception):
     """The user's code has failed amid a write."""
 
 
-def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows as a write takes them."""
-    kinds, ids, values = zip(*rows, strict=True) if rows else ((), (), ())
-    found = pa.RecordBatch.from_pydict({"id": ids, "v": values, ROW_KIND_COLUMN: kinds}, schema=_BATCH)
-    return found.select(["id", "v"]) if set(kinds) <= {"+I"} else found
-
-
 @dataclass(eq=False)
 class Query:
-    """A streaming query: what its source gives, and its checkpoint."""
+    """A streaming query: its table, what its source gives, and its checkpoint."""
 
+    table: SimulatedTable
     name: str
     epochs: int
     fresh: bool
@@ -53,11 +45,13 @@ class Query:
 
 @dataclass(eq=False)
 class Follower:
-    """A reader of the log that came at some moment, and where it began."""
+    """A reader of the log that came at some moment, where it began, and the snapshot that it began with."""
 
+    table: SimulatedTable
     start: str
     is_transactional: bool
     position: LogPosition
+    full: tuple[pa.RecordBatch, ...] = ()
 
 
 class Clients:
@@ -67,7 +61,6 @@ class Clients:
         self.world, self.scheduler, self.dice = world, world.scheduler, world.dice
         self.keys = range(self.dice.choice((1, 2, 3, 4)))
         self.followers: list[Follower] = []
-        self._known: dict[int, int] = {}
         self._cluster = Program("cluster", is_safe=True)
         self._runs = 0
         dice = self.dice
@@ -81,6 +74,9 @@ class Clients:
             self._begin(self._maintenance_life, f"m{number}")
         for number in range(dice.choice((0, 1))):
             self._begin(self._reader_life, f"r{number}")
+        owner = Owner(world, self._spawn)
+        for number in range(dice.choice((0, 1, 1, 2))):
+            self._begin(owner.life, f"o{number}")
 
     def _begin(self, life: Callable[[str], None], name: str) -> None:
         def body() -> None:
@@ -106,7 +102,23 @@ class Clients:
 
         return self.scheduler.start(program, *(ending(body) for body in bodies))
 
-    # -- rows
+    # -- tables and rows
+
+    def some_table(self) -> SimulatedTable:
+        """A table that somebody works with: of those that are there, or were."""
+        return self.world.tables[-1] if self.dice.random() < 0.7 else self.dice.choice(self.world.tables)
+
+    def handle(self, table: SimulatedTable) -> DynamicTable:
+        """A handle of a table: one that was opened long ago, or by the name that it has now. Raises NotFound."""
+        name = self.world.name_of(table)
+        if name is None or self.dice.random() < 0.6:
+            return table.handle
+        found = self.world.open(name)
+        if self.world.table_of(found) is not table:
+            raise NotFound(f"{name} is another table by now")
+        if self.dice.random() < 0.5:
+            table.handle = found
+        return found
 
     def rows(self, write: Write, known: dict[int, int | None]) -> list[Row]:
         """Changes of some keys; ``known`` is what the client takes for their rows, for before-images."""
@@ -134,7 +146,7 @@ class Clients:
     def _query_life(self, name: str) -> None:
         """Starts a query until all its epochs are done: with its checkpoint, an older copy of it, or a new one."""
         dice, scheduler = self.dice, self.scheduler
-        query, starts = Query(name, dice.randint(1, 3), dice.random() < 0.3), 0
+        query, starts = Query(self.some_table(), name, dice.randint(1, 3), dice.random() < 0.3), 0
         while query.done < query.epochs - 1 and starts < 8:
             starts += 1
             tasks: list[Program] = []
@@ -145,28 +157,31 @@ class Clients:
                 if dice.random() < 0.5:
                     scheduler.kill(task)
             chance = dice.random()
-            if query.done == query.epochs - 1:
+            if query.done == query.epochs - 1 or (self.world.name_of(query.table) is None and chance < 0.5):
                 return
             if chance < 0.12:
                 scheduler.events["new checkpoints"] += 1
-                old, query = query, Query(f"{name}{starts}", query.epochs, query.fresh)
+                old, query = query, Query(query.table, f"{name}{starts}", query.epochs, query.fresh)
                 if dice.random() < 0.5:
-                    self._spawn(f"end {old.name}", lambda: calls.end_stream(self.world.table, old.name))  # noqa: B023
+                    self._spawn(f"end {old.name}", lambda: calls.end_stream(self.handle(old.table), old.name))  # noqa: B023
             elif chance < 0.3:
                 scheduler.events["older checkpoints"] += 1
                 query.done = dice.randint(-1, query.done)
                 query.offsets = {e for e in query.offsets if e <= query.done}
 
     def _driver(self, query: Query, tasks: list[Program]) -> Program:
-        world, dice, history = self.world, self.dice, self.world.history
+        dice, table, history = self.dice, query.table, query.table.history
         self._runs += 1
         run = f"run{self._runs}"
-        commits = calls.StreamCommits(world.table, query.name, run)
+        opened: list[calls.StreamCommits] = []
         waiting: list[int] = []
         failures: list[LakelogError] = []
         lanes, interval = dice.randint(1, 2), dice.choice((0.0, 0.3, 2.0))
 
         def main() -> None:
+            handle = self.handle(table)
+            commits = calls.StreamCommits(handle, query.name, run)
+            opened.append(commits)
             for at, epoch in enumerate(range(query.done + 1, query.epochs)):
                 if at and epoch in query.offsets:
                     return  # Spark: somebody else has started this batch with our checkpoint
@@ -176,11 +191,11 @@ class Clients:
                     write = query.writes[epoch] = history.invoke(f"{query.name}/{epoch}")
                 if epoch not in query.inputs or query.fresh:
                     write.tries.append({})
-                    query.inputs[epoch] = self.rows(write, dict(self._known))
+                    query.inputs[epoch] = self.rows(write, dict(table.known))
                 parts = split(query.inputs[epoch], lanes)
 
                 def task(lane: int, rows: list[Row], epoch: int = epoch) -> AttemptResult:
-                    return calls.stream_task(world.table, query.name, epoch, lane, batch_of(rows))
+                    return calls.stream_task(handle, query.name, epoch, lane, batch_of(self.world, handle, rows))
 
                 results = self._run_tasks(f"{run}/{epoch}", parts, task, tasks)
                 commits.commit(epoch, results)
@@ -194,7 +209,7 @@ class Clients:
             if dice.random() < 0.5:
                 self.scheduler.sleep(interval)
             elif dice.random() < 0.3:
-                calls.seal_all(world.table)
+                calls.seal_all(handle)
 
         def sealer() -> None:
             while True:
@@ -202,7 +217,7 @@ class Clients:
                 waiting.clear()
                 self.scheduler.sleep(interval * dice.random())
                 try:
-                    commits.seal()
+                    opened[0].seal()
                 except LakelogError as failure:
                     failures.append(failure)
 
@@ -249,20 +264,26 @@ class Clients:
             self.scheduler.sleep(dice.choice((0.0, 0.1, 1.0)) * dice.random())
 
     def _write_job(self, name: str) -> Callable[[], None]:
-        return lambda: self._write(name, dict(self._known))
+        def body() -> None:
+            table = self.some_table()
+            self._write(name, table, self.handle(table), dict(table.known))
+
+        return body
 
     def _change_job(self, name: str) -> Callable[[], None]:
         """UPDATE, DELETE or MERGE: reads the table, then writes what it changes."""
 
         def body() -> None:
-            found = self.read(name)
-            self._write(name, dict(found))
+            table = self.some_table()
+            handle = self.handle(table)
+            found = self.read(name, table, handle)
+            self._write(name, table, handle, dict(found))
 
         return body
 
-    def _write(self, name: str, known: dict[int, int | None]) -> None:
-        dice, history = self.dice, self.world.history
-        writer = calls.open_writer(self.world.table)
+    def _write(self, name: str, table: SimulatedTable, handle: DynamicTable, known: dict[int, int | None]) -> None:
+        dice, history = self.dice, table.history
+        writer = calls.open_writer(handle)
         open_write: Write | None = None
         is_committing = False
         try:
@@ -276,14 +297,14 @@ class Clients:
                         is_committing = False
                     open_write = history.invoke(f"{name}/{at}")
                     open_write.tries.append({})
-                    writer.write(batch_of(self.rows(open_write, known)))
+                    writer.write(batch_of(self.world, handle, self.rows(open_write, known)))
                     if dice.random() < 0.3:
-                        writer.write(batch_of(self.rows(open_write, known)))
+                        writer.write(batch_of(self.world, handle, self.rows(open_write, known)))
                 if dice.random() < 0.1:
                     raise Aborted
                 is_committing = True
             history.respond(open_write, OK)  # type: ignore[arg-type]
-            self._known |= {k: v for k, v in known.items() if v is not None}
+            table.known |= {k: v for k, v in known.items() if v is not None}
         except Aborted:
             history.respond(open_write, FAILED)  # type: ignore[arg-type]
         except LakelogError as failure:
@@ -292,28 +313,27 @@ class Clients:
             raise
 
     def _spark_job(self, name: str) -> Callable[[], None]:
-        world, history = self.world, self.world.history
-
         def body() -> None:
-            writer = f"job-{name}"
-            calls.plan_batch(world.table, writer)
+            writer, table = f"job-{name}", self.some_table()
+            handle, history = self.handle(table), table.history
+            calls.plan_batch(handle, writer)
             write = history.invoke(name)
             write.tries.append({})
-            parts = split(self.rows(write, dict(self._known)), self.dice.randint(1, 2))
+            parts = split(self.rows(write, dict(table.known)), self.dice.randint(1, 2))
             is_committing = False
             tasks: list[Program] = []
             try:
                 results = self._run_tasks(
                     name,
                     parts,
-                    lambda lane, rows: calls.batch_task(world.table, writer, 0, lane, batch_of(rows)),
+                    lambda lane, rows: calls.batch_task(handle, writer, 0, lane, batch_of(self.world, handle, rows)),
                     tasks,
                 )
                 is_committing = True
-                calls.commit_batch(world.table, writer, results, no_other_tries=len(tasks) == len(results))
+                calls.commit_batch(handle, writer, results, no_other_tries=len(tasks) == len(results))
             except LakelogError as failure:
                 history.respond(write, calls.outcome_of(failure) if is_committing else FAILED)
-                if calls.take_back_batch(world.table, writer):
+                if calls.take_back_batch(handle, writer):
                     history.respond(write, FAILED)
                 raise
             history.respond(write, OK)
@@ -323,11 +343,11 @@ class Clients:
     # -- maintenance and readers
 
     def _maintenance_life(self, name: str) -> None:
-        dice, table = self.dice, self.world.table
-        chores = (calls.maintain, calls.maintain, calls.seal_all, _commit_of_others)
+        dice, table = self.dice, self.some_table()
+        chores = (calls.maintain, calls.maintain, calls.seal_all, self._commit_of_others, self._expire, self._expire)
         for number in range(dice.randint(1, 3)):
             chore = dice.choice(chores)
-            done = self._spawn(f"{name}.{number}", lambda: chore(table))  # noqa: B023
+            done = self._spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
             self.scheduler.wait_until(lambda: done.is_done or done.stopped_until > self.scheduler.now)  # noqa: B023
             self.scheduler.sleep(self.scheduler.lease_s * dice.choice((0.02, 0.1, 1.1)) * dice.random())
 
@@ -335,46 +355,42 @@ class Clients:
         for number in range(self.dice.randint(1, 2)):
             who = f"{name}.{number}"
             if self.dice.random() < 0.5:
-                done = self._spawn(who, lambda: self.read(who) and None)  # noqa: B023
+                done = self._spawn(who, lambda: self._read_some(who))  # noqa: B023
             else:
                 done = self._spawn(who, self._follow)
             self.scheduler.wait_until(lambda: done.is_done)  # noqa: B023
             self.scheduler.sleep(0.5 * self.dice.random())
 
-    def read(self, who: str) -> dict[int, int]:
+    def _commit_of_others(self, handle: DynamicTable) -> None:
+        """A commit of a compaction, which carries the state of the log on, or of another engine, which does not."""
+        store, carries = handle.store, self.dice.random() < 0.5
+        request = CommitRequest("others", 0, "COMPACT", allow_empty=True, first_try=True)
+        prepare = (lambda latest: carried_state(store, latest)) if carries else None
+        store.commit(replace(request, prepare=prepare))
+
+    def _expire(self, handle: DynamicTable) -> None:
+        calls.expire(handle, self.dice.randint(1, 2))
+
+    def _read_some(self, who: str) -> None:
+        table = self.some_table()
+        self.read(who, table, self.handle(table))
+
+    def read(self, who: str, table: SimulatedTable, handle: DynamicTable) -> dict[int, int]:
         """A batch read, noted in the history; the rows by key, or without one each value by itself."""
-        invoked = self.world.history.tick()
-        found = rows_by_key(self.world, calls.batch_read(self.world.table))
-        history = self.world.history
-        history.read(who, invoked, found, self.keys if self.world.case.keyed else history.keys())
+        history = table.history
+        invoked = history.tick()
+        found = rows_by_key(self.world, calls.batch_read(handle))
+        if not table.is_dropped:
+            history.read(who, invoked, found, self.keys if self.world.case.keyed else history.keys())
         return found
 
     def _follow(self) -> None:
+        table = self.some_table()
         start = self.dice.choice(("earliest", "latest-full", "latest-full"))
         transactional = self.dice.random() < 0.5
-        table = self.world.transactional if transactional else self.world.table
-        self.followers.append(Follower(start, transactional, calls.begin_reading(table, start)))
-
-
-def split(rows: list[Row], lanes: int) -> list[list[Row]]:
-    """The rows of each task: all changes of a key are of one."""
-    return [[row for row in rows if row[1] % lanes == lane] for lane in range(lanes)]
-
-
-def rows_by_key(world: World, found: pa.Table) -> dict[int, int]:
-    """The rows of a read by key, without one by value. Raises AssertionError for a row that comes twice."""
-    column = "id" if world.case.keyed else "v"
-    rows = list(zip(found.column(column).to_pylist(), found.column("v").to_pylist(), strict=True))
-    assert len(dict(rows)) == len(rows), f"a read finds a row twice: {sorted(rows)}"
-    return dict(rows)
-
-
-def _commit_of_others(table: Any) -> None:
-    """A commit of a compaction, which carries the state of the log on, or of another engine, which does not."""
-    carries = table.store.latest_snapshot() is not None
-    table.store.commit(
-        CommitRequest(
-            "others", 0, "COMPACT", allow_empty=True, first_try=True,
-            prepare=(lambda latest: carried_state(table.store, latest)) if carries else None,
-        )
-    )  # fmt: skip
+        handle = self.handle(table)
+        if transactional:
+            handle = calls.transactional(handle)
+        position = calls.begin_reading(handle, start)
+        full = () if position.full is None else tuple(calls.full_rows(handle, position.full[0]))
+        self.followers.append(Follower(table, start, transactional, position, full))

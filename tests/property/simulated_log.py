@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from simulated_process import Scheduler
+from simulated_storage import SimulatedIO
 
-from lakelog.errors import Unavailable
-from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, PendingAppend, Records
+from lakelog.errors import AlreadyExists, NotFound, Unavailable
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogLocation, LogReader, PendingAppend, Records
 
 Record = tuple[int, bytes | None, bytes | None, bytes]
 """Time, key, value and header."""
@@ -23,17 +25,51 @@ class SimulatedLog:
     scheduler: Scheduler
     buckets: list[list[Record]] = field(default_factory=list)
 
-    def appender(self, location: object) -> Appender:
-        """As a log system."""
-        return Appender(self)
 
-    def reader(self, location: object) -> Reader:
-        """As a log system."""
-        return Reader(self)
+@dataclass(eq=False)
+class SimulatedLogs:
+    """The registry of log systems, with all logs: one in a file moves and goes with its table, a topic stays."""
 
-    def create(self, system: str) -> SimulatedLog:
-        """As the registry of log systems: all of them are this one."""
-        return self
+    scheduler: Scheduler
+    io: SimulatedIO
+    logs: dict[str, SimulatedLog] = field(default_factory=dict)
+
+    def create(self, system: str) -> _System:
+        """As the registry."""
+        return _System(self)
+
+    def at(self, location: LogLocation) -> SimulatedLog:
+        """The log as a client has it. Raises NotFound when it is not there any more, or another one is."""
+        found = location.log_id
+        if location.system == "embedded":
+            found = self.io.peek(location.address).decode()
+        if found != location.log_id:
+            raise NotFound(f"{location.address} is another log now")
+        return self.logs[found]
+
+
+@dataclass(frozen=True)
+class _System:
+    all: SimulatedLogs
+
+    def create(self, location: LogLocation) -> LogLocation:
+        scheduler, made = self.all.scheduler, new_uuid()
+        log = SimulatedLog(scheduler, [[] for _ in range(location.buckets)])
+        self.all.logs[made] = log
+        if location.system == "embedded" and not self.all.io.create(location.address, made.encode()):
+            made = self.all.io.read(location.address).decode()
+            if any(self.all.logs[made].buckets):
+                raise AlreadyExists(f"{location.address} is the log of another table")
+        return replace(location, log_id=made)
+
+    def drop(self, location: LogLocation) -> None:
+        self.all.io.delete(location.address)
+
+    def appender(self, location: LogLocation) -> Appender:
+        return Appender(self.all, location)
+
+    def reader(self, location: LogLocation) -> Reader:
+        return Reader(self.all, location)
 
 
 class _Offsets(PendingAppend):
@@ -51,16 +87,21 @@ class _Offsets(PendingAppend):
 class Appender(LogAppender):
     """Appends; an append that fails may have come to the log, and once or not at all, and those before it have."""
 
-    def __init__(self, log: SimulatedLog) -> None:
-        self._log = log
+    def __init__(self, logs: SimulatedLogs, location: LogLocation) -> None:
+        self._logs, self._location = logs, location
+
+    @property
+    def _log(self) -> SimulatedLog:
+        return self._logs.at(self._location)
 
     def append(self, bucket: int, records: Records) -> PendingAppend:
-        scheduler, held, offsets = self._log.scheduler, self._log.buckets[bucket], list[int]()
+        scheduler, offsets = self._logs.scheduler, list[int]()
         headers: Sequence[bytes] = (
             [records.headers] * len(records) if isinstance(records.headers, bytes) else records.headers
         )
         for key, value, header in zip(records.keys.to_pylist(), records.values.to_pylist(), headers, strict=True):
             scheduler.pause()
+            held = self._log.buckets[bucket]
             lost = scheduler.loses("append")
             if not lost or scheduler.dice.random() < 0.6:
                 if scheduler.trace is not None:
@@ -72,7 +113,7 @@ class Appender(LogAppender):
         return _Offsets(offsets)
 
     def flush(self) -> None:
-        self._log.scheduler.pause()
+        self._logs.scheduler.pause()
 
     def end_offsets(self) -> dict[int, int]:
         return {bucket: len(held) for bucket, held in enumerate(self._log.buckets)}
@@ -83,17 +124,20 @@ class Appender(LogAppender):
 class Reader(LogReader):
     """Reads; all that is in the log can be read at once."""
 
-    def __init__(self, log: SimulatedLog) -> None:
-        self._log = log
+    def __init__(self, logs: SimulatedLogs, location: LogLocation) -> None:
+        self._logs, self._location = logs, location
+
+    @property
+    def _log(self) -> SimulatedLog:
+        self._logs.scheduler.pause()
+        return self._logs.at(self._location)
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        self._log.scheduler.pause()
         held = self._log.buckets[bucket]
         stop = min(len(held) if end is None else end, len(held), start + max_records)
         return records_of(held[start:stop], start)
 
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        self._log.scheduler.pause()
         held = self._log.buckets
         return {b: len(held[b]) for b in (range(len(held)) if buckets is None else buckets)}
 
@@ -107,7 +151,7 @@ class Reader(LogReader):
         return found
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        self._log.scheduler.pause()
+        self._logs.scheduler.pause()
 
     def close(self) -> None: ...
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 from typing import Any
 
@@ -36,11 +37,16 @@ class Program:
     threads: list[Thread] = field(default_factory=list)
     is_dead: bool = False
     stopped_until: float = 0.0
+    number: int = field(default_factory=count(1).__next__)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing of it will ever run again."""
-        return self.is_dead or all(thread.is_done for thread in self.threads)
+        if not self.is_dead:
+            for thread in self.threads:
+                if not thread.is_done:
+                    return False
+        return True
 
 
 class Thread(greenlet):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from simulated_process import Scheduler
 
-from lakelog.errors import CommitUnknown, NotFound, Unavailable
-from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable
+from lakelog.io.file_io import FileIO, FileStatus, moved
 
 
 @dataclass(eq=False)
@@ -18,14 +21,37 @@ class _File:
 
 
 class SimulatedIO(FileIO):
-    """Files by path; directories are what lies before a slash."""
+    """Files by path; a directory is there while something is in it.
+
+    ``beside`` is what else a directory holds: the simulated file store of a table. It moves and goes with it.
+    ``on_create`` is called with the path and the bytes of a file that was created.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._files: dict[str, _File] = {}
+        self._inside: dict[str, set[str]] = {}
+        self._root = ""
+        self.beside: dict[str, Any] = {}
+        self.on_create: Callable[[str, bytes], None] = lambda path, data: None
+
+    def within(self, root: str) -> SimulatedIO:
+        found = copy(self)
+        found._root = root
+        return found
+
+    def real(self, path: str) -> str:
+        return path
+
+    def absolute(self, path: str) -> str:
+        return path
 
     def read(self, path: str) -> bytes:
         self._scheduler.pause(f"read {_short(path)}")
+        return self.peek(path)
+
+    def peek(self, path: str) -> bytes:
+        """Reads without giving way. Raises NotFound."""
         found = self._files.get(path)
         if found is None:
             raise NotFound(f"file '{path}' does not exist")
@@ -47,9 +73,11 @@ class SimulatedIO(FileIO):
         if scheduler.loses(f"create {_short(path)}"):
             if is_new and scheduler.dice.random() < 0.6:
                 self._put(path, data)
+                self.on_create(path, data)
             raise CommitUnknown(f"'{path}': the answer was lost")
         if is_new:
             self._put(path, data)
+            self.on_create(path, data)
         scheduler.landmark(f"created {_short(path)}" if is_new else f"lost the race for {_short(path)}")
         return is_new
 
@@ -58,41 +86,74 @@ class SimulatedIO(FileIO):
 
     def exists(self, path: str) -> bool:
         self._scheduler.pause(f"exists {_short(path)}")
-        return path in self._files or any(p.startswith(f"{path}/") for p in self._files)
+        return path in self._files or path in self._inside
 
     def size(self, path: str) -> int:
         return len(self.read(path))
 
     def list(self, path: str) -> list[FileStatus]:
         self._scheduler.pause(f"list {_short(path)}")
-        start = f"{path.rstrip('/')}/"
-        found: dict[str, FileStatus] = {}
-        for name, file in self._files.items():
-            if name.startswith(start):
-                first, slash, _ = name[len(start) :].partition("/")
-                found[first] = FileStatus(start + first, len(file.data), file.mtime_ms, bool(slash))
-        return [found[name] for name in sorted(found)]
+        found, root = [], path.rstrip("/")
+        for name in sorted(self._inside.get(root, ())):
+            file = self._files.get(f"{root}/{name}")
+            size, time = (0, 0) if file is None else (len(file.data), file.mtime_ms)
+            found.append(FileStatus(f"{root}/{name}", size, time, file is None))
+        return found
 
     def delete(self, path: str) -> None:
         self._scheduler.pause(f"delete {_short(path)}")
-        self._files.pop(path, None)
+        self._remove(path)
         if self._scheduler.loses(f"delete {_short(path)}"):
             raise Unavailable(f"'{path}': the answer was lost")
 
     def delete_dir(self, path: str) -> None:
+        if path.endswith("/snapshot"):
+            self._scheduler.pause(f"delete {_short(path)}")
+            self.beside.pop(path.removesuffix("/snapshot"), None)
         for name in sorted(name for name in self._files if name.startswith(f"{path}/")):
             self.delete(name)
 
     def makedirs(self, path: str) -> None:
         return
 
-    def paths(self) -> list[str]:
-        """All files, for checks."""
-        return sorted(self._files)
+    def rename_dir(self, path: str, new_path: str) -> None:
+        self._scheduler.pause(f"rename {path} to {new_path}")
+        if path not in self._inside:
+            raise NotFound(f"directory '{path}' does not exist")
+        if new_path in self._inside:
+            raise AlreadyExists(f"directory '{new_path}' exists")
+        for name in [name for name in self._files if name.startswith(f"{path}/")]:
+            file = self._files[name]
+            self._remove(name)
+            self._insert(new_path + name.removeprefix(path), file)
+        if path in self.beside:
+            self.beside[new_path] = self.beside.pop(path)
+        self._scheduler.landmark(f"renamed {path} to {new_path}")
 
     def _put(self, path: str, data: bytes) -> None:
-        self._files[path] = _File(data, self._scheduler.time_ns() // 1_000_000)
+        if self._root and self._root not in self._inside:
+            raise moved(self._root)
+        self._insert(path, _File(data, self._scheduler.time_ns() // 1_000_000))
+
+    def _insert(self, path: str, file: _File) -> None:
+        is_new = path not in self._files
+        self._files[path] = file
+        while is_new and path:
+            path, _, name = path.rpartition("/")
+            names = self._inside.setdefault(path, set())
+            is_new = not names
+            names.add(name)
+
+    def _remove(self, path: str) -> None:
+        is_gone = self._files.pop(path, None) is not None
+        while is_gone and path:
+            path, _, name = path.rpartition("/")
+            names = self._inside[path]
+            names.discard(name)
+            is_gone = not names
+            if is_gone:
+                del self._inside[path]
 
 
 def _short(path: str) -> str:
-    return path.rpartition("/lakelog/")[2]
+    return path.removeprefix("memory/db.db/")

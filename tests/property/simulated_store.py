@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,22 +11,25 @@ import pyarrow as pa
 from simulated_process import Scheduler
 from simulated_values import InlineRuns
 
-from lakelog.errors import CommitConflict, CommitUnknown, NotFound
+from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced
 from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.expire import Retention, pick_end
 from lakelog.filestore.filter import In
+from lakelog.filestore.identity import Identity
 from lakelog.filestore.paths import TablePaths
 from lakelog.filestore.scan import Place, Split
-from lakelog.io.file_io import FileIO
+from lakelog.filestore.schemas import Schemas
+from lakelog.io import clock
+from lakelog.io.file_io import FileIO, moved
 from lakelog.spec.data_file import DataFileMeta
 from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.snapshot import Snapshot
 
-FileRow = tuple[int, int, int, int]
-"""Sequence number, row kind, id, v."""
+FileRow = tuple[int, int, int, int, int | None]
+"""Sequence number, row kind, id, v, w: None in rows of before the column."""
 
 _ROUNDS = 10
-_SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
 
 
 @dataclass(eq=False)
@@ -34,54 +37,77 @@ class Warehouse:
     """What is durable: snapshots, the files that each of them holds by place, and the rows of every file."""
 
     scheduler: Scheduler
-    runs: InlineRuns
-    snapshots: list[Snapshot] = field(default_factory=list)
-    live: list[dict[Place, tuple[DataFileMeta, ...]]] = field(default_factory=list)
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    live: dict[int, dict[Place, tuple[DataFileMeta, ...]]] = field(default_factory=dict)
     rows: dict[str, list[FileRow]] = field(default_factory=dict)
 
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        return self.snapshots[max(self.snapshots)] if self.snapshots else None
+
     def files_at(self, snapshot: Snapshot | int | None) -> dict[Place, tuple[DataFileMeta, ...]]:
-        """The files of a snapshot by place."""
+        """The files of a snapshot by place. Raises NotFound for one that has expired."""
         number = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
-        return self.live[number - 1] if number else {}
+        if number and number not in self.live:
+            raise NotFound(f"no snapshot {number}")
+        return self.live[number] if number else {}
+
+    def rows_of(self, file: DataFileMeta) -> list[FileRow]:
+        """The rows of a file. Raises NotFound for one that went with its snapshots."""
+        if file.file_name not in self.rows:
+            raise NotFound(f"no file {file.file_name}")
+        return self.rows[file.file_name]
 
     def new_file(self, rows: list[FileRow], level: int = 0) -> DataFileMeta:
         """A file that no snapshot names yet."""
-        name, numbers = f"data-{len(self.rows)}", [row[0] for row in rows]
+        name, numbers = f"data-{self.scheduler.uuid4()}", [row[0] for row in rows]
         self.rows[name] = rows
         lowest, highest = min(numbers), max(numbers)
         return DataFileMeta(name, 1, len(rows), min_sequence_number=lowest, max_sequence_number=highest, level=level)
 
+    def expire(self, number: int) -> None:
+        """Removes a snapshot, and the files that it alone named."""
+        self.snapshots.pop(number, None)
+        named = {f.file_name for files in self.live.pop(number, {}).values() for f in files}
+        for live in self.live.values():
+            named -= {f.file_name for files in live.values() for f in files}
+        for name in named:
+            self.rows.pop(name, None)
+
 
 @dataclass(frozen=True)
 class _Snapshots:
-    warehouse: Warehouse
+    store: SimulatedStore
+
+    @property
+    def _held(self) -> dict[int, Snapshot]:
+        return self.store.warehouse.snapshots
 
     def latest(self) -> Snapshot | None:
-        held = self.warehouse.snapshots
-        self.warehouse.scheduler.pause(f"latest snapshot ({len(held)})")
-        return held[-1] if held else None
+        self.store.scheduler.pause("latest snapshot")
+        return self.store.warehouse.newest
 
     def latest_id(self) -> int | None:
         found = self.latest()
         return None if found is None else found.id
 
     def earliest_id(self) -> int | None:
-        return 1 if self.warehouse.snapshots else None
+        return min(self._held, default=None)
 
     def exists(self, number: int) -> bool:
-        return 1 <= number <= len(self.warehouse.snapshots)
+        return number in self._held
 
     def get(self, number: int) -> Snapshot:
         if not self.exists(number):
             raise NotFound(f"no snapshot {number}")
-        return self.warehouse.snapshots[number - 1]
+        return self._held[number]
 
     def backwards(self, start: Snapshot | None = None) -> Iterator[Snapshot]:
-        first = self.latest() if start is None else start
-        number = 0 if first is None else first.id
-        while number:
-            yield self.warehouse.snapshots[number - 1]
-            number -= 1
+        found = self.latest() if start is None else start
+        while found is not None:
+            yield found
+            found = self._held.get(found.id - 1)
 
     def find(
         self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0
@@ -94,17 +120,6 @@ class _Snapshots:
         return None
 
 
-@dataclass(frozen=True)
-class _Schemas:
-    schema: TableSchema
-
-    def newest_id(self, at_least: int = 0) -> int:
-        return self.schema.id
-
-    def get(self, number: int) -> TableSchema:
-        return self.schema
-
-
 @dataclass
 class _BucketWriter:
     """Takes rows and makes one file of them; of a keyed table the newest row of each key."""
@@ -115,8 +130,7 @@ class _BucketWriter:
     changelog_files: tuple[DataFileMeta, ...] = ()
 
     def write(self, rows: pa.Table, kinds: Any = None, sequences: Any = None) -> None:
-        columns = (sequences, kinds, rows.column("id"), rows.column("v"))
-        self.held += zip(*(column.to_pylist() for column in columns), strict=True)
+        self.held += zip(sequences.to_pylist(), kinds.to_pylist(), *_values(rows), strict=True)
 
     def finish(self) -> tuple[DataFileMeta, ...]:
         rows = newest(self.held) if self.keyed else self.held
@@ -127,12 +141,20 @@ class _BucketWriter:
 class SimulatedStore:
     """What the table's code asks of a ``FileStore``."""
 
-    warehouse: Warehouse
+    scheduler: Scheduler
+    runs: InlineRuns
+    beside: dict[str, Warehouse]
     io: FileIO
     table_path: str
     schema: TableSchema
     branch: str
     name: str
+    identity: Identity
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """What lies at the table's place now; empty where nothing does."""
+        return self.beside.get(self.table_path) or Warehouse(self.scheduler)
 
     @cached_property
     def paths(self) -> TablePaths:
@@ -140,21 +162,28 @@ class SimulatedStore:
 
     @cached_property
     def snapshots(self) -> _Snapshots:
-        return _Snapshots(self.warehouse)
+        return _Snapshots(self)
 
     @cached_property
-    def schemas(self) -> _Schemas:
-        return _Schemas(self.schema)
+    def schemas(self) -> Schemas:
+        return Schemas(self.io, self.paths)
 
     @property
     def manifests(self) -> None:
         """There is no index of dynamic buckets in them."""
 
     def with_newest_schema(self) -> SimulatedStore:
-        return self
+        newest = self.schemas.newest_id()
+        return self if newest == self.schema.id else replace(self, schema=self.schemas.get(newest))
+
+    def check_identity(self) -> None:
+        self.identity.check()
 
     def latest_snapshot(self) -> Snapshot | None:
-        return self.snapshots.latest()
+        newest = self.snapshots.latest()
+        if newest is None:
+            self.check_identity()
+        return newest
 
     def snapshot(self, number: int) -> Snapshot:
         return self.snapshots.get(number)
@@ -168,10 +197,10 @@ class SimulatedStore:
 
     def commit(self, request: CommitRequest) -> Snapshot:
         """As ``TableCommit.commit``: prepares on the newest snapshot, creates the next one if it is absent."""
-        warehouse = self.warehouse
-        scheduler, held = warehouse.scheduler, warehouse.snapshots
+        scheduler = self.scheduler
         for round_ in range(_ROUNDS):
-            latest = self.latest_snapshot()
+            latest = self.snapshots.latest()
+            warehouse = self.warehouse
             if round_ or not request.first_try:
                 done = self.snapshots.find(request.user, request.identifier, start=latest)
                 if done is not None:
@@ -184,22 +213,59 @@ class SimulatedStore:
             properties = dict(request.properties)
             if request.prepare is not None:
                 properties |= request.prepare(latest)
-            made = _snapshot(1 if latest is None else latest.id + 1, request, properties, scheduler.time_ns())
+            schema_id = self.schemas.newest_id(0 if latest is None else latest.schema_id)
+            made = _snapshot(
+                1 if latest is None else latest.id + 1, schema_id, request, properties, scheduler.time_ns()
+            )
+            self.check_identity()
             scheduler.pause(f"create snapshot {made.id}")
-            if held and held[-1].id >= made.id:
+            if self.table_path not in self.beside:
+                raise moved(self.table_path)
+            warehouse = self.warehouse
+            held = warehouse.snapshots
+            if made.id in held or made.id <= max(held, default=0):
                 scheduler.events["lost snapshot races"] += 1
                 scheduler.sleep(0.01 * scheduler.random())
                 continue
             lost = scheduler.loses(f"create snapshot {made.id}")
             if not lost or scheduler.dice.random() < 0.6:
-                held.append(made)
-                warehouse.live.append(live)
+                is_other = latest is None or held.get(made.id - 1) is not latest
+                held[made.id] = made
+                warehouse.live[made.id] = live
+                self._check_behind(warehouse, made.id, is_other)
             if lost and scheduler.dice.random() < 0.5:
                 raise CommitUnknown(f"nobody knows whether snapshot {made.id} was created")
-            if not lost or held[-1:] == [made]:
+            if not lost or held.get(made.id) is made:
                 scheduler.landmark(f"created snapshot {made.id} of {request.user} {request.identifier}")
                 return made
         raise CommitConflict(f"commit {request.identifier} of {request.user} lost {_ROUNDS} times")
+
+    def _check_behind(self, warehouse: Warehouse, number: int, is_other: bool) -> None:
+        """As ``TableCommit``: one that does not follow the snapshot it was built on may be in another table."""
+        if is_other:
+            try:
+                self.check_identity()
+            except TableReplaced:
+                warehouse.expire(number)
+                raise
+
+    def expire_snapshots(self, keep: Retention, keep_from: Callable[[], int | None]) -> list[int]:
+        """As ``Expiry.expire``: removes the oldest first, and never the newest."""
+        held = dict(self.warehouse.snapshots)
+        if not held:
+            return []
+        limit = keep_from()
+        end = pick_end(
+            min(held), max(held), lambda number: held[number].time_millis, keep, clock.now_ms(), limit or max(held)
+        )
+        gone = list(range(min(held), end))
+        if gone:
+            self.check_identity()
+        for number in gone:
+            self.scheduler.pause(f"expire snapshot {number}")
+            self.warehouse.expire(number)
+            self.scheduler.events["expired snapshots"] += 1
+        return gone
 
     def _above(self, file: DataFileMeta, others: Sequence[DataFileMeta]) -> DataFileMeta:
         """The file with sequence numbers above those of others."""
@@ -207,7 +273,7 @@ class SimulatedStore:
         if not self.schema.is_keyed or file.min_sequence_number > highest:
             return file
         shift = highest + 1 - file.min_sequence_number
-        return self.warehouse.new_file([(n + shift, *rest) for n, *rest in self.warehouse.rows[file.file_name]])
+        return self.warehouse.new_file([(n + shift, *rest) for n, *rest in self.warehouse.rows_of(file)])
 
     def plan(
         self,
@@ -217,7 +283,12 @@ class SimulatedStore:
         **_: object,
     ) -> list[Split]:
         """A split a bucket."""
-        extra = extra_runs or {}
+        try:
+            return self._plan(snapshot_id, extra_runs or {})
+        finally:
+            self.check_identity()
+
+    def _plan(self, snapshot_id: int | Snapshot | None, extra: Mapping[Place, Sequence[bytes]]) -> list[Split]:
         if snapshot_id is None:
             snapshot_id = self.latest_snapshot()
         live = self.warehouse.files_at(snapshot_id)
@@ -231,18 +302,25 @@ class SimulatedStore:
         self, split: Split, columns: Sequence[str] | None = None, filter: Any = None, **_: object
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a bucket."""
-        rows = [row for file in split.files for row in self.warehouse.rows[file.file_name]]
+        rows = [row for file in split.files for row in self.warehouse.rows_of(file)]
         for run in split.inline_runs:
-            table = self.warehouse.runs.from_ipc(run)
-            names = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "id", "v")
-            rows += zip(*(table.column(name).to_pylist() for name in names), strict=True)
+            table = self.runs.from_ipc(run)
+            numbers = (table.column(name).to_pylist() for name in ("_SEQUENCE_NUMBER", "_VALUE_KIND"))
+            rows += zip(*numbers, *_values(table), strict=True)
         if self.schema.is_keyed:
             rows = [row for row in newest(rows) if row[1] not in (DELETE, UPDATE_BEFORE)]
         if filter is not None:
             assert isinstance(filter, In) and filter.column == "id"
             rows = [row for row in rows if row[2] in filter.values]
-        found = {"id": [row[2] for row in rows], "v": [row[3] for row in rows]}
-        yield pa.RecordBatch.from_pydict(found, schema=_SCHEMA).select(list(columns or ("id", "v")))
+        found = {f.name: [row[at] for row in rows] for at, f in enumerate(self.schema.fields, 2)}
+        schema = pa.schema([pa.field(name, pa.int64()) for name in found])
+        yield pa.RecordBatch.from_pydict(found, schema=schema).select(list(columns or found))
+
+
+def _values(rows: pa.Table) -> tuple[list[Any], ...]:
+    """The columns id, v and w."""
+    more = rows.column("w").to_pylist() if "w" in rows.column_names else [None] * rows.num_rows
+    return rows.column("id").to_pylist(), rows.column("v").to_pylist(), more
 
 
 def newest(rows: Iterable[FileRow]) -> list[FileRow]:
@@ -256,8 +334,8 @@ def newest(rows: Iterable[FileRow]) -> list[FileRow]:
     return [by_key[key] for key in sorted(by_key)]
 
 
-def _snapshot(number: int, request: CommitRequest, properties: Mapping[str, str], ns: int) -> Snapshot:
+def _snapshot(number: int, schema_id: int, request: CommitRequest, properties: Mapping[str, str], ns: int) -> Snapshot:
     return Snapshot(
-        number, 0, "", "", request.user, request.identifier, request.kind, ns // 1_000_000, 0, 0,
+        number, schema_id, "", "", request.user, request.identifier, request.kind, ns // 1_000_000, 0, 0,
         watermark=request.watermark, properties=properties or None,
     )  # fmt: skip

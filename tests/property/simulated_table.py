@@ -5,50 +5,56 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
 import protocol_calls
-from simulated_log import SimulatedLog
+from simulated_log import SimulatedLog, SimulatedLogs
 from simulated_process import Scheduler
 from simulated_storage import SimulatedIO
 from simulated_store import SimulatedStore, Warehouse
-from simulated_values import InlineRuns
+from simulated_values import InlineRuns, parsed_once
 
+from lakelog.catalog import base, directories
 from lakelog.catalog.base import Identifier, TableLocation
+from lakelog.catalog.kinds.filesystem import FilesystemCatalog
+from lakelog.filestore import identity
 from lakelog.io import clock, names
 from lakelog.logstore import clients
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.types import BIGINT, DataField
-from lakelog.table import dynamic_table, scan, task_writer
+from lakelog.table import alter, create, dynamic_table, scan, task_writer
+from lakelog.table.create import create_table
 from lakelog.table.dynamic_table import DynamicTable
 from register_history import History
 
 LEASE_S = 10
+_DATABASE = "memory/db.db"
 
 
 @dataclass(frozen=True)
 class Case:
-    """The kind of table that a schedule has: its changelog mode, whether there is a key, and the format of its log."""
+    """The kind of table that a schedule has: its changelog mode, whether there is a key, and its log."""
 
     mode: str
     keyed: bool
     format: str = "debezium-json"
     buckets: int = 1
+    system: str = "embedded"
 
     def __str__(self) -> str:
         key = "with" if self.keyed else "without"
-        return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets"
+        return f"mode {self.mode}, {key} a key, {self.format}, {self.buckets} buckets, {self.system}"
 
 
 CASES = (
     Case("upsert", True),
     Case("all", True),
-    Case("upsert", True),
+    Case("upsert", True, system="kafka"),
     Case("all", False),
     Case("upsert", True, buckets=2),
-    Case("all", True),
+    Case("all", True, system="kafka"),
     Case("upsert", True),
     Case("all", True, buckets=2),
     Case("upsert", True, "arrow"),
@@ -63,8 +69,8 @@ def _schema(case: Case) -> TableSchema:
     options = {
         "bucket": str(case.buckets),
         "log-store.enabled": "true",
-        "log-store.type": "embedded",
-        "log-store.topic": "t",
+        "log-store.type": case.system,
+        **({} if case.system == "embedded" else {"log-store.address": "broker:9092"}),
         "log-store.data-format": case.format,
         "log.changelog-mode": case.mode,
         "log.writer-timeout": f"{LEASE_S} s",
@@ -78,50 +84,98 @@ def _schema(case: Case) -> TableSchema:
 _SCHEMAS = {case: _schema(case) for case in CASES}
 
 
+@dataclass(eq=False)
+class SimulatedTable:
+    """One table, from its CREATE on: what is known of it whatever its name is, and a handle of it that is kept open.
+
+    ``is_dropped``: somebody has begun to drop it; what reads find from then on means nothing.
+    """
+
+    warehouse: Warehouse
+    log: SimulatedLog
+    handle: DynamicTable
+    history: History = field(default_factory=History)
+    known: dict[int, int] = field(default_factory=dict)
+    is_dropped: bool = False
+
+
 class World:
-    """What is durable in a schedule, and the table as its processes see it."""
+    """What is durable in a schedule, and its tables. The first one is db.t."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.dice = case, random.Random(seed)
         self.scheduler = Scheduler(self.dice, LEASE_S)
         self.io = SimulatedIO(self.scheduler)
-        self.log = SimulatedLog(self.scheduler, [[] for _ in range(case.buckets)])
+        self.logs = SimulatedLogs(self.scheduler, self.io)
         self.runs = InlineRuns()
-        self.warehouse = Warehouse(self.scheduler, self.runs)
-        self.history = History()
-        location = TableLocation(Identifier("db", "t"), "memory/db.db/t", _SCHEMAS[case], self.io)
-        self.table = DynamicTable(location)
-        self.transactional = self.table.with_hints({"log.consistency": "transactional"})
+        self.catalog = FilesystemCatalog("memory", self.io)
+        self.tables: list[SimulatedTable] = []
+        self.extras: dict[int, set[int | None]] = {}
         self._values = 0
+        self.io.write(f"{_DATABASE}/.kept", b"")
+        self.io.on_create = self._note_table
 
     def new_value(self) -> int:
         """A value that no other row has."""
         self._values += 1
         return self._values
 
+    def create(self, name: str) -> None:
+        """CREATE TABLE."""
+        create_table(self.catalog, Identifier("db", name), _SCHEMAS[self.case])
+
+    def name_of(self, table: SimulatedTable) -> str | None:
+        """The name that a table has now, None for one that was dropped."""
+        found = (path for path, held in self.io.beside.items() if held is table.warehouse)
+        return next((path.removeprefix(f"{_DATABASE}/") for path in found), None)
+
+    def open(self, name: str) -> DynamicTable:
+        """The table of a name as whoever opens it now has it. Raises NotFound."""
+        return DynamicTable(self.catalog.load_table(Identifier("db", name)))
+
+    def table_of(self, handle: DynamicTable) -> SimulatedTable:
+        """The table that was opened."""
+        return next(t for t in self.tables if t.handle.identity.id == handle.identity.id)
+
+    def _note_table(self, path: str, data: bytes) -> None:
+        """Called for each file that is created: with the first schema a table is there."""
+        root, is_schema, number = path.partition("/schema/schema-")
+        if is_schema and number == "0":
+            schema = TableSchema.from_json(data)
+            self.io.beside[root] = warehouse = Warehouse(self.scheduler)
+            name = Identifier("db", root.removeprefix(f"{_DATABASE}/"))
+            handle = DynamicTable(TableLocation(name, root, schema, self.io.within(root)))
+            self.tables.append(SimulatedTable(warehouse, self.logs.logs[schema.options["lakelog.log-id"]], handle))
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Inside the block the code of lakelog runs in this world. All that is faked is named here."""
         clients._APPENDERS.clear()
         clients._READERS.clear()
+        identity._SEEN.clear()
         with ExitStack() as stack:
             for module, name, fake in (
                 (clock, "time", self.scheduler),
                 (names, "uuid", self.scheduler),
                 (names, "random", self.scheduler),
                 (dynamic_table, "FileStore", self._store),
-                (dynamic_table.DynamicTable, "check_identity", lambda *_: None),
-                (clients, "LOG_SYSTEMS", self.log),
+                (base, "confined", lambda io, root: io),
+                (directories, "confined", lambda io, root: io),
+                (alter, "LOG_SYSTEMS", self.logs),
+                (clients, "LOG_SYSTEMS", self.logs),
+                (create, "LOG_SYSTEMS", self.logs),
                 (task_writer, "ThreadPoolExecutor", Serial),
                 (scan, "ThreadPoolExecutor", Serial),
                 *self.runs.seams(),
+                *parsed_once(),
                 *protocol_calls.seams(self.scheduler),
             ):
                 stack.enter_context(patch.object(module, name, fake))
+            self.create("t")
             yield
 
     def _store(self, *given: Any) -> SimulatedStore:
-        return SimulatedStore(self.warehouse, *given[:5])  # this table is never another one
+        return SimulatedStore(self.scheduler, self.runs, self.io.beside, *given)
 
 
 class Serial:

@@ -1,4 +1,5 @@
-"""The log protocol under a seeded scheduler: the real code of tasks, drivers, seals, healing, maintenance and readers.
+"""The log protocol under a seeded scheduler: the real code of tasks, drivers, seals, healing, maintenance, expiry,
+ALTER, RENAME, DROP and CREATE, and readers.
 
 Only the edges are not real: storage, the broker, the file store and the clock are in memory (``simulated_*``), and give
 way at every call. There a process may be killed, or stopped past its lease to go on as a zombie, or its answer is lost.
@@ -13,15 +14,23 @@ from collections import Counter
 
 import pytest
 from protocol_bugs import BUGS
-from protocol_schedule import simulate
+from protocol_schedule import Outcome, simulate
 from rich.console import Console
 from simulate import replay, run_part, search
+from simulated_log import Record
 
 from depth import Depth
 
 EVENTS = {
+    "ALTER … ADD COLUMN",
+    "ALTER … SET",
+    "CREATE of a name that was used",
     "CommitUnknown",
+    "DROP",
+    "RENAME",
+    "TableReplaced",
     "Unavailable",
+    "expired snapshots",
     "kills",
     "lost answers",
     "lost snapshot races",
@@ -48,11 +57,15 @@ def test_a_planted_bug_is_found(name: str) -> None:
     assert any(run_part(range(first, first + 20), name).wrong for first in range(0, 600, 20))
 
 
+def logs_of(outcome: Outcome) -> list[list[list[Record]]]:
+    return [table.log.buckets for table in outcome.world.tables]
+
+
 def test_a_seed_is_the_same_schedule_each_time() -> None:
     first, again = simulate(123), simulate(123)
-    assert (first.world.log.buckets, first.steps) == (again.world.log.buckets, again.steps)
+    assert (logs_of(first), first.steps) == (logs_of(again), again.steps)
     assert first.events == again.events
-    assert simulate(134).world.log.buckets != first.world.log.buckets
+    assert logs_of(simulate(134)) != logs_of(first)
 
 
 def test_a_schedule_is_replayed_and_printed() -> None:

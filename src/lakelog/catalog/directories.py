@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, Corrupt, InvalidRequest, NotFound
+from lakelog.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitUnknown,
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    TableReplaced,
+)
 from lakelog.io.clock import now_ms
 from lakelog.io.confined import confined
 from lakelog.io.file_io import FileIO
@@ -122,10 +131,27 @@ class Directories(Catalog):
                 return before
             if check is not None:
                 check(before.schema, schema)
+            self._check_same(before)
             if self._create_schema(f"{path}/schema/schema-{schema.id}", schema.to_json()):
+                try:
+                    self._check_same(before)
+                except TableReplaced:
+                    self._io.delete(f"{path}/schema/schema-{schema.id}")
+                    raise
                 return TableLocation(identifier, path, schema, self._io.within(path))
             taken = schema.id
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
+
+    def _check_same(self, before: TableLocation) -> None:
+        """Raises TableReplaced when a schema that was loaded is not at its place any more: the table is another one."""
+        with contextlib.suppress(NotFound):
+            found = self._io.read(f"{before.path}/schema/schema-{before.schema.id}")
+            if TableSchema.from_json(found) == before.schema:
+                return
+        raise TableReplaced(
+            f"table {before.identifier} was dropped, or renamed, while it was changed: look at its columns, then "
+            f"change it again if need be"
+        )
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         check_new_name("table", new.table)

@@ -98,9 +98,10 @@ def pick_end(
 
 @dataclass(frozen=True)
 class Expiry:
-    """Expires the snapshots and changelogs of one branch."""
+    """Expires the snapshots and changelogs of one branch; ``check`` raises when another table lies there by now."""
 
     references: References
+    check: Callable[[], None] = lambda: None
 
     def expire(self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None) -> list[int]:
         """Removes old snapshots, oldest first; returns their ids.
@@ -177,6 +178,7 @@ class Expiry:
             going,
             candidates - references.metadata_of(kept),
             lambda: [kept, *references.tag_roots(), *references.changelogs(), *references.other_branches_roots()],
+            before=self.check,
             after=lambda: self._snapshots.write_hint(EARLIEST, end),
         )
 

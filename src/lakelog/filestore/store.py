@@ -363,8 +363,8 @@ class FileStore:
     def expire_snapshots(
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
     ) -> list[int]:
-        """Removes old snapshots and what only they needed; see ``Expiry.expire``."""
-        return Expiry(self.references).expire(keep, keep_from)
+        """Removes old snapshots and what only they needed; see ``Expiry.expire``. Raises TableReplaced."""
+        return Expiry(self.references, self.check_identity).expire(keep, keep_from)
 
     def expirable_snapshots(
         self, keep_from: Callable[[], int | None] | None = None, minds_consumers: bool = True

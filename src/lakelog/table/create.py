@@ -6,7 +6,15 @@ import contextlib
 from dataclasses import replace
 
 from lakelog.catalog.base import Catalog, Identifier, TableLocation
-from lakelog.errors import AlreadyExists, Corrupt, InvalidOption, LakelogError, NotFound, UnsupportedFeature
+from lakelog.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    Corrupt,
+    InvalidOption,
+    LakelogError,
+    NotFound,
+    UnsupportedFeature,
+)
 from lakelog.filestore.changes import check_producer
 from lakelog.filestore.file_index import FileIndexWriter
 from lakelog.filestore.identity import TABLE_ID
@@ -30,7 +38,7 @@ def create_table(
 
     1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if
     absent; lost → drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is
-    away); nothing is left behind.
+    away), and nothing is left behind; CommitUnknown when the table may be there or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -74,6 +82,13 @@ def create_table(
         return catalog.create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
+    except CommitUnknown:
+        # the table may be there, or still come, and needs its log
+        with contextlib.suppress(NotFound):
+            found = catalog.load_table(identifier)
+            if found.schema.options.get(TABLE_ID) == options[TABLE_ID]:
+                return found
+        raise
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours

@@ -7,7 +7,7 @@ lane per writer, ``lakelog/staged/<writer>/epoch-<n>``: there the order means no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from lakelog.errors import NotFound
@@ -23,13 +23,15 @@ class DecidedEpochs:
 
     Records that an older version staged in a lane of a keyed table come before the chain, by the time of decision.
     Records for another table than ``table_id`` count for nothing: whoever decided one had looked at the table that lay
-    there before, and DROP and CREATE came between the look and the record.
+    there before, and DROP and CREATE came between the look and the record. ``check`` raises TableReplaced when another
+    table lies there by now; called before a record is deleted, which may be one of that table.
     """
 
     io: FileIO
     table_path: str
     keyed: bool
     table_id: str = ""
+    check: Callable[[], None] = lambda: None
 
     def all(self) -> list[EpochRecord]:
         """Every record that is there, in order. One that is forgotten meanwhile is left out."""
@@ -73,17 +75,21 @@ class DecidedEpochs:
                 return replace(record, number=number), True
             found = self._read(path, number)
             if found is not None and self._own(found) is None:
+                self.check()
                 self.io.delete(path)
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
             else:  # another one's; or sealed meanwhile, and so is all before it
                 number += bool(number)
 
-    def forget(self, records: Iterable[EpochRecord]) -> None:
+    def forget(self, records: Collection[EpochRecord]) -> None:
         """Deletes records of sealed epochs; a missing one is fine.
 
-        A link that is in no snapshot must stay, even one that decides nothing: the chain has no gap.
+        A link that is in no snapshot must stay, even one that decides nothing: the chain has no gap. Raises
+        TableReplaced.
         """
+        if records:
+            self.check()
         for record in records:
             self.io.delete(
                 self._link_path(record.number) if record.number else self._lane_path(record.writer, record.epoch)

@@ -141,7 +141,9 @@ class DynamicTable:
     @cached_property
     def decided(self) -> DecidedEpochs:
         """The records of decided epochs that may not be in a snapshot yet."""
-        return DecidedEpochs(self.io, self.store.paths.branch_root, self.schema.is_keyed, self.identity.id or "")
+        return DecidedEpochs(
+            self.io, self.store.paths.branch_root, self.schema.is_keyed, self.identity.id or "", self.check_identity
+        )
 
     @cached_property
     def registered(self) -> Registrations:

@@ -38,7 +38,7 @@ def append_markers(
     committer.owes = bool(debts or records)
     try:
         # a driver that was away may create a record of an epoch that was decided, sealed and forgotten
-        table.decided.forget(r for r in owed if not _is_owed(r, state))
+        table.decided.forget([r for r in owed if not _is_owed(r, state)])
         for _, marked in itertools.groupby([*debts, *records], key=lambda r: _sealed_in(r, state)):
             group = list(marked)
             committer.append_commit(group)

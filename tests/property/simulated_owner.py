@@ -1,0 +1,98 @@
+"""Who changes the table itself while others work with it: ALTER, RENAME, DROP and CREATE of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import protocol_calls as calls
+from simulated_process import Program
+from simulated_table import SimulatedTable, World
+
+_TRIES = 3
+
+Spawn = Callable[..., Program]
+
+
+class Owner:
+    """Starts a change of some table in a process of its own, and again when that has died."""
+
+    def __init__(self, world: World, spawn: Spawn) -> None:
+        self.world, self.scheduler, self.dice, self._spawn = world, world.scheduler, world.dice, spawn
+        self._names = self._at_work = 0
+        self._drops = False
+
+    def life(self, name: str) -> None:
+        """One change, until it is done."""
+        chance = self.dice.random()
+        table = self.world.tables[-1]
+        self.scheduler.sleep(0.8 * self.dice.random())
+        self.scheduler.wait_until(lambda: not self._drops)
+        if chance < 0.35:
+            self._do(name, lambda: self._alter(table))
+        elif chance < 0.65:
+            self._do(name, lambda: self._rename(table))
+        elif not table.is_dropped:
+            table.is_dropped = True
+            # a DROP deletes file by file: whoever creates, renames or drops the table meanwhile gets a part of it
+            self.scheduler.wait_until(lambda: not self._at_work)
+            self._drops = True
+            self._do(name, lambda: self._drop(table))
+            self._drops = False
+
+    def _do(self, name: str, change: Callable[[], None]) -> None:
+        """A process that does it, and again up to three times when it dies."""
+        self._at_work += 1
+        try:
+            self._try(name, change)
+        finally:
+            self._at_work -= 1
+
+    def _try(self, name: str, change: Callable[[], None]) -> None:
+        done: list[bool] = []
+
+        def body() -> None:
+            change()
+            done.append(True)
+
+        for number in range(_TRIES):
+            at_work = self._spawn(f"{name}.{number}", body)
+            self.scheduler.wait_until(lambda: at_work.is_done)  # noqa: B023
+            if done:
+                return
+
+    def _alter(self, table: SimulatedTable) -> None:
+        name = self.world.name_of(table)
+        if name is None:
+            return
+        if self.dice.random() < 0.6 and "w" not in {f.name for f in self.world.open(name).schema.fields}:
+            calls.add_column(self.world.catalog, name)
+            self._count("ALTER … ADD COLUMN")
+        else:
+            calls.set_option(self.world.catalog, name, self.dice.randint(10, 10**6))
+            self._count("ALTER … SET")
+
+    def _rename(self, table: SimulatedTable) -> None:
+        """RENAME, often with a new table that takes the old name."""
+        name = self.world.name_of(table)
+        if name == "t":
+            self._names += 1
+            calls.rename(self.world.catalog, name, f"t{self._names}")
+            self._count("RENAME")
+        if table is self.world.tables[-1] and self.dice.random() < 0.6:
+            self._create()
+
+    def _drop(self, table: SimulatedTable) -> None:
+        name = self.world.name_of(table)
+        if name is not None:
+            calls.drop(self.world.catalog, name)
+            self._count("DROP")
+        if table is self.world.tables[-1]:
+            self._create()
+
+    def _create(self) -> None:
+        self.world.create("t")
+        self._count("CREATE of a name that was used")
+
+    def _count(self, what: str) -> None:
+        self.scheduler.events[what] += 1
+        self.scheduler.note(what)

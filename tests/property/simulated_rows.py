@@ -1,0 +1,47 @@
+"""Rows that clients write and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from simulated_table import World
+
+from lakelog.spec.row_kind import ROW_KIND_COLUMN
+from lakelog.table.dynamic_table import DynamicTable
+
+Row = tuple[str, int, int]
+"""Row kind, id, v."""
+
+
+def batch_of(world: World, handle: DynamicTable, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as a write takes them: with all columns that the handle knows."""
+    kinds, ids, values = zip(*rows, strict=True) if rows else ((), (), ())
+    columns: dict[str, Any] = {"id": ids, "v": values}
+    if len(handle.schema.fields) > len(columns):
+        columns["w"] = [extra_of(value) for value in values]
+    for value, extra in zip(values, columns.get("w", [None] * len(values)), strict=True):
+        world.extras.setdefault(value, set()).add(extra)
+    arrays = {name: pa.array(column, pa.int64()) for name, column in columns.items()}
+    if not set(kinds) <= {"+I"}:
+        arrays[ROW_KIND_COLUMN] = pa.array(kinds, pa.string())
+    return pa.RecordBatch.from_pydict(arrays)
+
+
+def extra_of(value: int) -> int:
+    """What a row of this value has in the column that ALTER adds."""
+    return -value
+
+
+def split(rows: list[Row], lanes: int) -> list[list[Row]]:
+    """The rows of each task: all changes of a key are of one."""
+    return [[row for row in rows if row[1] % lanes == lane] for lane in range(lanes)]
+
+
+def rows_by_key(world: World, found: pa.Table) -> dict[int, int]:
+    """The rows of a read by key, without one by value. Raises AssertionError for a row that comes twice."""
+    column = "id" if world.case.keyed else "v"
+    rows = list(zip(found.column(column).to_pylist(), found.column("v").to_pylist(), strict=True))
+    assert len(dict(rows)) == len(rows), f"a read finds a row twice: {sorted(rows)}"
+    return dict(rows)
