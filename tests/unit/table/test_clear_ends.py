@@ -103,7 +103,7 @@ def test_a_commit_that_others_overtake_again_and_again_goes_on(monkeypatch) -> N
 
 def test_four_writers_of_ten_commits_each_all_succeed(tmp_path, monkeypatch) -> None:
     table = make(tmp_path, "'write-only' = 'true'", "id int, name string")
-    io = type(table._table.io)
+    io = type(table.logical.io)
     create, failures = io.create, list[CommitConflict]()
 
     def slow(self, path: str, data: bytes) -> bool:

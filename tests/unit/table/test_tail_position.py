@@ -66,9 +66,9 @@ class World:
     def __init__(self, table: Table, form: str, seed: int) -> None:
         self.table, self.form, self.dice = table, form, random.Random(seed)
         self.epoch, self.results, self.names = 0, list[AttemptResult](), itertools.count()
-        register_writer(table._table, "w")
-        register_follower(table._table)
-        self.committer = Committer(table._table, "w")
+        register_writer(table.logical, "w")
+        register_follower(table.logical)
+        self.committer = Committer(table.logical, "w")
 
     def rows(self) -> pa.Table:
         chosen = self.dice.sample(IDS, self.dice.randint(1, len(IDS)))
@@ -78,7 +78,7 @@ class World:
         getattr(self, self.dice.choice(["attempt", "attempt", "decide", "seal", "batch", "batch", "foreign"]))()
 
     def attempt(self) -> None:
-        task = TaskWriter(self.table._table, "w", self.epoch, len(self.results))
+        task = TaskWriter(self.table.logical, "w", self.epoch, len(self.results))
         for _ in range(self.dice.randint(1, 3)):
             task.write(self.rows().to_batches()[0])
             task.flush_log()
@@ -99,7 +99,7 @@ class World:
         if self.form != "arrow":  # what another producer writes
             value = b'{"before":null,"after":{"id":20,"name":"foreign %d"},"op":"c"}' % next(self.names)
             columns = (pa.array([part], pa.large_binary()) for part in (b'{"id":20}', value))
-            appender = appender_for(self.table._table.log)
+            appender = appender_for(self.table.logical.log)
             appender.append(0, Records(*columns, [NOBODYS_HEADER]))
             appender.flush()
 
