@@ -77,12 +77,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", LOGS)
 @pytest.mark.parametrize("on", [("a", "b"), ("b", "a"), ("a",), ("b",)])
-def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on) -> None:
+def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on, depth) -> None:
     table = make(tmp_path, LOGS[kind])
     dice = random.Random(f"{kind} {on}")
     want: dict[tuple[int, str], int] = {}
     index = index_of(table, tmp_path / "index", on)
-    for step in range(14):
+    for step in range(4 + depth.cases(10)):
         chosen = {(dice.randrange(8), dice.choice("xyzé")) for _ in range(dice.randrange(1, 12))}
         rows, kinds = [], []
         for a, b in sorted(chosen):
