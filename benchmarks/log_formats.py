@@ -55,7 +55,7 @@ def _round(name: str, options: str, batches: list[pa.RecordBatch]) -> dict[str, 
         "create table db.t (id bigint, grp int, amount double, name string, primary key (id)) using lakelog "
         f"tblproperties ('bucket' = '1', 'log-store.enabled' = 'true', {options} 'log-store.data-format' = '{name}')"
     )
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     assert table.log is not None
     scan, form, appender = LogScan(table), log_format(name), appender_for(table.log)
     records: list[Any] = []

@@ -52,7 +52,7 @@ def realtime(seconds: float = 40, rate: int = 1_000, warm_up_s: float = 25) -> d
 def _measure(
     what: str, table: Table, warehouse: str, bootstrap: str, seconds: float, rate: int, warm_up_s: float
 ) -> dict[str, Any]:
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     topic = "out" if what == "read" else "in"
     admin = AdminClient({"bootstrap.servers": bootstrap})

@@ -77,7 +77,7 @@ def write_with_spark(warehouse: str, path: str, rate: int, told: threading.Event
 
 def write_without_spark(warehouse: str, path: str, rate: int, told: threading.Event) -> None:
     """The same without Spark: a micro-batch of the rows that are due each 100 ms, sealed and compacted beside it."""
-    table = connect(warehouse=warehouse).table("bench.t")._table
+    table = connect(warehouse=warehouse).table("bench.t").logical
     with pa.memory_map(path) as source:
         rows = pa.ipc.open_file(source).read_all()
     writer, epoch, first = new_uuid(), 0, 0
@@ -128,7 +128,7 @@ def watch(warehouse: str, start_ms: int) -> None:
 
 def look(table: Any) -> dict[str, float]:
     """What a reader has to do now, and how long it takes to read one column without Spark."""
-    store = table._table.store
+    store = table.logical.store
     snapshot = store.latest_snapshot()
     levels: dict[tuple[bytes, int], list[int]] = defaultdict(list)
     size = 0

@@ -28,7 +28,7 @@ from lakelog import connect
 from lakelog.table.committer import Committer, register_writer
 from lakelog.table.seal import Sealer
 from lakelog.table.task_writer import TaskWriter
-table = connect(warehouse=sys.argv[1]).table("bench.t")._table
+table = connect(warehouse=sys.argv[1]).table("bench.t").logical
 register_writer(table, "stream")
 committer = Committer(table, "stream")
 sealer = Sealer(committer)

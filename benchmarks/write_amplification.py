@@ -47,7 +47,7 @@ def written(given: argparse.Namespace, write_only: bool) -> dict[str, Any]:
             writer.write(pa.table({"id": ids, "amount": chance.random(given.rows), "name": names}))
     seconds, cpu = time.perf_counter() - started, time.process_time() - used
     files = [path.stat().st_size for path in Path(table.path).glob("bucket-*/*") if path.is_file()]
-    live = table._table.store.live_entries(table.latest_snapshot())
+    live = table.logical.store.live_entries(table.latest_snapshot())
     return {
         "mib": round(sum(files) / 2**20, 1),
         "files": len(files),

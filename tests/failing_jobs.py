@@ -21,7 +21,7 @@ class Job:
     """A streaming query from one start to its end: ``epoch`` runs a micro-batch, ``lose`` one whose tasks all die."""
 
     def __init__(self, table: Table, tasks: int = 1, writer: str = "query") -> None:
-        self.table, self.tasks, self.writer = table._table, tasks, writer
+        self.table, self.tasks, self.writer = table.logical, tasks, writer
         register_writer(self.table, writer)
         self.committer = Committer(self.table, writer)
 

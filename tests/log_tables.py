@@ -39,7 +39,7 @@ def files(table: Table, **options: str) -> list[tuple[int, str]]:
 
 def trim(table: Table, below: int = 2**62) -> dict[int, int]:
     """Lets the records of the log below an offset expire, by default all; where it begins now."""
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     database = appender_for(log)._database  # type: ignore[attr-defined]
     database.execute('delete from records where "offset" < ?', [below])

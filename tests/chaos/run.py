@@ -105,7 +105,7 @@ class Chaos:
     @property
     def _log(self) -> LogReader:
         assert self._lake is not None
-        location = self._lake.table("db.t")._table.log
+        location = self._lake.table("db.t").logical.log
         assert location is not None
         return reader_for(location)
 
@@ -266,7 +266,7 @@ class Chaos:
     def _values(self, lake: Lake) -> Iterator[bytes | None]:
         """The values of the log, by a client of its own where there is a server."""
         if self.server is not None:
-            location = lake.table("db.t")._table.log
+            location = lake.table("db.t").logical.log
             assert location is not None
             yield from self.server.values(location)
             return

@@ -167,7 +167,7 @@ def test_a_changed_retention_reaches_the_topic(kafka, tmp_path) -> None:
         "create table db.t (id bigint, primary key (id)) using lakelog tblproperties ('log-store.enabled' = 'true', "
         f"'log-store.address' = '{kafka.bootstrap}')"
     )
-    log = lake.table("db.t")._table.log
+    log = lake.table("db.t").logical.log
     admin, resource = AdminClient({"bootstrap.servers": kafka.bootstrap}), ConfigResource("topic", log.topic)
 
     def kept() -> str:
@@ -181,7 +181,7 @@ def test_a_changed_retention_reaches_the_topic(kafka, tmp_path) -> None:
     SYSTEM.drop(log)
     with pytest.raises(NotFound, match="deleted behind the table's back"):
         lake.sql("alter table db.t set tblproperties ('log-store.retention' = '3 h')")
-    assert "log-store.retention" not in lake.table("db.t")._table.schema.options
+    assert "log-store.retention" not in lake.table("db.t").logical.schema.options
 
 
 def wait_for(holds) -> None:

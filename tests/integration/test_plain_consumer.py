@@ -18,7 +18,7 @@ KINDS = {"id": "bigint"} | {column.name: column.kind for column in COLUMNS}
 
 
 def messages(kafka, table: Table):
-    location = table._table.log
+    location = table.logical.log
     assert location is not None
     return debezium_consumer.messages(kafka.bootstrap, location.topic)
 

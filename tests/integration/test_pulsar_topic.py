@@ -26,7 +26,7 @@ KEY = base64.b64encode(b"secret key of a test that is long enough")
 def test_the_topic_goes_with_the_table(pulsar_server, tmp_path) -> None:
     on(pulsar_server, tmp_path)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    log = lake.table("db.t")._table.log
+    log = lake.table("db.t").logical.log
     assert log is not None
     SYSTEM.check(log)
     lake.sql("drop table db.t")
@@ -128,7 +128,7 @@ def test_a_token_opens_a_cluster_that_asks_for_one(tmp_path) -> None:
 def test_a_changed_retention_reaches_the_topic_or_the_table_stays_as_it_is(own_server, tmp_path) -> None:
     table = on(own_server, tmp_path)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
-    topic = PulsarTopic(table._table.log)
+    topic = PulsarTopic(table.logical.log)
     lake.sql("alter table db.t set tblproperties ('log-store.retention' = '90 min')")
     end = time.monotonic() + 20
     while topic.admin.get(f"{topic.path}/retention")["retentionTimeInMinutes"] != 90:
@@ -137,7 +137,7 @@ def test_a_changed_retention_reaches_the_topic_or_the_table_stays_as_it_is(own_s
     own_server.kill()
     with soon(), pytest.raises(LakelogError):
         lake.sql("alter table db.t set tblproperties ('log-store.retention' = '10 min')")
-    assert "90 min" in str(lake.table("db.t")._table.schema.options)
+    assert "90 min" in str(lake.table("db.t").logical.schema.options)
 
 
 def signed(subject: str) -> str:

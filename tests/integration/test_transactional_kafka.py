@@ -37,12 +37,12 @@ def seen(table: Table, start: str = "earliest", **options: str) -> list[int]:
 
 def fail_over(table: Table, writer: str, epoch: int, *ids: int) -> Committer:
     """An epoch with two attempts, of which the second one counts; decided, not sealed."""
-    register_writer(table._table, writer)
-    tasks = [TaskWriter(table._table, writer, epoch, 0) for _ in range(2)]
+    register_writer(table.logical, writer)
+    tasks = [TaskWriter(table.logical, writer, epoch, 0) for _ in range(2)]
     for task in tasks:
         task.write(rows(*ids).to_batches()[0])
         task.flush_log()
-    committer = Committer(table._table, writer)
+    committer = Committer(table.logical, writer)
     committer.commit(epoch, [tasks[1].finish()])
     tasks[0].close()
     return committer
@@ -53,7 +53,7 @@ def test_committed_rows_once_whoever_tells_them(table) -> None:
     assert seen(table) == seen(table, "latest-full") == []
     seal(second)
     assert seen(table) == seen(table, "latest-full") == [3, 4]
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     for bucket, end in reader_for(log).end_offsets().items():
         for commit in (c for part in reader_for(log).chunks(bucket, 0, end) for c in commits_in(part)):
@@ -100,7 +100,7 @@ def test_a_tail_that_goes_on_gets_each_commit(table) -> None:
 def test_the_rows_of_a_stream_do_not_depend_on_cuts(table) -> None:
     for epoch in range(4):
         seal(fail_over(table, "w", epoch, *range(epoch * 10, epoch * 10 + 10)))
-    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
     for bucket, end in scan.reader.end_offsets().items():
         whole = [n for b in scan.read(bucket, 0, end) for n in b["id"].to_pylist()]
         for step in (1, 7):
@@ -109,13 +109,13 @@ def test_the_rows_of_a_stream_do_not_depend_on_cuts(table) -> None:
 
 
 def test_an_epoch_that_has_expired_in_part(kafka, table) -> None:
-    register_writer(table._table, "w")
-    task, committer = TaskWriter(table._table, "w", 0, 0), Committer(table._table, "w")
+    register_writer(table.logical, "w")
+    task, committer = TaskWriter(table.logical, "w", 0, 0), Committer(table.logical, "w")
     task.write(rows(*range(40)).to_batches()[0])
     committer.commit(0, [task.finish()])
-    start = LogScan(table._table).reader.end_offsets()
+    start = LogScan(table.logical).reader.end_offsets()
     seal(committer)
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for done in admin.delete_records([TopicPartition(log.topic, bucket, 1) for bucket in start]).values():

@@ -49,7 +49,7 @@ def test_the_filters_of_java_have_the_bits_that_are_made_here(java, tmp_path: Pa
     (file,) = split.files
     assert (file.embedded_file_index is not None) == (threshold == "1 mb")
     data = file.embedded_file_index or Path(table.path, "bucket-0", file.extra_files[0]).read_bytes()
-    store = table._table.store
+    store = table.logical.store
     ours = FileIndexWriter.of(store.schema)
     for batch in store.read_split(split):
         ours.add(batch)

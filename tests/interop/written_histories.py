@@ -246,7 +246,7 @@ def _rolled_back(lake: Lake, name: str) -> None:
 def _consumed(lake: Lake, name: str) -> None:
     table = _filled(lake, name)
     for plan in table.stream_plan(from_snapshot=1):
-        table._table.store.consumers.record("me", plan.next)
+        table.logical.store.consumers.record("me", plan.next)
 
 
 @history("analyzed")

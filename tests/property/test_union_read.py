@@ -49,7 +49,7 @@ class World:
         self.committer: Committer | None = None
         self.batches: dict[str, TableWriter] = {}
         self.healed = True
-        register_writer(self.table._table, "stream")
+        register_writer(self.table.logical, "stream")
 
     def some_rows(self, base: int) -> Rows:
         rows = []
@@ -61,7 +61,7 @@ class World:
     # the stream
 
     def attempt(self) -> None:
-        task = TaskWriter(self.table._table, "stream", self.epoch, lane=0)
+        task = TaskWriter(self.table.logical, "stream", self.epoch, lane=0)
         rows = self.some_rows(0)
         task.write(batch(rows))
         task.flush_log()
@@ -79,7 +79,7 @@ class World:
 
     def decide(self) -> None:
         if self.committer is None or self.dice.random() < 0.3:
-            self.committer = Committer(self.table._table, "stream")
+            self.committer = Committer(self.table.logical, "stream")
         dies = self.dice.random() < 0.2
         if dies:
             with patch.object(Committer, "_heal", side_effect=Unavailable("died")), pytest.raises(Unavailable):

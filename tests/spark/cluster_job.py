@@ -38,7 +38,7 @@ class DyingExecutor(SparkExecutor):
 def compact(lake: Lake) -> dict[str, int]:
     """Compacts the table with executors that die; what came of it."""
     table = lake.table("db.t")
-    dynamic = table._table
+    dynamic = table.logical
     done = compact_table(dynamic, executor=DyingExecutor(lake.spark, 2))
     again = table.compact()
     return {

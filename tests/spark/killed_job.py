@@ -60,7 +60,7 @@ def killing(table: str, always: bool) -> ArrowMap:
 
 def write(lake: Lake, spark: SparkSession, way: str, always: bool) -> str:
     """Writes the rows; what the write has said."""
-    path = lake.table("db.t")._table.path
+    path = lake.table("db.t").logical.path
     rows = spark.range(0, ROWS, 1, TASKS).selectExpr("id", "repeat(sha2(cast(id as string), 512), 4) as text")
     frame = map_in_arrow(rows, killing(path, always), rows.schema)
     try:
@@ -99,18 +99,18 @@ def main() -> None:
     failed = write(lake, spark, way, when == "always")
     table = lake.table("db.t")
     snapshot = table.latest_snapshot()
-    store = table._table.store
+    store = table.logical.store
     named = {entry.file.file_name for entry in store.live_entries(snapshot)}
     found = {
         "failed": failed,
         "rows": [tuple(r) for r in lake.sql("select count(*), count(distinct id), sum(id) from db.t").collect()][0],
         "log": told(lake) if log == "true" else None,
         "snapshots": 0 if snapshot is None else snapshot.id,
-        "unnamed": sorted(p.name for p in Path(table._table.path).glob("bucket-*/*") if p.name not in named),
+        "unnamed": sorted(p.name for p in Path(table.logical.path).glob("bucket-*/*") if p.name not in named),
         "named": len(named),
         "orphans": len(table.remove_orphan_files("0 s").files),
     }
-    found["left"] = sorted(p.name for p in Path(table._table.path).glob("bucket-*/*") if p.name not in named)
+    found["left"] = sorted(p.name for p in Path(table.logical.path).glob("bucket-*/*") if p.name not in named)
     print(json.dumps(found), flush=True)  # noqa: T201 - its output is its result
     spark.stop()
 

@@ -57,7 +57,7 @@ def main() -> None:
             )
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1").json(f"{root}/in")
     query = lake.write_stream(
-        map_in_arrow(rows.repartition(2), dying_with(lake.table("db.t")._table.log), rows.schema),
+        map_in_arrow(rows.repartition(2), dying_with(lake.table("db.t").logical.log), rows.schema),
         "db.t",
         f"{root}/checkpoint",
     )

@@ -168,7 +168,7 @@ def test_a_job_that_failed_leaves_no_file_of_its_other_tasks(lake, spark, way) -
         "create table db.t (id bigint, text string) using lakelog "
         "tblproperties ('bucket' = '2', 'bucket-key' = 'id', 'write-buffer-size' = '1 mb')"
     )
-    directory = Path(lake.table("db.t")._table.path)
+    directory = Path(lake.table("db.t").logical.path)
 
     def held_up(batches):
         """The first task fails when the second one, which is slow, has written files."""

@@ -54,8 +54,8 @@ def test_buckets_are_compacted_by_executors_and_committed_by_the_driver(lake, ta
 
 
 def test_a_bucket_that_another_compactor_has_is_left_to_it(lake, table) -> None:
-    leases = leases_of(table._table)
-    task = next(iter(table._table.store.buckets_to_compact(full=True)))
+    leases = leases_of(table.logical)
+    task = next(iter(table.logical.store.buckets_to_compact(full=True)))
     lease = leases.take(*task)
     assert lease is not None
     lake.sql("alter table db.t set tblproperties ('num-sorted-run.compaction-trigger' = '2')")

@@ -19,7 +19,7 @@ def test_columns_and_rows_are_the_query_s(lake, spark) -> None:
         "select *, id % 2 as part from db.s"
     )
     table = lake.table("db.t")
-    assert table._table.schema.primary_keys == ("id", "part") and table._table.schema.partition_keys == ("part",)
+    assert table.logical.schema.primary_keys == ("id", "part") and table.logical.schema.partition_keys == ("part",)
     assert [f.type for f in table.schema][:5] == [f.type for f in lake.table("db.s").schema]
     found = lake.sql("select id, name, at, price, tags from db.t order by id").collect()
     assert found == lake.sql("select id, name, at, price, tags from db.s order by id").collect()

@@ -49,7 +49,7 @@ def add(directory: Path, name: str, ids: range) -> None:
 def start(lake, directory: Path, checkpoint: Path, tasks: int, poison: Path | None = None):
     """A query that writes what is in the directory; while ``poison`` exists its tasks die after some rows."""
 
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
 
     def dying(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ends = reader_for(table.log).end_offsets()

@@ -76,5 +76,5 @@ def test_tasks_share_the_dynamic_buckets_of_a_table(lake) -> None:
         ("new", 1000, 1000),
         ("old", 500, 500),
     ]
-    inner = lake.table("d")._table.store
+    inner = lake.table("d").logical.store
     assert {e.bucket for e in inner.live_entries(inner.latest_snapshot())} == {0, 1, 2, 3, 4}

@@ -100,23 +100,23 @@ def test_changes_of_all_types_are_those_of_tail(typed, spark) -> None:
         writer.write(
             pa.concat_tables([old, new, rows_of(typed).slice(2, 1)]).append_column("_row_kind", kinds).combine_chunks()
         )
-    frame = changes_of(kafka_records(spark, typed), typed._table)
+    frame = changes_of(kafka_records(spark, typed), typed.logical)
     want = tailed(typed, frame)
     assert sorted(r["_row_kind"] for r in want) == ["+I"] * 3 + ["+U", "-D", "-U"]
     assert same(frame.toArrow().to_pylist()) == same(want)
-    some = changes_of(kafka_records(spark, typed), typed._table, ["at_ns", "odd.name"])
+    some = changes_of(kafka_records(spark, typed), typed.logical, ["at_ns", "odd.name"])
     assert same(some.toArrow().to_pylist()) == same(tailed(typed, some, columns=["at_ns", "odd.name"]))
 
 
 def test_records_of_all_types_are_those_of_a_writer(typed, spark) -> None:
     with typed.writer(options=LOG_ONLY) as writer:
         writer.write(rows_of(typed, ["+I", "+U", "-D"]))
-    source = changes_of(kafka_records(spark, typed), typed._table)
-    records = records_of(source, typed._table).toArrow()
+    source = changes_of(kafka_records(spark, typed), typed.logical)
+    records = records_of(source, typed.logical).toArrow()
     assert records["headers"].to_pylist()[0] == [{"key": "lakelog", "value": NOBODYS_HEADER}]
     before = tailed(typed, source)
     columns = [records[name].cast(pa.large_binary()).combine_chunks() for name in ("key", "value")]
-    appender = appender_for(typed._table.log)
+    appender = appender_for(typed.logical.log)
     appender.append(0, Records(columns[0], columns[1], NOBODYS_HEADER))
     appender.flush()
     assert same(tailed(typed, source)) == same(before * 2)
@@ -126,7 +126,7 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int", more=", 'bucket-key' = 'id'"))
     table = lake.table("db.t")
-    appender = appender_for(table._table.log)
+    appender = appender_for(table.logical.log)
 
     def record(op: str, header: bytes) -> None:
         image, none = '{"id":1}', "null"
@@ -140,19 +140,19 @@ def test_corrections_come_or_not_and_others_never(lake, spark) -> None:
     nothing = pa.nulls(1, pa.large_binary())
     appender.append(0, Records(nothing, nothing, b"1|c|w|0|"))
     appender.flush()
-    frame = changes_of(kafka_records(spark, table), table._table)
+    frame = changes_of(kafka_records(spark, table), table.logical)
     assert [r._row_kind for r in frame.collect()] == ["+I", "+I", "-D", "+I"]
-    off = table._table.with_hints({"log-store.consistency-guarantee.enabled": "false"})
+    off = table.logical.with_hints({"log-store.consistency-guarantee.enabled": "false"})
     assert [r._row_kind for r in changes_of(kafka_records(spark, table), off).collect()] == ["+I"] * 3
-    inserts = table._table.with_hints({"log.consumer.changelog.modes": "append-only"})
+    inserts = table.logical.with_hints({"log.consumer.changelog.modes": "append-only"})
     assert [r._row_kind for r in changes_of(kafka_records(spark, table), inserts).collect()] == ["+I"] * 3
-    strict = table._table.with_hints({**inserts.hints, "log.consumer.retractions": "error"})
+    strict = table.logical.with_hints({**inserts.hints, "log.consumer.retractions": "error"})
     with pytest.raises(PySparkException, match="has a change of kind"):
         changes_of(kafka_records(spark, table), strict).collect()
     record("c", b"2|d|w|0|a")
     appender.flush()
     with pytest.raises(PySparkException, match=r"does not know: 2\|d"):
-        changes_of(kafka_records(spark, table), table._table).collect()
+        changes_of(kafka_records(spark, table), table.logical).collect()
 
 
 def test_a_change_that_is_none_stops_the_query(lake, spark) -> None:
@@ -161,13 +161,13 @@ def test_a_change_that_is_none_stops_the_query(lake, spark) -> None:
     records = spark.sql("""select '{"before":null,"after":{"id":1},"op":"x"}' value, null headers""")
     typed = records.withColumn("headers", sf.col("headers").cast("array<struct<key: string, value: binary>>"))
     with pytest.raises(PySparkException, match="not debezium-json with op c, u or d, but x"):
-        changes_of(typed, lake.table("db.t")._table).collect()
+        changes_of(typed, lake.table("db.t").logical).collect()
 
 
 def test_rows_that_the_table_does_not_take_are_no_records(lake, spark) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(columns="id int not null, name string", more=", 'bucket-key' = 'id'"))
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     with pytest.raises(InvalidSchema, match="no column 'more'"):
         records_of(spark.range(1).selectExpr("cast(id as int) id", "1 more"), table)
     with pytest.raises(PySparkException, match="NULL in column 'id'"):
@@ -185,7 +185,7 @@ def test_a_time_with_a_zone_and_one_without_are_the_same_in_utc(lake, spark) -> 
     lake.sql("create database db")
     lake.sql(CREATE.format(columns="at timestamp, wall timestamp_ntz", more=", 'bucket-key' = 'at'"))
     given = "timestamp'2024-03-31 01:30:00Z' as wall, timestamp_ntz'2024-03-31 02:30:00' as at"
-    (found,) = records_of(spark.sql(f"select {given}"), lake.table("db.t")._table).collect()
+    (found,) = records_of(spark.sql(f"select {given}"), lake.table("db.t").logical).collect()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     want = '{"at":"2024-03-31 02:30:00.000000Z","wall":"2024-03-31 01:30:00.000000"}'
     assert found.value == f'{{"before":null,"after":{want},"op":"c"}}'

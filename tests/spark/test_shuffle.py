@@ -45,9 +45,9 @@ def test_a_write_makes_one_file_for_each_bucket(lake, spark) -> None:
     frame.createOrReplaceTempView("many_parts")
 
     def files_of(write) -> int:
-        before = len(lake.table("db.t")._table.store.live_entries(lake.table("db.t").latest_snapshot()))
+        before = len(lake.table("db.t").logical.store.live_entries(lake.table("db.t").latest_snapshot()))
         write()
-        return len(lake.table("db.t")._table.store.live_entries(lake.table("db.t").latest_snapshot())) - before
+        return len(lake.table("db.t").logical.store.live_entries(lake.table("db.t").latest_snapshot())) - before
 
     assert files_of(lambda: lake.sql("insert into db.t select * from many_parts")) == 3
     assert files_of(lambda: lake.write(frame, "db.t")) == 3
@@ -69,7 +69,7 @@ def test_a_partitioned_table_is_shuffled_by_partition_and_bucket(lake, spark) ->
     lake.write(frame.repartition(3), "db.p")
     table = lake.table("db.p")
     assert table.scan().to_arrow().num_rows == 1_000
-    assert len(table._table.store.live_entries(table.latest_snapshot())) == 10
+    assert len(table.logical.store.live_entries(table.latest_snapshot())) == 10
 
 
 def test_only_what_is_worth_several_tasks_is_shuffled_unasked(lake, spark, request) -> None:

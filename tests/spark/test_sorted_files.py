@@ -40,7 +40,7 @@ def content(lake: Lake) -> pa.Table:
 
 def opened(lake: Lake, column: str, value: object) -> float:
     """The part of the files that a filter on a column leaves to be read."""
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     count = [sum(len(s.files) for s in Scan(table, filter=f).plan()) for f in (In(column, (value,)), None)]
     return count[0] / count[1]
 
@@ -70,7 +70,7 @@ def test_an_order_leaves_the_fewest_to_its_first_column(lake: Lake) -> None:
 def test_only_chosen_partitions_are_written_again(lake: Lake) -> None:
     fill(lake, "partitioned by (part)")
     before = content(lake)
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
 
     def names() -> set[str]:
         return {f.file_name for split in Scan(table).plan() for f in split.files}
@@ -91,9 +91,9 @@ def test_rows_of_fixed_buckets_stay_in_them(lake: Lake) -> None:
     assert content(lake).equals(before)
     found = lake.sql("select count(*) from db.t where id = 77").collect()[0][0]
     assert found == 1
-    splits = Scan(lake.table("db.t")._table).plan()
+    splits = Scan(lake.table("db.t").logical).plan()
     for split in splits:
-        rows = pa.Table.from_batches(list(Scan(lake.table("db.t")._table).read(split)))
+        rows = pa.Table.from_batches(list(Scan(lake.table("db.t").logical).read(split)))
         assert rows.num_rows > 0
     assert {split.bucket for split in splits} == {0, 1, 2}
 

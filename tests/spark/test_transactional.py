@@ -44,12 +44,12 @@ def told(seen: SeenBatches) -> list[tuple[str, int]]:
 
 def fail_over(table, epoch: int, *ids: int) -> Committer:
     """An epoch with two attempts, of which the second one counts; decided, not sealed."""
-    register_writer(table._table, "w")
-    tasks = [TaskWriter(table._table, "w", epoch, 0) for _ in range(2)]
+    register_writer(table.logical, "w")
+    tasks = [TaskWriter(table.logical, "w", epoch, 0) for _ in range(2)]
     for task in tasks:
         task.write(rows(*ids).to_batches()[0])
         task.flush_log()
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(epoch, [tasks[1].finish()])
     tasks[0].close()
     return committer
@@ -127,7 +127,7 @@ def test_a_checkpoint_is_of_one_consistency(lake, table, tmp_path) -> None:
 def test_the_real_time_path_refuses(lake) -> None:
     lake.sql("create database db")
     lake.sql(CREATE.format(more=", 'log.consistency' = 'transactional'"))
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     on_kafka = replace(table.log, system="kafka")
     table.__dict__["log"] = on_kafka
     with pytest.raises(UnsupportedFeature, match="'log.consistency'='transactional'.*Use read_stream"):

@@ -46,7 +46,7 @@ def test_a_query_and_an_insert_run_on_executors(lake: Lake, s3_server: S3Server)
     for page in pages:
         assert s3_server.secret_key not in page
         assert s3_server.access_key not in page
-    assert b"s3." not in lake.table("db.t")._table.io.read(f"{lake.table('db.t').path}/schema/schema-0")
+    assert b"s3." not in lake.table("db.t").logical.io.read(f"{lake.table('db.t').path}/schema/schema-0")
 
 
 def test_a_reader_can_bring_its_own_storage_options(lake: Lake, spark: SparkSession, s3_server: S3Server) -> None:

@@ -117,7 +117,7 @@ def test_processes_that_race_leave_no_gap_and_lose_no_row(warehouse: Warehouse) 
         assert job.wait(280) == 0, errors[-3000:]
         job.stderr.close()
     print(f"{PROCESSES * commits} commits in {time.monotonic() - started:.1f} s")  # noqa: T201 - a measurement
-    store = lake.table("db.t")._table.store
+    store = lake.table("db.t").logical.store
     assert sorted(store.snapshots.ids()) == list(range(1, store.latest_snapshot().id + 1))
     appends = [s.id for s in store.snapshots.backwards() if s.commit_kind == "APPEND"]
     assert len(appends) == PROCESSES * commits

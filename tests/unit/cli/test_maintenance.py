@@ -35,7 +35,7 @@ def test_follow_makes_files_of_what_is_in_the_log_only(tmp_path) -> None:
     lake.sql(
         "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true')"
     )
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender = appender_for(table.log)
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
@@ -50,7 +50,7 @@ def test_a_writer_is_ended(tmp_path) -> None:
     lake.sql(
         "create database db; create table db.t (id int) using lakelog tblproperties ('log-store.enabled' = 'true')"
     )
-    table = lake.table("db.t")._table
+    table = lake.table("db.t").logical
     register_writer(table, "query-1")
     where = ["--warehouse", str(tmp_path)]
     done = CliRunner().invoke(command, ["log", "db.t", "--end-writer", "query-1", *where])

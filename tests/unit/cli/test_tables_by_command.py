@@ -71,7 +71,7 @@ def test_head_of_an_empty_table_has_its_columns(warehouse: Path) -> None:
 def test_head_with_fresh_also_has_what_only_the_log_has(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
-    appender = appender_for(lake.table("db.t")._table.log)
+    appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
     appender.flush()
@@ -216,7 +216,7 @@ def test_what_was_done_is_one_object_for_programs(warehouse: Path) -> None:
 def test_follow_tells_each_snapshot_as_an_object(tmp_path: Path) -> None:
     lake = lakelog.connect(warehouse=str(tmp_path))
     lake.sql("create database db; create table db.t (id int) tblproperties ('log-store.enabled' = 'true')")
-    appender = appender_for(lake.table("db.t")._table.log)
+    appender = appender_for(lake.table("db.t").logical.log)
     value = pa.array([b'{"before":null,"after":{"id":7},"op":"c"}'], pa.large_binary())
     appender.append(0, Records(pa.nulls(1, pa.large_binary()), value, NOBODYS_HEADER))
     appender.flush()

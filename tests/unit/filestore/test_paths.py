@@ -21,8 +21,8 @@ def test_a_name_does_not_lead_to_another_table(tmp_path) -> None:
             lambda: table.branch(name),
             lambda: table.delete_tag(name),
             lambda: table.scan(tag=name),
-            lambda: table._table.store.consumers.delete(name),
-            lambda: table._table.store.consumers.position(name),
+            lambda: table.logical.store.consumers.delete(name),
+            lambda: table.logical.store.consumers.position(name),
         ):
             with pytest.raises(InvalidRequest, match="a file name has no '/'"):
                 reach()

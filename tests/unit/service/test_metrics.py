@@ -99,7 +99,7 @@ def test_every_sample_is_of_a_declared_metric_with_its_labels(lake: Lake) -> Non
 
 
 def test_a_round_that_is_lost_to_another_commit_is_a_conflict(lake: Lake) -> None:
-    store, others = lake.table("db.t")._table.store, [1, 2]
+    store, others = lake.table("db.t").logical.store, [1, 2]
 
     def meanwhile(latest: object) -> dict[str, str]:
         if others:
@@ -113,7 +113,7 @@ def test_a_round_that_is_lost_to_another_commit_is_a_conflict(lake: Lake) -> Non
 
 def test_a_commit_that_fails_is_counted_by_its_error(lake: Lake) -> None:
     with pytest.raises(InvalidRequest):
-        lake.table("db.t")._table.store.commit(CommitRequest("empty", 0, "APPEND"))
+        lake.table("db.t").logical.store.commit(CommitRequest("empty", 0, "APPEND"))
     assert value(parsed(lakelog.metrics.text()), "lakelog_commit_failures_total", table="db.t", error="InvalidRequest")
 
 
@@ -294,7 +294,7 @@ def test_a_commit_and_a_seal_are_spans(lake: Lake) -> None:
         with lake.table("db.t").writer() as writer:
             writer.write(rows(77))
         with pytest.raises(InvalidRequest):
-            lake.table("db.t")._table.store.commit(CommitRequest("empty", 0, "APPEND"))
+            lake.table("db.t").logical.store.commit(CommitRequest("empty", 0, "APPEND"))
         spans = kept.get_finished_spans()
     assert {"lakelog.commit", "lakelog.seal"} <= {span.name for span in spans}
     sealed = next(span for span in spans if span.name == "lakelog.seal")

@@ -22,7 +22,7 @@ FULL = {"read.mode": "log", "scan.startup.mode": "latest-full"}
 
 
 def reader(table: Table, **options: str) -> LakelogStreamReader:
-    hinted = table._table.with_hints(
+    hinted = table.logical.with_hints(
         {**FULL, **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}}
     )
     return LakelogStreamReader(hinted, spark_schema(LogScan(hinted).schema))
@@ -116,7 +116,7 @@ def test_a_named_reader_keeps_its_snapshot_from_expiry(tmp_path) -> None:
     source._told = float("-inf")
     taken += seen(source, at)
     assert sorted(taken) == [("+I", n) for n in range(22)]
-    (named,) = NamedReaders(table._table.io, table.path).list()
+    (named,) = NamedReaders(table.logical.io, table.path).list()
     assert named.name == "mirror"
 
 
@@ -236,7 +236,7 @@ def test_an_idle_stream_notes_from_time_to_time_how_far_it_has_come(tmp_path, cl
     assert list(batches(source, at)) == []
     clock[0] += 20
     ((end, found),) = batches(source, at)
-    assert found == [] and LogScan(table._table).reader.end_offsets() == source._from_json(end).offsets
+    assert found == [] and LogScan(table.logical).reader.end_offsets() == source._from_json(end).offsets
     clock[0] += 1000
     assert list(batches(source, end)) == [], "there is nothing more to note"
     again = reader(table, log__consistency=mode, scan__startup__mode="earliest")

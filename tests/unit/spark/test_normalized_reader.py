@@ -26,7 +26,7 @@ WHOLE = {"read.mode": "log", "log.consumer.normalize": "true"}
 
 
 def reader(table: Table, kind: type[LakelogStreamReader] = NormalizedStreamReader, **options: str):
-    hinted = table._table.with_hints({**WHOLE, **options})
+    hinted = table.logical.with_hints({**WHOLE, **options})
     return kind(hinted, spark_schema(LogScan(hinted).schema))
 
 
@@ -132,7 +132,7 @@ def test_any_cut_and_any_restart_give_a_whole_changelog(tmp_path, monkeypatch, s
 
 def test_the_real_time_path_refuses_it(tmp_path) -> None:
     with pytest.raises(InvalidRequest, match=r"'log\.consumer\.normalize' of table db\.t needs a state"):
-        read_changes(None, make(tmp_path)._table.with_hints(WHOLE), None)  # type: ignore[arg-type]
+        read_changes(None, make(tmp_path).logical.with_hints(WHOLE), None)  # type: ignore[arg-type]
 
 
 def test_the_checkpoint_of_a_query_that_gave_upserts_is_refused(tmp_path) -> None:

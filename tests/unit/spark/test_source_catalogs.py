@@ -121,7 +121,7 @@ def test_a_table_that_a_server_commits_to_is_opened_by_its_catalog(
 def test_a_table_in_hand_is_found_again_by_its_catalog(tmp_path: Path, name: str, catalog: str | None) -> None:
     lake = connect(warehouse=str(tmp_path / "a"), catalogs={"prod": {"warehouse": str(tmp_path / "b")}})
     lake.sql(f"create table {name} (id int) using lakelog")
-    found = options_of(lake.table(name)._table.with_hints({"read.mode": "file"}))
+    found = options_of(lake.table(name).logical.with_hints({"read.mode": "file"}))
     assert (found["read.mode"], found.get("catalog")) == ("file", catalog)
 
 

@@ -33,7 +33,7 @@ def make(path: Path, form: str, rows: int, **options: str) -> Table:
 
 @pytest.mark.parametrize(("form", "rows"), [("debezium-json", 30_000), ("arrow", 250_000)])
 def test_many_rows_are_read_by_tasks(tmp_path: Path, form: str, rows: int) -> None:
-    reader = LakelogStreamReader(make(tmp_path, form, rows)._table, SCHEMA)
+    reader = LakelogStreamReader(make(tmp_path, form, rows).logical, SCHEMA)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     ranges = [part for part in reader.partitions(start, end) if isinstance(part, LogRange)]
@@ -43,7 +43,7 @@ def test_many_rows_are_read_by_tasks(tmp_path: Path, form: str, rows: int) -> No
 
 @pytest.mark.parametrize("form", ["debezium-json", "arrow"])
 def test_few_rows_travel_with_the_plan(tmp_path: Path, form: str) -> None:
-    reader = LakelogStreamReader(make(tmp_path, form, 1_000)._table, SCHEMA)
+    reader = LakelogStreamReader(make(tmp_path, form, 1_000).logical, SCHEMA)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     held = reader.getCache(start, end)
@@ -52,7 +52,7 @@ def test_few_rows_travel_with_the_plan(tmp_path: Path, form: str) -> None:
 
 def test_a_limit_in_rows_is_kept_by_records_that_hold_many(tmp_path: Path) -> None:
     table = make(tmp_path, "arrow", 250_000, **{"read.max-rows-per-trigger": "100000"})
-    reader = LakelogStreamReader(table._table, SCHEMA)
+    reader = LakelogStreamReader(table.logical, SCHEMA)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     ranges = [part for part in reader.partitions(start, end) if isinstance(part, LogRange)]

@@ -109,7 +109,7 @@ def test_other_procedures(lake) -> None:
 
 def test_the_end_of_a_writer(lake) -> None:
     lake.sql("create table db.l (id int) using lakelog tblproperties ('log-store.enabled' = 'true')")
-    table = lake.table("db.l")._table
+    table = lake.table("db.l").logical
     register_writer(table, "query-1")
     assert lake.sql("CALL sys.end_writer(table => 'db.l', writer => 'query-1')").to_pylist() == [{"snapshot_id": 1}]
     assert lake.sql("CALL sys.end_writer('db.l', 'query-1')").to_pylist() == [{"snapshot_id": None}]

@@ -58,8 +58,8 @@ def test_a_table_like_another_one(lake) -> None:
     )
     lake.sql("create table db.u like db.t tblproperties ('bucket' = '3')")
     old, new = (lake.table(f"db.{name}") for name in "tu")
-    assert new.schema == old.schema and new._table.schema.fields == old._table.schema.fields
-    assert new._table.schema.num_buckets == 3 and new._table.schema.comment == "all"
-    assert new._table.log.log_id != old._table.log.log_id
+    assert new.schema == old.schema and new.logical.schema.fields == old.logical.schema.fields
+    assert new.logical.schema.num_buckets == 3 and new.logical.schema.comment == "all"
+    assert new.logical.log.log_id != old.logical.log.log_id
     fill(new, [{"id": 1, "v": "y"}])
     assert old.scan().to_arrow().num_rows == 0 and new.scan().to_arrow().num_rows == 1

@@ -60,7 +60,7 @@ def read(table: Table) -> list[dict]:
 
 def decide(table: Table, epoch: int, **columns: list) -> None:
     """Writes an epoch that is decided but in no snapshot."""
-    dynamic = table._table
+    dynamic = table.logical
     register_writer(dynamic, "w")
     task = TaskWriter(dynamic, "w", epoch, 0)
     task.write(pa.RecordBatch.from_pydict(columns))
@@ -119,7 +119,7 @@ def test_rows_that_wait_for_the_files_are_read_with_every_schema(table: Table, l
     table.alter(DropColumn(("n",)))
     assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
     assert read(old) == [{"id": 1, "s": None, "n": 10}, {"id": 2, "s": "b", "n": 20}]
-    assert seal_staged(table._table) != []
+    assert seal_staged(table.logical) != []
     assert read(table) == [{"id": 1, "s": None}, {"id": 2, "s": "b"}]
 
 

@@ -33,7 +33,7 @@ def rows(ids: range, name: str) -> pa.RecordBatch:
 
 
 def attempt(table, lane: int, *batches: pa.RecordBatch) -> AttemptResult:
-    task = TaskWriter(table._table, "w", 0, lane)
+    task = TaskWriter(table.logical, "w", 0, lane)
     for batch in batches:
         task.write(batch)
     return task.finish()
@@ -48,7 +48,7 @@ def written(*results: AttemptResult) -> set[str]:
 
 
 def named(table, above: int = 0) -> set[str]:
-    store = table._table.store
+    store = table.logical.store
     before = {e.file.file_name for e in store.live_entries(store.snapshot(above))} if above else set()
     return {e.file.file_name for e in store.live_entries(store.latest_snapshot())} - before
 
@@ -63,7 +63,7 @@ def test_one_write_is_one_snapshot_and_leaves_no_epoch(lake) -> None:
         writer.write(rows(range(3), "a"))
     snapshot = table.latest_snapshot()
     assert (snapshot.id, snapshot.commit_kind) == (1, "APPEND")
-    assert table._table.registered.writers() == []
+    assert table.logical.registered.writers() == []
     assert state_of(snapshot).writers == {}
 
 
@@ -71,7 +71,7 @@ def test_files_of_several_tasks_are_named_as_they_are(lake) -> None:
     table = make(lake)
     for number, first in enumerate((0, 5_000)):
         results = [attempt(table, lane, rows(range(first, 20_000), f"{number} {lane}")) for lane in range(3)]
-        snapshot = commit_append(table._table, f"w{number}", results)
+        snapshot = commit_append(table.logical, f"w{number}", results)
         assert written(*results) and named(table, snapshot.id - 1) == written(*results)
     found = names(table)
     # the last task of an epoch counts as the newest
@@ -82,7 +82,7 @@ def test_files_of_a_task_with_a_small_buffer_are_named_as_they_are(lake) -> None
     table = make(lake, ", 'write-buffer-size' = '1 mb'")
     results = [attempt(table, 1, *(rows(range(4_000), f"{n}") for n in range(4)))]
     assert len(results[0].runs) > 2
-    commit_append(table._table, "w", results)
+    commit_append(table.logical, "w", results)
     assert named(table) == written(*results)
     assert set(names(table).values()) == {"3"}
 
@@ -90,14 +90,14 @@ def test_files_of_a_task_with_a_small_buffer_are_named_as_they_are(lake) -> None
 def test_rows_that_others_overtook_are_above_them(lake, tmp_path) -> None:
     table = make(lake)
     late = attempt(table, 0, rows(range(20_000), "late"))
-    commit_append(table._table, "other", [attempt(table, 0, rows(range(20_000), "early"))])
-    commit_append(table._table, "w", [late])
+    commit_append(table.logical, "other", [attempt(table, 0, rows(range(20_000), "early"))])
+    commit_append(table.logical, "w", [late])
     assert set(names(table).values()) == {"late"}
 
 
 def test_no_rows_make_no_snapshot(lake) -> None:
     table = make(lake)
-    assert commit_append(table._table, "w", [attempt(table, 0)]) is None
+    assert commit_append(table.logical, "w", [attempt(table, 0)]) is None
     assert table.latest_snapshot() is None
 
 
@@ -111,7 +111,7 @@ def test_a_lost_commit_leaves_nothing(lake, tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(FileStore, "commit", lost)
     with pytest.raises(CommitConflict):
-        commit_append(table._table, "w", results)
+        commit_append(table.logical, "w", results)
     assert data_files(tmp_path) == [] and table.latest_snapshot() is None
 
 
@@ -154,7 +154,7 @@ def test_a_commit_that_failed_is_not_done_again_without_its_rows(lake, monkeypat
     with pytest.raises(InvalidRequest, match="has failed"):
         writer.commit()
     writer.close()
-    assert names(table) == {} and table._table.registered.writers() == []
+    assert names(table) == {} and table.logical.registered.writers() == []
 
 
 def test_a_log_beside_the_files_keeps_its_state(lake) -> None:
@@ -185,6 +185,8 @@ def test_what_travels_to_the_driver_is_bounded_over_all_tasks_not_for_each_bucke
 
 def test_rows_that_do_not_travel_inline_are_in_the_same_snapshot(lake) -> None:
     table = make(lake)
-    commit_append(table._table, "w", [attempt(table, lane, rows(range(lane % 7, 2000, 7), "n")) for lane in (3, 2_000)])
+    commit_append(
+        table.logical, "w", [attempt(table, lane, rows(range(lane % 7, 2000, 7), "n")) for lane in (3, 2_000)]
+    )
     assert set(names(table).values()) == {"n"}
     assert len(names(table)) == len({*range(3, 2000, 7), *range(2000 % 7, 2000, 7)})

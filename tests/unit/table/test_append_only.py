@@ -29,12 +29,12 @@ def seen(table: Table, start: str = "earliest", **options: str) -> list[Row]:
 
 def fail_over(table: Table) -> None:
     """An epoch whose first attempt fails with all of its rows in the log, and its second one counts."""
-    register_writer(table._table, "w")
-    tasks = [TaskWriter(table._table, "w", 0, 0) for _ in range(2)]
+    register_writer(table.logical, "w")
+    tasks = [TaskWriter(table.logical, "w", 0, 0) for _ in range(2)]
     for task in tasks:
         task.write(rows(1, 2).to_batches()[0])
         task.flush_log()
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [tasks[1].finish()])
     tasks[0].close()
     seal(committer)
@@ -68,7 +68,7 @@ def test_a_record_that_is_given_back_is_not_inserted_twice(tmp_path) -> None:
     with table.writer() as writer:
         writer.write(rows(1))
 
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     for bucket, end in reader_for(log).end_offsets().items():
         for record in reader_for(log).read(bucket, 0, end).to_pylist():

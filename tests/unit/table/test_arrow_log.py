@@ -73,7 +73,7 @@ def test_rows_of_one_record_are_ordered_in_the_files(tmp_path: Path) -> None:
 )
 def test_rows_of_a_refused_attempt_are_taken_back(tmp_path: Path, mode: str, key: str) -> None:
     table = make(tmp_path, mode, key)
-    inner = table._table
+    inner = table.logical
     register_writer(inner, "w")
     lost = TaskWriter(inner, "w", 0, 0)
     lost.write(rows(("+I", 1, "lost"), ("+I", 2, "lost"), ("+I", 9, "lost")).to_batches()[0])

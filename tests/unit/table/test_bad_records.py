@@ -22,10 +22,10 @@ ALL = [1, 2, 3, 4, 5, 6, 7, 8]
 def spoiled(tmp_path: Path, form: str = "debezium-json") -> tuple[Table, int]:
     """A table with rows before and behind a record that some producer has made wrong; its offset in bucket 1."""
     table = make(tmp_path, f", 'log-store.data-format' = '{form}'")
-    register_follower(table._table)
+    register_follower(table.logical)
     with table.writer() as writer:
         writer.write(rows(1, 2, 3, 4))
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     value = b'{"before":null,"after":{"id":"x","name":7},"op":"c"}'
     records = Records(pa.array([None], pa.large_binary()), pa.array([value], pa.large_binary()), NOBODYS_HEADER)

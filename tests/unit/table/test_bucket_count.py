@@ -44,9 +44,9 @@ def write(table, v: str) -> None:
 
 
 def decide(table) -> Committer:
-    task = TaskWriter(table._table, "w", 0, 0)
+    task = TaskWriter(table.logical, "w", 0, 0)
     task.write(rows("decided"))
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
     return committer
 
@@ -66,7 +66,7 @@ def check(table, v: str) -> None:
 
 
 def totals(table) -> set[int]:
-    return {e.total_buckets for e in table._table.store.live_entries(table.latest_snapshot())}
+    return {e.total_buckets for e in table.logical.store.live_entries(table.latest_snapshot())}
 
 
 def test_rows_of_a_new_partition_go_to_the_buckets_of_the_table(lake, staged) -> None:

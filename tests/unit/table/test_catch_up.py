@@ -64,7 +64,7 @@ def test_old_rows_go_to_the_files_alone_and_live_ones_to_both(tmp_path, key) -> 
     before = now_ms()
     write(table, (4, 60_000))
     assert logged(table) == [], "the rows that show that it has caught up still go to the files"
-    found = catch_up_of(table._table)
+    found = catch_up_of(table.logical)
     assert found is not None and before <= found.time_ms <= now_ms()
     assert before - 61_000 < found.watermark_ms <= now_ms() - 60_000
     write(table, (5, 50_000))
@@ -99,7 +99,7 @@ def test_rows_of_the_files_alone_are_seen_by_reads_of_both_stores(tmp_path) -> N
 
 
 def test_a_stream_that_dies_between_the_decision_and_the_note_catches_up_all_the_same(tmp_path) -> None:
-    table = make(tmp_path)._table
+    table = make(tmp_path).logical
     register_writer(table, "w")
 
     def attempt(epoch: int, *changes: tuple[int, int]):
@@ -170,7 +170,7 @@ def test_a_snapshot_has_the_watermark_of_its_rows_and_is_found_by_it(tmp_path, k
             typed = {"timestamp": at, "timestamp_ntz": at.cast(pa.timestamp("ms")), "bigint": at.cast(pa.int64())}
             typed["date"] = at.cast(pa.timestamp("ms")).cast(pa.date32())
             writer.write(pa.table({"id": pa.array([number, number + 1, number + 2], pa.int32()), "at": typed[kind]}))
-        marks.append(table._table.store.latest_snapshot().watermark)
+        marks.append(table.logical.store.latest_snapshot().watermark)
     assert marks == [10 * day - 1000, 30 * day - 1000, 30 * day - 1000], "it never goes back"
     assert stored(table, **{"scan.watermark": str(10 * day - 1000)}) == [10, 11, 12]
     assert len(stored(table, **{"scan.watermark": str(10 * day)})) == 6
@@ -197,4 +197,4 @@ def test_a_renamed_event_time_is_still_found(tmp_path) -> None:
     table = lake.table("db.t")
     with table.writer() as writer:
         writer.write(pa.table({"id": pa.array([1], pa.int32()), "happened": [9]}))
-    assert table._table.store.latest_snapshot().watermark == 9
+    assert table.logical.store.latest_snapshot().watermark == 9

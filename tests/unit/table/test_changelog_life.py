@@ -83,15 +83,15 @@ def test_nothing_is_left_of_a_changelog_that_has_expired(tmp_path: Path, produce
 
 def test_a_consumer_holds_changelogs_but_no_snapshots_when_it_is_said_so(tmp_path: Path) -> None:
     table = make(tmp_path, "input", 3, **{"consumer.changelog-only": "true"})
-    table._table.store.consumers.record("c", 2)
+    table.logical.store.consumers.record("c", 2)
     with table.writer() as writer:
         for turn in range(4, 9):
             writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": pa.array([turn], pa.int32())}))
             writer.commit()
     table.expire_snapshots()
-    assert table._table.store.snapshots.ids() == [8]
+    assert table.logical.store.snapshots.ids() == [8]
     found = streamed(table, None, {"consumer-id": "c"})
     assert found == [*expected(2, 3), *(("+I", 1, turn) for turn in range(4, 9))]
-    table._table.store.consumers.record("c", 8)
+    table.logical.store.consumers.record("c", 8)
     table.expire_snapshots()
     assert streamed(table, None, {"scan.mode": "earliest"}) == [("+I", 1, turn) for turn in range(5, 9)]

@@ -51,11 +51,11 @@ def add(table, name: str, parts: Sequence[str] = ("a", "b")) -> None:
 
 
 def levels(table) -> list[int]:
-    return sorted(e.file.level for e in table._table.store.live_entries(table.latest_snapshot()))
+    return sorted(e.file.level for e in table.logical.store.live_entries(table.latest_snapshot()))
 
 
 def data_files(table) -> int:
-    return len(list(table._table.io.list(f"{table.path}/p=a/bucket-0")))
+    return len(list(table.logical.io.list(f"{table.path}/p=a/bucket-0")))
 
 
 def leases(table: DynamicTable) -> int:
@@ -92,7 +92,7 @@ def test_all_buckets_become_one_run_in_one_snapshot_that_says_so(lake) -> None:
     assert told[-1] == (6, 6)
     assert [s.commit_kind for s in done.snapshots] == ["COMPACT"]
     assert done.snapshot.properties[FULL_MARK] == "true"
-    assert (levels(table), leases(table._table)) == ([5] * 6, 0)
+    assert (levels(table), leases(table.logical)) == ([5] * 6, 0)
     again = table.compact()
     assert (bool(again), again.snapshot, again.buckets) == (False, None, 0)
 
@@ -124,7 +124,7 @@ def test_a_minor_compaction_takes_the_buckets_with_most_runs_first(lake) -> None
     for _ in range(3):
         add(table, "more", ["b"])
     add(table, "last", ["a"])
-    assert [t.runs for t in plan_tasks(table._table, full=False)] == [5, 3]
+    assert [t.runs for t in plan_tasks(table.logical, full=False)] == [5, 3]
     assert table.compact(full=False).buckets == 2
 
 
@@ -135,7 +135,7 @@ INDEXED = "'file-index.bloom-filter.columns' = 'name', 'file-index.in-manifest-t
 def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more, files_made) -> None:
     table = make(lake, f"'bucket' = '3', 'write-only' = 'true'{more}")
     files = data_files(table)
-    tasks = plan_tasks(table._table, full=True)
+    tasks = plan_tasks(table.logical, full=True)
     first = next(t for t in tasks if (t.bucket, b"a" in t.partition) == (0, True))
 
     class Beaten(LocalExecutor):
@@ -145,16 +145,16 @@ def test_a_conflict_costs_the_bucket_that_has_it_and_leaves_no_files(lake, more,
                 assert given.store.compact(*first.place, full=True) is not None
             return outcomes
 
-    done = compact_table(table._table, executor=Beaten())
+    done = compact_table(table.logical, executor=Beaten())
     assert (done.buckets, done.lost, len(done.snapshots)) == (5, 0, 5)  # the second time nothing was left to do
     assert all(FULL_MARK not in (s.properties or {}) for s in done.snapshots)
-    assert (levels(table), leases(table._table)) == ([5] * 6, 0)
+    assert (levels(table), leases(table.logical)) == ([5] * 6, 0)
     assert data_files(table) == files + files_made  # only what the faster one has made
 
 
 def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true', 'num-sorted-run.compaction-trigger' = '2'")
-    dynamic = table._table
+    dynamic = table.logical
     held = leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].place)
     minor = table.compact(full=False)
     assert (minor.buckets, minor.busy) == (1, 1)
@@ -173,7 +173,7 @@ def test_a_full_compaction_waits_for_another_compactor_and_a_minor_one_does_not(
 
 def test_a_compactor_that_never_gives_back_is_left_alone_in_the_end(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true'")
-    dynamic = table._table
+    dynamic = table.logical
     assert leases_of(dynamic).take(*plan_tasks(dynamic, full=True)[0].place)
     monkeypatch.setattr(compaction_job, "LEASE_MS", 0)
     done = table.compact()
@@ -194,9 +194,9 @@ def test_what_is_done_before_a_failure_is_committed_and_leases_are_given_back(la
 
     monkeypatch.setattr(FileStore, "run_compaction", failing)
     with pytest.raises(Unavailable, match="no storage"):
-        compact_table(table._table, executor=LocalExecutor(slots))
+        compact_table(table.logical, executor=LocalExecutor(slots))
     assert levels(table).count(5) >= 2
-    assert leases(table._table) == 0
+    assert leases(table.logical) == 0
     monkeypatch.undo()
     table.compact()
     assert levels(table) == [5] * 6
@@ -205,14 +205,14 @@ def test_what_is_done_before_a_failure_is_committed_and_leases_are_given_back(la
 def test_long_compactions_are_committed_group_by_group(lake, monkeypatch) -> None:
     table = make(lake)
     monkeypatch.setattr(compaction_commits, "GROUP_S", 0.0)
-    done = compact_table(table._table, executor=LocalExecutor())
+    done = compact_table(table.logical, executor=LocalExecutor())
     assert (done.buckets, len(done.snapshots)) == (6, 6)
     assert [FULL_MARK in (s.properties or {}) for s in done.snapshots] == [False] * 5 + [True]
 
 
 def test_files_that_another_compactor_and_expiry_have_removed_are_lost_not_an_error(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'write-only' = 'true'")
-    dynamic = table._table
+    dynamic = table.logical
     (first, *_) = plan_tasks(dynamic, full=True)
     run = FileStore.run_compaction
 
@@ -248,7 +248,7 @@ def test_rows_of_a_first_row_table_are_seen_at_once_unless_nobody_waits(lake, wa
 
 def test_a_batch_write_waits_for_the_compactor_that_has_its_new_rows(lake, monkeypatch) -> None:
     table = make(lake, "'bucket' = '1', 'deletion-vectors.enabled' = 'true'", writes=1)
-    dynamic = table._table
+    dynamic = table.logical
     place = dynamic.store.live_entries(table.latest_snapshot())[0]
     held = leases_of(dynamic).take(place.partition, place.bucket)
     waits: list[float] = []

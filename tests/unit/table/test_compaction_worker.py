@@ -79,7 +79,7 @@ def make_writer(tmp_path, monkeypatch):
         given = {"bucket": "1", "log-store.enabled": "true", "commit.interval": "0 ms", **options}
         text = ", ".join(f"'{key.replace('_', '.')}' = '{value}'" for key, value in given.items())
         lake.sql(f"create table db.t (id int, name string, primary key (id)) using lakelog tblproperties ({text})")
-        made.append(Writer(lake.table("db.t")._table, monkeypatch))
+        made.append(Writer(lake.table("db.t").logical, monkeypatch))
         return made[-1]
 
     yield make

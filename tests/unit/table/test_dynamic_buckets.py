@@ -49,7 +49,7 @@ def content(table) -> dict[tuple[str, int], str]:
 
 def index_of(table) -> dict[bytes, dict[int, int]]:
     """Partition → bucket → keys in its index."""
-    store = table._table.store
+    store = table.logical.store
     latest = store.latest_snapshot()
     partitions = {e.partition for e in store.live_entries(latest)}
     entries = HashIndex(store.manifests).entries(latest, partitions)
@@ -66,7 +66,7 @@ def test_keys_keep_their_bucket_and_buckets_their_size(lake) -> None:
     want = {("a", i): "two" if i >= 20 else "one" for i in range(40) if i not in (3, 30)}
     assert content(table) == want | {("b", i): "one" for i in range(5)}
     assert sorted(n for held in index_of(table).values() for n in held.values()) == [5, 10, 10, 10, 10]
-    entries = table._table.store.live_entries(table.latest_snapshot())
+    entries = table.logical.store.live_entries(table.latest_snapshot())
     assert {e.total_buckets for e in entries} == {-1} and {e.bucket for e in entries} == {0, 1, 2, 3}
     assert table.scan(filter="p = 'a' and id = 33").to_arrow()["v"].to_pylist() == ["two"]
 
@@ -77,14 +77,14 @@ def test_large_runs_get_their_buckets_in_the_seal_and_leave_nothing_behind(lake)
     found = content(table)
     assert len(found) == 5000 and found["a", 1500] == "y" and found["a", 999] == "x" * 20
     assert sorted(next(iter(index_of(table).values())).values()) == [1000, 2000, 2000]
-    inner = table._table
+    inner = table.logical
     (partition,) = {e.partition for e in inner.store.live_entries(table.latest_snapshot())}
     assert inner.io.list(inner.store.paths.bucket_dir(partition, -1)) == []
 
 
 def stage(table, writer: str, epoch: int, batch: pa.Table) -> Committer:
-    committer = Committer(table._table, writer)
-    task = TaskWriter(table._table, writer, epoch, 0)
+    committer = Committer(table.logical, writer)
+    task = TaskWriter(table.logical, writer, epoch, 0)
     task.write(batch.to_batches()[0])
     committer.commit(epoch, [task.finish()])
     return committer
@@ -104,7 +104,7 @@ def test_a_write_during_a_seal_comes_after_it_and_keys_keep_their_buckets(lake, 
     table = make(lake, **{"dynamic-bucket.target-row-num": 3})
     write(table, rows("a", [1], "old"))
     committer = stage(table, "loser", 0, rows("a", range(8), "loser"))
-    real, raced = type(table._table.store).commit, []
+    real, raced = type(table.logical.store).commit, []
 
     def races(store, request):
         if not raced:
@@ -117,7 +117,7 @@ def test_a_write_during_a_seal_comes_after_it_and_keys_keep_their_buckets(lake, 
     monkeypatch.undo()
     assert content(table) == {("a", i): "loser" for i in range(5)} | {("a", i): "winner" for i in (5, 6, 7, 90, 91)}
     assert sum(next(iter(index_of(table).values())).values()) == 10
-    store = table._table.store
+    store = table.logical.store
     named = {e.file_name for e in HashIndex(store.manifests).entries(table.latest_snapshot(), index_of(table))[
         next(iter(index_of(table)))]}  # fmt: skip
     assert named <= {s.path.rsplit("/", 1)[-1] for s in store.io.list(f"{store.paths.root}/index")}
@@ -125,7 +125,7 @@ def test_a_write_during_a_seal_comes_after_it_and_keys_keep_their_buckets(lake, 
 
 def test_two_first_writes_at_once_give_a_key_one_bucket(lake, monkeypatch) -> None:
     table = make(lake, **{"dynamic-bucket.target-row-num": 3})
-    real, raced = type(table._table.store).commit, []
+    real, raced = type(table.logical.store).commit, []
 
     def races(store, request):
         if not raced:
@@ -160,7 +160,7 @@ def test_what_dynamic_buckets_cannot_do_is_refused(lake) -> None:
     with pytest.raises(UnsupportedFeature, match="postponed"):
         write(lake.table("db.p"), pa.table({"id": pa.array([1], pa.int32())}))
     table = make(lake)
-    schema = table._table.location.schema
+    schema = table.logical.location.schema
     object.__setattr__(schema, "primary_keys", ("id",))
     with pytest.raises(UnsupportedFeature, match="may move between partitions"):
         write(table, rows("a", [1], "x"))

@@ -45,7 +45,7 @@ def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
 
 def log_first(table: Table, ids: range, name: str, kind: int = INSERT, header: bytes = NOBODYS_HEADER) -> None:
     """Appends rows to the log as a real-time query does."""
-    dynamic = table._table
+    dynamic = table.logical
     rows = pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [name] * len(ids)})
     buckets = bucket_of_rows(rows, dynamic.schema)
     assert dynamic.log is not None
@@ -79,11 +79,11 @@ def test_rows_of_nobody_become_files_and_rows_of_writers_are_not_there_twice(tmp
     assert followed(table) == [12], "the deletes took the place of two rows"
     # the rows of nobody come after what was in the files when they were followed
     want = dict.fromkeys(range(2, 10), "first") | dict.fromkeys(range(10, 15), "both") | {12: "later", 13: "later"}
-    assert content(table._table) == want
+    assert content(table.logical) == want
     assert followed(table) == []
     log_first(table, range(100, 101), "more")
     assert followed(table) == [1]
-    assert content(table._table) == want | {100: "more"}
+    assert content(table.logical) == want | {100: "more"}
 
 
 def test_a_table_without_a_key_has_every_row_once(tmp_path) -> None:
@@ -99,16 +99,16 @@ def test_records_of_a_plain_producer_are_rows_and_its_tombstones_are_nothing(tmp
     table = make(tmp_path)
     value = b'{"before":null,"after":{"id":7,"name":"plain"},"op":"c"}'
     values = pa.array([value, None], pa.large_binary())
-    assert table._table.log is not None
-    with sqlite3.connect(table._table.log.address) as log:
-        appender = appender_for(table._table.log)
+    assert table.logical.log is not None
+    with sqlite3.connect(table.logical.log.address) as log:
+        appender = appender_for(table.logical.log)
         appender.append(1, Records(pa.array([b'{"id":7}'] * 2, pa.large_binary()), values, NOBODYS_HEADER))
         log.execute("update records set header = null")
     assert [b.to_pylist() for b in table.tail("earliest", stop="latest")] == [
         [{"id": 7, "name": "plain", "_row_kind": "+I"}]
     ]
     assert followed(table) == [1]
-    assert content(table._table) == {7: "plain"}
+    assert content(table.logical) == {7: "plain"}
 
 
 def test_a_record_of_another_version_stops_the_follower(tmp_path) -> None:
@@ -124,7 +124,7 @@ def test_large_rows_become_files_as_they_are_read(tmp_path) -> None:
     for number in range(5):
         log_first(table, range(number * 100, number * 100 + 200), f"n{number}")
     assert sum(filter(None, followed(table))) >= 600
-    assert content(table._table) == {i: f"n{min(i // 100, 4)}" for i in range(600)}
+    assert content(table.logical) == {i: f"n{min(i // 100, 4)}" for i in range(600)}
 
 
 def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
@@ -134,7 +134,7 @@ def test_columns_that_came_since_are_followed_too(tmp_path) -> None:
     assert next(follower_).id == 1
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql("alter table db.t add column more int")
-    appender = appender_for(table._table.log)  # type: ignore[arg-type]
+    appender = appender_for(table.logical.log)  # type: ignore[arg-type]
     value = b'{"before":null,"after":{"id":9,"name":"b","more":3},"op":"c"}'
     given = [pa.array([text], pa.large_binary()) for text in (b'{"id":9}', value)]
     appender.append(0, Records(given[0], given[1], NOBODYS_HEADER))
@@ -158,7 +158,7 @@ def test_of_two_followers_one_makes_each_row(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(follower, "level0_files_of", meanwhile)
     assert followed(table) == [], "the other one was first, and has come further"
     assert others[1] == [15]
-    assert sorted(content(table._table)) == list(range(15))
+    assert sorted(content(table.logical)) == list(range(15))
     assert followed(table) == []
     data = [f for b in (0, 1) for f in Path(table.path, f"bucket-{b}").glob("*.parquet")]
     assert len(data) == 2, "the files of the one that came too late are gone"
@@ -171,7 +171,7 @@ def test_offsets_move_on_without_rows_when_others_write_much(tmp_path, monkeypat
         writer.write(pa.table({"id": pa.array(range(30), pa.int32()), "name": ["w"] * 30}))
     assert followed(table) == [0]
     assert followed(table) == []
-    assert content(table._table) == dict.fromkeys(range(30), "w")
+    assert content(table.logical) == dict.fromkeys(range(30), "w")
 
 
 def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path, monkeypatch) -> None:
@@ -182,19 +182,19 @@ def test_offsets_move_on_without_rows_when_others_have_written_for_long(tmp_path
     assert followed(table) == [2]
     with table.writer() as writer:
         writer.write(pa.table({"id": pa.array(range(2, 4), pa.int32()), "name": ["w"] * 2}))
-    ends = LogScan(table._table).reader.end_offsets()
+    ends = LogScan(table.logical).reader.end_offsets()
     now[0] += 29_000
     assert followed(table) == []
     now[0] += 2_000
     assert followed(table) == [0], "a quarter of the retention is over, whoever follows"
-    assert newest_state(table._table.store)[1].writers[FOLLOWER].verified == ends
+    assert newest_state(table.logical.store)[1].writers[FOLLOWER].verified == ends
     now[0] += 10**6
     assert followed(table) == [], "nobody has written"
     for bucket, end in ends.items():
         trim(table, bucket, end)
     log_first(table, range(4, 6), "b")
     assert followed(table) == [2]
-    assert content(table._table) == {0: "a", 1: "a", 2: "w", 3: "w", 4: "b", 5: "b"}
+    assert content(table.logical) == {0: "a", 1: "a", 2: "w", 3: "w", 4: "b", 5: "b"}
 
 
 def test_the_first_offsets_are_kept_when_nobody_but_others_has_written_for_long(tmp_path, monkeypatch) -> None:
@@ -210,7 +210,7 @@ def test_the_first_offsets_are_kept_when_nobody_but_others_has_written_for_long(
 
 def trim(table: Table, bucket: int, offset: int) -> None:
     """What retention does."""
-    with sqlite3.connect(table._table.log.address) as log:  # type: ignore[union-attr]
+    with sqlite3.connect(table.logical.log.address) as log:  # type: ignore[union-attr]
         log.execute('delete from records where bucket = ? and "offset" < ?', (bucket, offset))
         log.execute("update ends set trimmed = ? where bucket = ?", (offset, bucket))
 
@@ -220,7 +220,7 @@ def test_records_that_expired_before_they_were_followed_are_an_error_or_skipped(
     log_first(table, range(10), "a")
     assert followed(table) == [10]
     log_first(table, range(10, 20), "b")
-    here = newest_state(table._table.store)[1].writers[FOLLOWER].verified
+    here = newest_state(table.logical.store)[1].writers[FOLLOWER].verified
     trim(table, 0, here[0] + 2)
     with pytest.raises(OffsetExpired, match=r"log-store\.retention.*skip_missing"):
         followed(table)
@@ -231,7 +231,7 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
     table = make(tmp_path)
     log_first(table, range(10), "a")
     assert followed(table) == [10]
-    with sqlite3.connect(table._table.log.address) as log:  # type: ignore[union-attr]
+    with sqlite3.connect(table.logical.log.address) as log:  # type: ignore[union-attr]
         log.execute("delete from records")
         log.execute("update ends set next = 0, trimmed = 0")
     close_clients()  # those who have it open say so by themselves
@@ -244,7 +244,7 @@ def test_a_log_that_was_made_anew_is_an_error_or_followed_from_its_beginning(tmp
 
 def test_its_place_in_the_log_is_never_forgotten(tmp_path) -> None:
     old, new = WriterState(3, {0: 9}, 0), WriterState(1, {0: 5}, 10**13)
-    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path)._table.registered)
+    state = LogState({FOLLOWER: old, "gone": old, "new": new}).without_old(make(tmp_path).logical.registered)
     assert set(state.writers) == {FOLLOWER, "new"}
 
 
@@ -252,7 +252,7 @@ def attempt(made: Path, place: Path, plan: FaultPlan) -> None:
     """On a copy of a table a follower meets a fault; another one goes on."""
     shutil.copytree(made, place)
     handle = connect(warehouse=str(place / "warehouse")).table("db.t")
-    table = handle._table
+    table = handle.logical
     broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
     with contextlib.suppress(Died, LakelogError):
         list(Follower(broken).follow("latest"))
@@ -283,7 +283,7 @@ def test_a_follower_that_dies_at_any_call_leaves_each_row_to_the_next_one_once(t
 @pytest.fixture
 def gone(tmp_path) -> Iterator[Table]:
     table = make(tmp_path)
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     LOG_SYSTEMS.create(log.system).drop(log)
     yield table

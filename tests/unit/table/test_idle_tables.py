@@ -27,15 +27,15 @@ CONSISTENCIES = ("eventual", "transactional")
 
 
 def attempt(table: Table, writer: str, epoch: int, *ids: int) -> TaskWriter:
-    register_writer(table._table, writer)
-    task = TaskWriter(table._table, writer, epoch, lane=0)
+    register_writer(table.logical, writer)
+    task = TaskWriter(table.logical, writer, epoch, lane=0)
     task.write(rows(*ids).to_batches()[0])
     return task
 
 
 def stream(table: Table, *epochs: tuple[int, ...], writer: str = "stream") -> Committer:
     """A streaming writer that seals these epochs at once, and tells them."""
-    committer = Committer(table._table, writer)
+    committer = Committer(table.logical, writer)
     for number, ids in enumerate(epochs):
         committer.commit(number, [attempt(table, writer, number, *ids).finish()])
     seal(committer)
@@ -48,7 +48,7 @@ def away(*_: object) -> None:
 
 def keep_from(table: Table, bucket: int, offset: int) -> None:
     """Lets the records of a bucket before an offset expire."""
-    database = appender_for(table._table.log)._database  # type: ignore[arg-type, attr-defined]
+    database = appender_for(table.logical.log)._database  # type: ignore[arg-type, attr-defined]
     database.execute('delete from records where bucket = ? and "offset" < ?', (bucket, offset))
     database.execute("update ends set trimmed = ? where bucket = ?", (offset, bucket))
 
@@ -90,7 +90,7 @@ def test_what_others_told_between_is_counted_too(tmp_path) -> None:
     """A seal of epochs that were healed before another seal told its own."""
     table = make(tmp_path)
     first = stream(table, (1, 2, 3, 4))
-    second = Committer(table._table, "second")
+    second = Committer(table.logical, "second")
     second.commit(0, [attempt(table, "second", 0, 1, 2, 3, 4).finish()])
     first.commit(1, [attempt(table, "stream", 1, 5, 6, 7, 8).finish()])
     seal(first)
@@ -101,7 +101,7 @@ def test_what_others_told_between_is_counted_too(tmp_path) -> None:
 
 def test_epochs_that_were_healed_while_a_seal_was_at_work(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
-    committer = Committer(table._table, "stream")
+    committer = Committer(table.logical, "stream")
     committer.commit(0, [attempt(table, "stream", 0, 1, 2, 3, 4).finish()])
     plain = Committer.append_commit
 
@@ -141,14 +141,14 @@ def test_as_many_open_rows_as_there_are_records_to_tell_are_not_taken_for_them(t
     with monkeypatch.context() as patch:
         patch.setattr(Committer, "append_commit", away)
         committer = stream(table, (1,), (1,))
-    state = newest_state(table._table.store)[1]
+    state = newest_state(table.logical.store)[1]
     ((bucket, told),) = state.told.items()
     attempt(table, "other", 0, 1).finish()
     keep_from(table, bucket, state.offsets[bucket] + told)
     check_lost(table)
-    committer.append_commit(table._table.decided.of("stream"))
+    committer.append_commit(table.logical.decided.of("stream"))
     check_lost(table)
-    table._table.decided.forget(table._table.decided.of("stream"))
+    table.logical.decided.forget(table.logical.decided.of("stream"))
     check_lost(table)
     trim(table)
     check_lost(table)
@@ -192,7 +192,7 @@ class Writers:
 
     def __init__(self, table: Table, dice: random.Random, patch: pytest.MonkeyPatch) -> None:
         self.table, self.dice, self.patch = table, dice, patch
-        self.streams = {name: Committer(table._table, name) for name in "ab"}
+        self.streams = {name: Committer(table.logical, name) for name in "ab"}
         self.epochs = dict.fromkeys(self.streams, 0)
 
     def step(self) -> None:
@@ -237,23 +237,23 @@ class Writers:
         what = self.dice.random()
         if what < 0.5:
             name = self.dice.choice("ab")
-            self.streams[name] = Committer(self.table._table, name)
+            self.streams[name] = Committer(self.table.logical, name)
         elif what < 0.9:
             self.table.seal()
-        elif "z" in self.table._table.registered.writers():
+        elif "z" in self.table.logical.registered.writers():
             self.table.end_writer("z")
 
 
 def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
     """In how many places, if the log began there, no more than control records would be lost; they are looked at."""
-    reader, state, count = LogScan(table._table).reader, newest_state(table._table.store)[1], 0
+    reader, state, count = LogScan(table.logical).reader, newest_state(table.logical.store)[1], 0
     for bucket, end in reader.end_offsets(list(state.offsets)).items():
         known = state.offsets[bucket]
         kinds = [k for part in reader.chunks(bucket, known, end) for k in parse_kinds(part["header"]).to_pylist()]
         for first in range(known + 1, end + 1):
             with patch.context() as context:
                 context.setattr(EmbeddedReader, "first_offsets", lambda *_, at={bucket: first}: at)
-                if lost_control_only(table._table, state, bucket, known):
+                if lost_control_only(table.logical, state, bucket, known):
                     assert set(kinds[: first - known]) <= {COMMIT, ABORT}
                     count += 1
     return count

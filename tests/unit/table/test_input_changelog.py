@@ -78,7 +78,7 @@ def folded(changes: Iterable[str]) -> dict[tuple[str, int], str]:
 
 
 def changelog_files(table: Table) -> list[Any]:
-    store = table._table.store
+    store = table.logical.store
     lists = [store.snapshot(n).changelog_manifest_list for n in store.snapshots.ids()]
     metas = [meta for name in lists if name is not None for meta in store.manifests.read_list(name)]
     return [entry.file for meta in metas for entry in store.manifests.read(meta.file_name)]
@@ -89,14 +89,14 @@ def test_every_row_is_told_by_key_and_then_in_its_order(lake: Lake) -> None:
     write(table, rows("+I a 2 one", "+I a 1 one", "-U a 1 one", "+U a 1 two"), rows("-D a 2 one"))
     assert told(table) == ["+I a 1 one", "-U a 1 one", "+U a 1 two", "+I a 2 one", "-D a 2 one"]
     assert state(table) == {("a", 1): "two"}
-    snapshot = table._table.store.snapshot(1)
+    snapshot = table.logical.store.snapshot(1)
     assert (snapshot.changelog_record_count, snapshot.delta_record_count) == (5, 2)
 
 
 def test_a_changelog_file_lies_beside_the_data_file_and_shares_its_counter(lake: Lake) -> None:
     table = make(lake, **{"changelog-file.format": "avro"})
     write(table, rows("+I a 1 x"))
-    (entry,) = table._table.store.live_entries(table.latest_snapshot())
+    (entry,) = table.logical.store.live_entries(table.latest_snapshot())
     (change,) = changelog_files(table)
     assert change.file_name == entry.file.file_name.replace("data-", "changelog-").replace("-0.parquet", "-1.avro")
 
@@ -144,7 +144,7 @@ def test_large_runs_bring_their_changelog_and_keep_the_order_among_small_ones(la
 
 
 def test_files_of_decided_epochs_are_no_orphans(lake: Lake) -> None:
-    inner = make(lake, **{"write-buffer-size": "1 kb"})._table
+    inner = make(lake, **{"write-buffer-size": "1 kb"}).logical
     table = lake.table("db.t")
     task = TaskWriter(inner, "w", 0, lane=0)
     for start in range(0, 400, 100):
@@ -164,11 +164,11 @@ def test_files_of_decided_epochs_are_no_orphans(lake: Lake) -> None:
 
 def test_a_changelog_is_renumbered_with_its_data(lake: Lake) -> None:
     table = make(lake)
-    store = table._table.store
-    first = TaskWriter(table._table, "one", 0, lane=0)
+    store = table.logical.store
+    first = TaskWriter(table.logical, "one", 0, lane=0)
     first.write(rows("+I a 1 x").to_batches()[0])
     write(table, rows("+I a 1 early", "+I a 1 other"))
-    committer = Committer(table._table, "one")
+    committer = Committer(table.logical, "one")
     committer.commit(0, [first.finish()])
     seal(committer)
     early, late = changelog_files(table)
@@ -238,7 +238,7 @@ def test_changelog_files_have_no_indexes(lake: Lake) -> None:
     table = make(lake, **{"file-index.bloom-filter.columns": "v"})
     write(table, rows("+I a 1 x"))
     write(table, rows("+I a 1 x", "+U a 1 y"))
-    entries = table._table.store.live_entries(table.latest_snapshot())
+    entries = table.logical.store.live_entries(table.latest_snapshot())
     assert all(e.file.extra_files for e in entries)
     assert [(f.embedded_file_index, f.extra_files) for f in changelog_files(table)] == [(None, ()), (None, ())]
 
@@ -248,7 +248,7 @@ def test_rows_of_keys_that_come_once_are_copied_and_others_written(lake: Lake) -
     write(table, rows("+I a 2 x", "+I a 1 y", "-D a 3 z"))
     write(table, rows("+U a 2 x2", "+U a 2 x3"))
     (copied, written) = changelog_files(table)
-    (data, *_) = (e.file for e in table._table.store.live_entries(table._table.store.snapshot(1)))
+    (data, *_) = (e.file for e in table.logical.store.live_entries(table.logical.store.snapshot(1)))
     bucket = Path(table.path) / "p=a" / "bucket-0"
     assert (bucket / copied.file_name).read_bytes() == (bucket / data.file_name).read_bytes()
     assert copied.file_name == data.file_name.replace("data-", "changelog-").replace("-0.zstd", "-1.zstd")

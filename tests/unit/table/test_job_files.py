@@ -29,7 +29,7 @@ def table(tmp_path, request):
 
 
 def attempt(table, job: JobFiles, lane: int = 0) -> AttemptResult:
-    task = TaskWriter(table._table, job.job, 0, lane, job=job)
+    task = TaskWriter(table.logical, job.job, 0, lane, job=job)
     ids = pa.array(range(20_000), pa.int32())
     name = ["long enough for files: small runs travel inline".ljust(200, ".")] * len(ids)
     task.write(pa.record_batch({"part": pa.array([n % 2 for n in range(20_000)], pa.int32()), "id": ids, "name": name}))
@@ -37,7 +37,7 @@ def attempt(table, job: JobFiles, lane: int = 0) -> AttemptResult:
 
 
 def files(table) -> set[Path]:
-    return {path for path in Path(table._table.path).rglob("bucket-*/*") if path.is_file()}
+    return {path for path in Path(table.logical.path).rglob("bucket-*/*") if path.is_file()}
 
 
 def names_of(*results: AttemptResult) -> set[str]:
@@ -52,8 +52,8 @@ def test_what_other_attempts_wrote_goes_and_all_else_stays(table) -> None:
     extra = next(iter(files(table))).with_name(f"{min(names_of(accepted))}.index")
     extra.write_bytes(b"of a file that counts")
     assert len(names_of(lost)) == len(names_of(accepted)) > 2
-    commit_append(table._table, job.job, [accepted])
-    job.remove_lost(table._table, [accepted])
+    commit_append(table.logical, job.job, [accepted])
+    job.remove_lost(table.logical, [accepted])
     assert {path.name for path in files(table)} == {*names_of(accepted, beside), extra.name}
     assert table.scan().to_arrow().num_rows == 20_000
 
@@ -62,7 +62,7 @@ def test_of_a_job_that_failed_nothing_stays(table) -> None:
     job, other = JobFiles(new_uuid()), JobFiles(new_uuid())
     attempt(table, job), attempt(table, job, lane=1)
     beside = attempt(table, other)
-    job.remove_all(table._table)
+    job.remove_all(table.logical)
     assert {path.name for path in files(table)} == names_of(beside)
     assert re.fullmatch(r"data-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+\.parquet", max(names_of(beside)))
 
@@ -75,8 +75,8 @@ def test_a_storage_that_is_away_leaves_the_files_and_fails_nothing(table, monkey
         raise Unavailable("the storage is away")
 
     monkeypatch.setattr(LocalFileIO, "list", away)
-    job.remove_all(table._table)
-    job.remove_lost(table._table, [result])
+    job.remove_all(table.logical)
+    job.remove_lost(table.logical, [result])
     assert "the storage is away" in caplog.text
     monkeypatch.undo()
     assert {path.name for path in files(table)} == names_of(result)

@@ -46,7 +46,7 @@ def bad_text(*values: bytes) -> pa.Array:
 def everywhere(table: Table) -> list[list[dict[str, Any]]]:
     """The rows as each kind of reader finds them."""
     found = [table.scan().to_arrow().to_pylist()]
-    if table._table.log is not None:
+    if table.logical.log is not None:
         found.append(table.scan(options={"read.mode": "union"}).to_arrow().to_pylist())
         found += [folded(table, "earliest"), folded(table, "latest-full")]
     return [sorted(rows, key=lambda row: row["id"]) for rows in found]
@@ -69,7 +69,7 @@ def refused(table: Table, rows: pa.Table, *texts: str) -> None:
     with pytest.raises(InvalidSchema) as told:
         write(table, rows)
     assert all(text in str(told.value) for text in texts), told.value
-    assert everywhere(table) == before and not table._table.registered.writers()
+    assert everywhere(table) == before and not table.logical.registered.writers()
     table.seal()
 
 
@@ -185,7 +185,7 @@ def test_what_the_files_cannot_hold_is_refused_before_the_rows_are_decided(tmp_p
     stamps = {name: pa.array([1], pa.timestamp(unit)) for name, unit in (("v", "ns"), ("w", "ms"))}
     with pytest.raises(LakelogError, match="TIMESTAMP"):
         write(table, pa.table({"id": [1], **stamps}))
-    assert everywhere(table)[0] == [] and not table._table.registered.writers()
+    assert everywhere(table)[0] == [] and not table.logical.registered.writers()
 
 
 @contextlib.contextmanager

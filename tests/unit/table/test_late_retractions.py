@@ -45,7 +45,7 @@ def write(table: Table, rows: pa.Table) -> None:
 
 def write_in_tasks(table: Table, *tasks: pa.Table) -> None:
     """One epoch whose tasks reach the log in this order."""
-    dynamic, writer = table._table, "w"
+    dynamic, writer = table.logical, "w"
     if dynamic.log is not None:
         register_writer(dynamic, writer)
     made = [TaskWriter(dynamic, writer, 0, lane) for lane in range(len(tasks))]
@@ -67,7 +67,7 @@ def write_in_tasks(table: Table, *tasks: pa.Table) -> None:
 def readings(table: Table) -> list[dict[int, str]]:
     """What each kind of reader finds: files, both stores, the changes, and a plain consumer of the log."""
     found = [{r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()}]
-    if table._table.log is None:
+    if table.logical.log is None:
         return found
     union = table.scan(options={"read.mode": "union"}).to_arrow().to_pylist()
     found.append({r["id"]: r["name"] for r in union})
@@ -78,7 +78,7 @@ def readings(table: Table) -> list[dict[int, str]]:
             if row["_row_kind"] in ("+I", "+U"):
                 tail[row["id"]] = row["name"]
     found.append(tail)
-    if table._table.schema.options.get("log-store.data-format") != "arrow":
+    if table.logical.schema.options.get("log-store.data-format") != "arrow":
         plain: dict[int, str] = {}
         for chunk in table.log_records():
             for key, value in zip(chunk["key"].to_pylist(), chunk["value"].to_pylist(), strict=True):

@@ -17,7 +17,7 @@ from log_tables import files, make, rows
 
 
 def leave_a_gap(table: Table) -> None:
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     database = appender_for(log)._database  # type: ignore[attr-defined]
     database.execute("update ends set next = next + 1000")
@@ -65,7 +65,7 @@ def test_what_lies_before_a_gap_is_read_back_once(tmp_path: Path, monkeypatch: p
         writer.write(rows(1, 2, 3))
         writer.flush()
         leave_a_gap(table)
-    reader = LogScan(table._table).reader
+    reader = LogScan(table.logical).reader
     ends, asked = reader.end_offsets(), []
     commits = {bucket: reader.read(bucket, end - 1, end) for bucket, end in ends.items()}
     plain = EmbeddedReader.read

@@ -83,7 +83,7 @@ def test_what_a_second_writer_sealed_behind_open_rows_is_not_told_twice(tmp_path
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_a_late_record_of_a_sealed_epoch_and_its_correction_add_up_to_nothing(tmp_path, key) -> None:
     table = make(tmp_path, key=key)
-    handle = table._table
+    handle = table.logical
     register_writer(handle, "w")
     task = TaskWriter(handle, "w", 0, lane=0)
     task.write(rows(1, 2).to_batches()[0])
@@ -112,7 +112,7 @@ def test_a_late_record_of_a_sealed_epoch_and_its_correction_add_up_to_nothing(tm
 
 def test_a_key_stays_as_decided_where_a_late_record_of_a_sealed_epoch_was_corrected_last(tmp_path) -> None:
     table = make(tmp_path, ", 'log.changelog-mode' = 'all'")
-    handle = table._table
+    handle = table.logical
     register_writer(handle, "w")
 
     def attempt(epoch: int, kind: str):
@@ -146,7 +146,7 @@ def test_a_row_only_in_the_log_that_was_written_again_is_not_told_last(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1, name="in both"))
     assert by_key(changes(table)) == [(1, "in both"), (2, "only in the log")] == by_key(changes(table, "earliest"))
-    position = latest_full(table._table)
+    position = latest_full(table.logical)
     assert LogPosition.from_json(position.to_json("x"), "x", "db.t") == position
 
 
@@ -203,7 +203,7 @@ def test_expired_offsets_fall_back_as_the_option_says(tmp_path) -> None:
 
 def test_records_that_expire_under_a_slow_reader(tmp_path) -> None:
     table = make(tmp_path)
-    handle = table._table.with_hints({"scan.expired-offsets": "earliest"})
+    handle = table.logical.with_hints({"scan.expired-offsets": "earliest"})
     with table.writer() as writer:
         writer.write(rows(1, 2))
     tail = follow(LogScan(handle), "latest", None)

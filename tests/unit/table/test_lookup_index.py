@@ -49,7 +49,7 @@ def changes(rows: list[tuple[int, str, int]], kinds: list[str] | None = None) ->
 def index_of(
     table: Table, directory: Path, on: tuple[str, ...] = ("a", "b"), bucket: int | None = None, **hints: str
 ) -> LookupIndex:
-    spec = LookupSpec(table._table.with_hints(hints), on, ("a", "b", "n"))
+    spec = LookupSpec(table.logical.with_hints(hints), on, ("a", "b", "n"))
     spec.check()
     return LookupIndex(spec, bucket, str(directory), BlockCache(1 << 20))
 
@@ -78,12 +78,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", LOGS)
 @pytest.mark.parametrize("on", [("a", "b"), ("b", "a"), ("a",), ("b",)])
-def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on) -> None:
+def test_it_finds_what_a_dict_has(tmp_path, tiny, kind, on, depth) -> None:
     table = make(tmp_path, LOGS[kind])
     dice = random.Random(f"{kind} {on}")
     want: dict[tuple[int, str], int] = {}
     index = index_of(table, tmp_path / "index", on)
-    for step in range(14):
+    for step in range(4 + depth.cases(10)):
         chosen = {(dice.randrange(8), dice.choice("xyzé")) for _ in range(dice.randrange(1, 12))}
         rows, kinds = [], []
         for a, b in sorted(chosen):
@@ -199,7 +199,7 @@ def test_nothing_is_looked_at_again_that_is_fresh_enough(tmp_path) -> None:
 
 
 def test_what_cannot_be_looked_up_is_refused(tmp_path) -> None:
-    table = make(tmp_path, LOGS["files"])._table
+    table = make(tmp_path, LOGS["files"]).logical
     with pytest.raises(InvalidRequest, match=r"columns of its primary key \(a, b\), and 'n' is none"):
         LookupSpec(table, ("n",), ("a",)).check()
     with pytest.raises(InvalidRequest, match=r"columns of its primary key \(a, b\)$"):
@@ -209,7 +209,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path) -> None:
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql("create table db.plain (a int) using lakelog")
     with pytest.raises(InvalidRequest, match=r"db.plain has no primary key"):
-        LookupSpec(lake.table("db.plain")._table, ("a",), ("a",)).check()
+        LookupSpec(lake.table("db.plain").logical, ("a",), ("a",)).check()
 
 
 def test_blocks_take_no_more_memory_than_they_may(tmp_path, tiny) -> None:

@@ -24,7 +24,7 @@ from log_tables import make, rows
 
 
 def spec_of(table: Table, **hints: str) -> LookupSpec:
-    return LookupSpec(table._table.with_hints(hints), ("id",), ("name",))
+    return LookupSpec(table.logical.with_hints(hints), ("id",), ("name",))
 
 
 def name_of(index: LookupIndex, key: int) -> str | None:
@@ -107,23 +107,23 @@ def test_figures_are_kept_and_added_up(table, tmp_path) -> None:
         joined.figures.answered(1, 150.0)
         joined.figures.found += 60
     tables.close()
-    keep_figures(table._table, "two", "another", LookupFigures(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
-    one, two = lookup_stats(table._table).to_pylist()
+    keep_figures(table.logical, "two", "another", LookupFigures(probes=900, oldest_ms=20_000.0, ages=[0] * 20 + [900]))
+    one, two = lookup_stats(table.logical).to_pylist()
     want = {"name": "one", "workers": 1, "probes": 100, "found": 60, "begun": 1, "index_rows": 1}
     assert {key: one[key] for key in want} == want
     assert (one["age_p50_ms"], one["age_p99_ms"], one["age_max_ms"]) == (5.0, 5.0, 150.0)
     assert (two["workers"], two["probes"], two["age_p99_ms"], two["age_max_ms"]) == (2, 1000, None, 20_000.0)
-    assert lookup_stats(table._table, "two").num_rows == 1
-    assert lookup_stats(table._table, "three").num_rows == 0
+    assert lookup_stats(table.logical, "two").num_rows == 1
+    assert lookup_stats(table.logical, "three").num_rows == 0
 
 
 def test_old_figures_go_with_orphan_cleaning(table, monkeypatch) -> None:
-    keep_figures(table._table, "old", "w", LookupFigures())
+    keep_figures(table.logical, "old", "w", LookupFigures())
     table.remove_orphan_files()
-    assert lookup_stats(table._table).num_rows == 1
+    assert lookup_stats(table.logical).num_rows == 1
     monkeypatch.setattr(lookup_figures, "_KEPT_MS", -1000)
-    forget_figures(table._table)
-    assert lookup_stats(table._table).num_rows == 0
+    forget_figures(table.logical)
+    assert lookup_stats(table.logical).num_rows == 0
 
 
 @pytest.mark.parametrize("name", ["", " ", ".x", "a/b", "a\\b"])

@@ -219,7 +219,7 @@ def test_a_state_of_before_a_column_was_added_goes_on(tmp_path) -> None:
 
 
 def states_of(table, origin: StreamOrigin) -> StreamStates:
-    return StreamStates(Normalizer(LogScan(table._table.with_hints(WHOLE))), origin)
+    return StreamStates(Normalizer(LogScan(table.logical.with_hints(WHOLE))), origin)
 
 
 def test_the_rows_of_a_range_are_the_same_from_any_save(tmp_path) -> None:
@@ -227,7 +227,7 @@ def test_the_rows_of_a_range_are_the_same_from_any_save(tmp_path) -> None:
     with table.writer() as writer:
         for number in range(30):
             writer.write(rows(*range(number % 7, 10), name=f"n{number % 4}"))
-    ends = LogScan(table._table).reader.end_offsets()
+    ends = LogScan(table.logical).reader.end_offsets()
     origin = StreamOrigin("s", dict.fromkeys(ends, 0))
     for bucket, end in ends.items():
         cuts = [0, end // 4, end // 2, end]
@@ -247,7 +247,7 @@ def test_a_bucket_with_records_that_tell_nothing_is_saved_behind_them(tmp_path, 
     table = make(tmp_path)
     now = [1000.0]
     monkeypatch.setattr(normalizer, "monotonic_s", lambda: now[0])
-    scan = LogScan(table._table.with_hints({**WHOLE, "log.consistency": "transactional"}))
+    scan = LogScan(table.logical.with_hints({**WHOLE, "log.consistency": "transactional"}))
     with table.writer() as writer:
         writer.write(rows(*range(10)))
     at = scan.reader.end_offsets()[0]
@@ -280,7 +280,7 @@ def test_a_bucket_with_records_that_tell_nothing_is_saved_behind_them(tmp_path, 
 
 
 def test_a_bucket_without_records_has_no_save(tmp_path) -> None:
-    states = StreamStates(Normalizer(LogScan(make(tmp_path)._table)), StreamOrigin.new({0: 0, 1: 0}, None))
+    states = StreamStates(Normalizer(LogScan(make(tmp_path).logical)), StreamOrigin.new({0: 0, 1: 0}, None))
     assert list(states.changes(0, 0, 0)) == []
     states.save_all()
     assert saved_offsets(LocalFileIO(), f"{states._durable_root}/0") == []
@@ -290,13 +290,13 @@ def test_streams_that_ended_long_ago_leave_no_state(tmp_path) -> None:
     table = make(tmp_path)
     with table.writer() as writer:
         writer.write(rows(1, 2, 3))
-    ends = LogScan(table._table).reader.end_offsets()
+    ends = LogScan(table.logical).reader.end_offsets()
     for name in ("old", "new"):
         states = states_of(table, StreamOrigin(name, dict.fromkeys(ends, 0)))
         for bucket, end in ends.items():
             list(states.changes(bucket, 0, end, saves=True))
         states.save_old()
-    root = Path(table._table.path) / "lakelog" / "normalize"
+    root = Path(table.logical.path) / "lakelog" / "normalize"
     os.utime(root / "old" / "alive", (0, 0))
     table.remove_orphan_files(dry_run=True)
     assert sorted(p.name for p in root.iterdir()) == ["new", "old"]

@@ -122,7 +122,7 @@ def test_a_table_with_a_log_is_overwritten_only_when_its_readers_need_not_know(l
 
 def test_epochs_that_wait_for_their_snapshot_are_replaced_too(lake) -> None:
     table = partitioned(lake)
-    inner = table._table
+    inner = table.logical
     committer = Committer(inner, "stream")
     for epoch in range(2):
         task = TaskWriter(inner, "stream", epoch, 0)
@@ -141,7 +141,7 @@ def test_epochs_that_wait_for_their_snapshot_are_replaced_too(lake) -> None:
 
 def test_an_overwrite_of_unknown_outcome_happens_once(lake, monkeypatch) -> None:
     table = partitioned(lake)
-    inner = table._table
+    inner = table.logical
     write(table, ("a", 1, 1, "x"))
     task = TaskWriter(inner, "o", 0, 0, replaces=True)
     task.write(rows(("a", 1, 2, "new")).to_batches()[0])
@@ -159,7 +159,7 @@ def test_the_writer_asks_again_after_a_lost_answer(lake, monkeypatch) -> None:
     write(table, ("a", 1, 1, "x"))
     writer = table.writer(overwrite=True)
     writer.write(rows(("a", 1, 2, "new")))
-    real = type(table._table.store).commit
+    real = type(table.logical.store).commit
 
     def lost(store, request):
         real(store, request)
@@ -178,7 +178,7 @@ def test_a_partition_that_appears_while_its_siblings_are_overwritten_is_replaced
     write(table, ("a", 1, 1, "x"))
     writer = table.writer(overwrite={"p": "a"})
     writer.write(rows(("a", 1, 2, "new")))
-    real = type(table._table.store).commit
+    real = type(table.logical.store).commit
     raced = threading.Event()
 
     def races(store, request):
@@ -205,7 +205,7 @@ def test_large_runs_of_an_overwrite_keep_the_newest_row_of_a_key(lake) -> None:
 
 def rescaled(lake, buckets: int) -> object:
     """The table after 'bucket' was changed, as ALTER TABLE does it: by a schema file."""
-    location = lake.table("db.t")._table.location
+    location = lake.table("db.t").logical.location
     schema = location.schema
     changed = replace(schema, id=schema.id + 1, options={**schema.options, "bucket": str(buckets)})
     location.io.create(f"{location.path}/schema/schema-{changed.id}", changed.to_json())
@@ -221,7 +221,7 @@ def test_a_partition_is_rescaled_by_an_overwrite(lake) -> None:
         write(table, ("b", 1, 1, "refused"))
     write(table, *(("a", 1, i, "n") for i in range(60)), overwrite=True)
     write(table, ("a", 1, 3, "added"), ("c", 1, 3, "c"))
-    found = {(e.total_buckets, e.bucket) for e in table._table.store.live_entries(table.latest_snapshot())}
+    found = {(e.total_buckets, e.bucket) for e in table.logical.store.live_entries(table.latest_snapshot())}
     assert {b for total, b in found if total == 5} == set(range(5)) and {t for t, _ in found} == {2, 5}
     assert len(content(table)) == 60 + 50 + 1
     assert [r for r in content(table) if r[2] == 3 and r[0] != "b"] == [("a", 1, 3, "added"), ("c", 1, 3, "c")]
@@ -234,11 +234,11 @@ def test_rescale_writes_only_what_has_another_number_of_buckets(lake) -> None:
     before = content(table)
     table = rescaled(lake, 3)
     table.rescale({"p": "b"})
-    assert {e.total_buckets for e in table._table.store.live_entries(table.latest_snapshot())} == {2, 3}
+    assert {e.total_buckets for e in table.logical.store.live_entries(table.latest_snapshot())} == {2, 3}
     assert table.rescale({"p": "b"}) is None
     table.rescale()
     assert content(table) == before
-    assert {e.total_buckets for e in table._table.store.live_entries(table.latest_snapshot())} == {3}
+    assert {e.total_buckets for e in table.logical.store.live_entries(table.latest_snapshot())} == {3}
     write(table, ("b", 1, 1, "new"))
     assert len(content(table)) == 100
 

@@ -31,7 +31,7 @@ def test_a_write_expires_what_the_options_say(tmp_path) -> None:
     table = table_of(tmp_path, "'snapshot.num-retained.min'='1', 'snapshot.num-retained.max'='2'")
     for number in range(5):
         write(table, number)
-    assert table._table.store.snapshots.chain_ids() == [5, 6]  # the last is a compaction
+    assert table.logical.store.snapshots.chain_ids() == [5, 6]  # the last is a compaction
     assert table.scan().to_arrow().num_rows == 5
 
 
@@ -39,19 +39,19 @@ def test_a_write_only_table_is_left_to_another_job(tmp_path) -> None:
     table = table_of(tmp_path, "'snapshot.num-retained.min'='1', 'snapshot.num-retained.max'='2', 'write-only'='true'")
     for number in range(6):
         write(table, number)
-    assert table._table.store.snapshots.chain_ids() == [1, 2, 3, 4, 5, 6]
+    assert table.logical.store.snapshots.chain_ids() == [1, 2, 3, 4, 5, 6]
 
 
 def test_expiry_never_loses_the_state_of_the_log(tmp_path) -> None:
     table = table_of(tmp_path, "'log-store.enabled'='true', 'write-only'='true'")
     write(table, 1)
     write(table, 2)
-    store = table._table.store
+    store = table.logical.store
     state = state_at(store, store.latest_snapshot())
     assert state.offsets
     for number in range(3):  # as another engine commits, without properties
         store.commit(CommitRequest("java", number, "APPEND", allow_empty=True))
-    assert expire_snapshots(table._table, retain_max=1) == [1]
+    assert expire_snapshots(table.logical, retain_max=1) == [1]
     assert state_at(store, store.latest_snapshot()) == state
 
 
@@ -74,9 +74,9 @@ def test_epochs_of_a_seal_that_died_are_not_sealed_again_after_a_rollback(tmp_pa
     monkeypatch.setattr(task_writer, "_INLINE_BYTES", inline_bytes)
     table = table_of(tmp_path, "'bucket'='1'")
     write(table, 1)
-    task = TaskWriter(table._table, "w", 0, 0)
+    task = TaskWriter(table.logical, "w", 0, 0)
     task.write(pa.record_batch({"id": pa.array([2], pa.int32()), "name": ["b"]}))
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
     with monkeypatch.context() as dies:
         dies.setattr(DecidedEpochs, "forget", lambda *_: None)
@@ -88,7 +88,7 @@ def test_epochs_of_a_seal_that_died_are_not_sealed_again_after_a_rollback(tmp_pa
 
 def test_files_of_decided_epochs_are_no_orphans(tmp_path) -> None:
     table = table_of(tmp_path, "'bucket'='1'")
-    inner = table._table
+    inner = table.logical
     task = TaskWriter(inner, "w", 0, 0)
     rows = pa.table({"id": pa.array(range(200_000), pa.int32()), "name": [f"n{i}" * 3 for i in range(200_000)]})
     for batch in rows.to_batches():
@@ -109,5 +109,5 @@ def test_partitions_are_dropped_after_a_write(tmp_path) -> None:
     write(table, 2, day="2020-01-02")
     assert table.scan().to_arrow().num_rows == 1  # looked at once an hour
     assert table.expire_partitions() == [{"day": "2020-01-02"}]
-    expire_quietly(table._table)
+    expire_quietly(table.logical)
     assert table.scan().to_arrow().num_rows == 0

@@ -41,7 +41,7 @@ def content(table) -> list[tuple[int, str]]:
 
 def test_files_with_such_rows_are_replaced_and_no_others(tmp_path) -> None:
     table = make(tmp_path)
-    handle = table._table
+    handle = table.logical
     names = files_to_rewrite(handle, parse_filter("id >= 12 and id < 15", handle.schema))
     assert len(names) == 1
     snapshot = commit_rewrite(handle, new_uuid(), [written(handle, range(10, 15))], names)
@@ -52,7 +52,7 @@ def test_files_with_such_rows_are_replaced_and_no_others(tmp_path) -> None:
 
 def test_a_compaction_that_was_faster_is_a_conflict_that_changes_nothing(tmp_path) -> None:
     table = make(tmp_path)
-    handle = table._table
+    handle = table.logical
     names = files_to_rewrite(handle)
     rows = written(handle, range(5))
     table.compact(full=True)
@@ -66,35 +66,35 @@ def test_a_compaction_that_was_faster_is_a_conflict_that_changes_nothing(tmp_pat
 
 def test_vectors_of_replaced_files_go_and_those_of_others_stay(tmp_path) -> None:
     table = make(tmp_path, ", 'deletion-vectors.enabled' = 'true'")
-    store = table._table.store
+    store = table.logical.store
     entries = {e.file.file_name: e for e in store.live_entries(store.latest_snapshot())}
     first, second, _ = (scan_of_ids(table, low) for low in (0, 10, 20))
     place = entries[first].partition, entries[first].bucket
     vectors = write_vectors(store.io, store.paths, *place, {first: np.array([0, 1]), second: np.array([9])})
     store.commit(CommitRequest(new_uuid(), 0, "OVERWRITE", index=IndexChange((vectors,)), allow_empty=True))
     assert [i for i, _ in content(table)] == [i for i in range(30) if i not in (0, 1, 19)]
-    rest = Scan(table._table.with_hints({"scan.data-files": first})).to_arrow()
+    rest = Scan(table.logical.with_hints({"scan.data-files": first})).to_arrow()
     assert rest.num_rows == 8
-    commit_rewrite(table._table, new_uuid(), [written(table._table, range(2, 10))], [first])
+    commit_rewrite(table.logical, new_uuid(), [written(table.logical, range(2, 10))], [first])
     assert content(table) == [(i, "b" if i < 10 else "a") for i in range(2, 30) if i != 19]
     named = [r.data_file for e in store.vector_files(store.latest_snapshot())[place] for r in e.deletion_vectors]
     assert named == [second]
-    assert Scan(table._table.with_hints({"scan.data-files": ""})).to_arrow().num_rows == 0
+    assert Scan(table.logical.with_hints({"scan.data-files": ""})).to_arrow().num_rows == 0
 
 
 def scan_of_ids(table, low: int) -> str:
-    (name,) = files_to_rewrite(table._table, parse_filter(f"id = {low}", table._table.schema))
+    (name,) = files_to_rewrite(table.logical, parse_filter(f"id = {low}", table.logical.schema))
     return name
 
 
 def test_what_cannot_be_rewritten(tmp_path) -> None:
-    keyed = make(tmp_path / "keyed", ", 'log-store.enabled' = 'true'", ", primary key (id)")._table
+    keyed = make(tmp_path / "keyed", ", 'log-store.enabled' = 'true'", ", primary key (id)").logical
     with pytest.raises(UnsupportedFeature, match="has a primary key"):
         files_to_rewrite(keyed)
     with pytest.raises(InvalidRequest, match=r"'scan\.data-files' is not for table db\.t"):
         Scan(keyed.with_hints({"scan.data-files": "x"})).plan()
     assert changeable(keyed, ("UPDATE", "DELETE")).tells_log
-    logged = make(tmp_path / "logged", ", 'log-store.enabled' = 'true'")._table
+    logged = make(tmp_path / "logged", ", 'log-store.enabled' = 'true'").logical
     with pytest.raises(UnsupportedFeature, match=r"'emit\.mode' = 'file'"):
         files_to_rewrite(logged)
     assert files_to_rewrite(logged.with_hints({"emit.mode": "file"}))
@@ -114,5 +114,5 @@ def test_tables_whose_rows_do_not_change_so(tmp_path, options, action, said) -> 
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(f"create table db.t (id int, v string, primary key (id)) using lakelog tblproperties ({options})")
     with pytest.raises(UnsupportedFeature, match=said):
-        changeable(lake.table("db.t")._table, (action,))
-    changeable(lake.table("db.t")._table, () if "rowkind" in options else ("INSERT",))
+        changeable(lake.table("db.t").logical, (action,))
+    changeable(lake.table("db.t").logical, () if "rowkind" in options else ("INSERT",))

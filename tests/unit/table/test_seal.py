@@ -28,7 +28,7 @@ def table(tmp_path):
 
 
 def decide(table, writer: str, epoch: int, ids: list[int]) -> Committer:
-    dynamic = table._table
+    dynamic = table.logical
     register_writer(dynamic, writer)
     task = TaskWriter(dynamic, writer, epoch, 0)
     task.write(pa.record_batch({"id": pa.array(ids, pa.int32()), "name": [f"{writer}{epoch}"] * len(ids)}))
@@ -55,23 +55,23 @@ def test_decided_epochs_are_read_before_they_are_sealed_and_not_twice_after(tabl
 def test_the_chain_is_sealed_as_one_snapshot_in_its_order(table) -> None:
     decide(table, "b", 0, [1, 2])
     decide(table, "a", 0, [2, 3])
-    (snapshot,) = seal_staged(table._table)
+    (snapshot,) = seal_staged(table.logical)
     assert (snapshot.commit_user, snapshot.commit_identifier) == ("a", 0)
     assert {r["id"]: r["name"] for r in table.scan().to_arrow().to_pylist()} == {1: "b0", 2: "a0", 3: "a0"}
-    assert seal_staged(table._table) == []
+    assert seal_staged(table.logical) == []
 
 
 def test_without_a_key_each_writer_is_sealed_by_itself(tmp_path) -> None:
     table = make(tmp_path, key="")
     decide(table, "a", 0, [1])
     decide(table, "b", 0, [2])
-    assert [s.commit_user for s in seal_staged(table._table)] == ["a", "b"]
+    assert [s.commit_user for s in seal_staged(table.logical)] == ["a", "b"]
     assert table.scan().to_arrow().num_rows == 2
 
 
 def test_a_seal_takes_what_a_writer_has_decided_and_leaves_its_open_rows_to_it(table) -> None:
     decide(table, "w", 0, [1])
-    dynamic = table._table
+    dynamic = table.logical
     running = TaskWriter(dynamic, "w", 1, 0)
     running.write(pa.record_batch({"id": pa.array([9], pa.int32()), "name": ["later"]}))
     running.flush_log()
@@ -94,22 +94,22 @@ def sums(tmp_path):
 
 
 def decide_sums(table, epoch: int, ids: list[int], totals: list[int]) -> None:
-    task = TaskWriter(table._table, "w", epoch, 0)
+    task = TaskWriter(table.logical, "w", epoch, 0)
     task.write(pa.record_batch({"id": pa.array(ids, pa.int32()), "total": pa.array(totals, pa.int8())}))
-    Committer(table._table, "w").commit(epoch, [task.finish()])
+    Committer(table.logical, "w").commit(epoch, [task.finish()])
 
 
 def test_a_sum_that_does_not_fit_fails_in_the_task_before_its_epoch_is_decided(sums) -> None:
     with pytest.raises(InvalidSchema, match=r"'sum' of column 'total': 200 does not fit"):
         decide_sums(sums, 0, [1, 1], [100, 100])
-    assert [r.epoch for r in sums._table.decided.of("w")] == []
+    assert [r.epoch for r in sums.logical.decided.of("w")] == []
 
 
 def test_sums_of_several_epochs_that_do_not_fit_hold_no_later_epoch_up(sums) -> None:
     for epoch, (key, total) in enumerate([(1, 100), (1, 100), (2, 5)]):
         decide_sums(sums, epoch, [key], [total])
     assert [s.commit_identifier for s in sums.seal()] == [2]
-    assert [r.epoch for r in sums._table.decided.of("w")] == []
+    assert [r.epoch for r in sums.logical.decided.of("w")] == []
     assert sums.scan(filter="id = 2").to_arrow().to_pylist() == [{"id": 2, "total": 5}]
     with pytest.raises(InvalidSchema, match=r"200 does not fit"):
         sums.scan().to_arrow()

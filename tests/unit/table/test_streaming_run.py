@@ -18,7 +18,7 @@ class Query:
     """A run of a streaming query, as the sink commits it."""
 
     def __init__(self, table: Table, writer: str, run: str) -> None:
-        self.table, self.writer, self.run = table._table, writer, run
+        self.table, self.writer, self.run = table.logical, writer, run
         self.committer = Committer(self.table, writer)
 
     def epoch(self, number: int, seals: bool = True) -> None:
@@ -56,7 +56,7 @@ def test_the_second_is_refused_when_the_first_goes_on(tmp_path) -> None:
     ):
         second.epoch(1)
     first.epoch(2)
-    assert newest_state(table._table.store)[1].sealed_epoch("two") == 1, "nothing of it is left open"
+    assert newest_state(table.logical.store)[1].sealed_epoch("two") == 1, "nothing of it is left open"
 
 
 def test_another_process_of_the_first_is_still_the_first(tmp_path) -> None:
@@ -78,7 +78,7 @@ def test_a_query_that_has_stopped_is_in_nobodys_way(tmp_path, sealed) -> None:
     old.epoch(1, seals=sealed)
     anew = Query(table, "two", "r2")
     anew.epoch(0)
-    seal_staged(table._table)  # what the old one had decided may be sealed at any time
+    seal_staged(table.logical)  # what the old one had decided may be sealed at any time
     anew.epoch(1)
     anew.epoch(2)
 

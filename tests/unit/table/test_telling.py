@@ -45,10 +45,10 @@ def folded(table: Table) -> list[tuple[int, str]]:
 
 def decided(table: Table, writer: str, epoch: int, name: str) -> Committer:
     """A writer that has decided an epoch with a row of key 1."""
-    register_writer(table._table, writer)
-    task = TaskWriter(table._table, writer, epoch, 0)
+    register_writer(table.logical, writer)
+    task = TaskWriter(table.logical, writer, epoch, 0)
     task.write(rows(1, name=name).to_batches()[0])
-    committer = Committer(table._table, writer)
+    committer = Committer(table.logical, writer)
     committer.commit(epoch, [task.finish()])
     return committer
 
@@ -83,7 +83,7 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
     last = "new"
     if comes_back == "seal":
         seal(owner)
-        seal_staged(table._table)
+        seal_staged(table.logical)
     elif comes_back == "next epoch":
         last = "newer"
         seal(decided(table, "stream", 1, last))
@@ -91,11 +91,11 @@ def test_an_old_row_is_told_before_the_newer_one_of_another_writer(table, monkey
         table.end_writer("stream")
     elif comes_back == "take over":
         silence(table, "stream")
-        take_over_now(table._table)
+        take_over_now(table.logical)
     assert names(table) == ["old", "new", *(["newer"] if last == "newer" else [])]
     assert folded(table) == files(table) == [(1, last)]
     assert seen(table, "latest-full") == [("+I", 1, last)]
-    assert [r.epoch for r in table._table.decided.of("stream")] == []
+    assert [r.epoch for r in table.logical.decided.of("stream")] == []
 
 
 def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> None:
@@ -110,7 +110,7 @@ def test_an_owner_that_tells_again_shows_nothing_twice(table, monkeypatch) -> No
     monkeypatch.setattr(Committer, "append_commit", paused)
     seal(owner)
     assert names(table) == ["old", "new"]
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     writers = [c.writer for bucket in (0, 1) for c in commits_in(reader_for(log).read(bucket, 0))]
     assert writers.count("stream") == 2
@@ -122,7 +122,7 @@ def test_what_several_owe_comes_in_the_order_of_their_snapshots(table, monkeypat
     owing(table, monkeypatch, "z", 1, "3")
     write(table, "4")
     assert names(table) == ["1", "2", "3", "4"]
-    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "az"] == [[], []]
+    assert [[r.epoch for r in table.logical.decided.of(writer)] for writer in "az"] == [[], []]
 
 
 def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypatch) -> None:
@@ -131,7 +131,7 @@ def test_one_that_comes_back_tells_all_that_is_owed_in_its_order(table, monkeypa
     owing(table, monkeypatch, "a", 0, "3")
     seal(owner)
     assert names(table) == ["1", "2", "3"]
-    assert table._table.decided.all() == []
+    assert table.logical.decided.all() == []
 
 
 def _dies_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[str]:
@@ -186,7 +186,7 @@ def test_a_death_at_any_step_of_the_telling_is_repaired(table, monkeypatch, step
         expected.pop()
     assert names(table) == expected
     assert folded(table) == files(table)
-    assert [[r.epoch for r in table._table.decided.of(writer)] for writer in "zam"] == [[], [], []]
+    assert [[r.epoch for r in table.logical.decided.of(writer)] for writer in "zam"] == [[], [], []]
 
 
 def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(table, monkeypatch) -> None:
@@ -211,28 +211,28 @@ def test_while_the_log_does_not_take_what_another_owes_nothing_newer_is_told(tab
 
 def test_an_epoch_that_its_owner_has_decided_again_behind_the_snapshot_tells_nothing(table, monkeypatch) -> None:
     seal(decided(table, "stream", 0, "old"))
-    register_writer(table._table, "stream")
-    late = TaskWriter(table._table, "stream", 0, 0)
+    register_writer(table.logical, "stream")
+    late = TaskWriter(table.logical, "stream", 0, 0)
     late.write(rows(1, name="late").to_batches()[0])
     late_record = EpochRecord("stream", 0, now_ms(), (late.finish(),), {})
-    table._table.decided.decide(late_record)  # and dies before it sees the snapshot
+    table.logical.decided.decide(late_record)  # and dies before it sees the snapshot
     write(table, "new")
     assert names(table) == ["old", "new"]
-    assert table._table.decided.all() == []
+    assert table.logical.decided.all() == []
 
 
 def test_one_that_does_not_write_the_log_tells_what_is_owed_all_the_same(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
-    seal_staged(table._table.with_hints({"emit.mode": "file"}))
+    seal_staged(table.logical.with_hints({"emit.mode": "file"}))
     assert names(table) == ["old"]
 
 
 def test_one_that_sees_no_log_tells_what_others_owe_all_the_same(table, monkeypatch) -> None:
     owing(table, monkeypatch, "stream", 0, "old")
     decided(table, "other", 0, "new")
-    without = table._table.with_hints({"log-store.enabled": "false"})
+    without = table.logical.with_hints({"log-store.enabled": "false"})
     seal(_known(Committer(without, "other")))
-    assert table._table.decided.all() == []
+    assert table.logical.decided.all() == []
     assert names(table) == ["old", "new"]
 
 
@@ -254,7 +254,7 @@ def test_a_snapshot_says_which_of_its_epochs_came_in_which_snapshot(table, monke
     owing(table, monkeypatch, "stream", 0, "1")
     owing(table, monkeypatch, "other", 0, "2")
     owing(table, monkeypatch, "stream", 1, "3")
-    snapshot, state = newest_state(table._table.store)
+    snapshot, state = newest_state(table.logical.store)
     assert snapshot is not None
     assert dict(state.writers["stream"].sealed_in) == {0: 1, 1: 3}
     assert dict(state.writers["other"].sealed_in) == {0: 2}

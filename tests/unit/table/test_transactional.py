@@ -39,8 +39,8 @@ def seen(table: Table, start: str | dict[int, int] = "earliest", **options: str)
 
 def attempt(table: Table, writer: str, epoch: int, *ids: int, name: str = "a") -> TaskWriter:
     """A task that has its rows in the log and is not finished."""
-    register_writer(table._table, writer)
-    task = TaskWriter(table._table, writer, epoch, 0)
+    register_writer(table.logical, writer)
+    task = TaskWriter(table.logical, writer, epoch, 0)
     task.write(rows(*ids, name=name).to_batches()[0])
     task.flush_log()
     return task
@@ -52,7 +52,7 @@ def table(request: pytest.FixtureRequest, tmp_path) -> Table:
 
 
 def test_rows_come_when_their_snapshot_is_there(table) -> None:
-    task, committer = attempt(table, "w", 0, 1, 2), Committer(table._table, "w")
+    task, committer = attempt(table, "w", 0, 1, 2), Committer(table.logical, "w")
     assert seen(table) == []
     committer.commit(0, [task.finish()])
     assert seen(table) == []
@@ -75,7 +75,7 @@ def test_the_property_of_the_table_is_enough(tmp_path) -> None:
 def test_refused_attempts_and_corrections_never_come(table) -> None:
     lost = attempt(table, "w", 0, 1, 2, 3)
     counts = attempt(table, "w", 0, 1, 2, name="b")
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [counts.finish()])
     lost.close()
     seal(committer)
@@ -94,7 +94,7 @@ def test_an_open_epoch_holds_nobody_else_up(table) -> None:
 def test_the_order_of_epochs_is_that_of_their_decisions_wherever_the_log_is_cut(tmp_path) -> None:
     table = make(tmp_path)
     first, second = attempt(table, "x", 0, 1, name="x0"), attempt(table, "y", 0, 1, name="y0")
-    x, y = Committer(table._table, "x"), Committer(table._table, "y")
+    x, y = Committer(table.logical, "x"), Committer(table.logical, "y")
     x.commit(0, [first.finish()])
     x.commit(1, [attempt(table, "x", 1, 1, name="x1").finish()])
     y.commit(0, [second.finish()])
@@ -102,7 +102,7 @@ def test_the_order_of_epochs_is_that_of_their_decisions_wherever_the_log_is_cut(
     assert seal(x) is None
     expected = [("+I", 1, "x0"), ("+I", 1, "x1"), ("+I", 1, "y0")]
     assert seen(table) == expected
-    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
     (bucket, end), *_ = sorted(scan.reader.end_offsets().items(), key=lambda item: -item[1])
     for cut in range(end + 1):
         parts = [*scan.read(bucket, 0, cut), *scan.read(bucket, cut, end)]
@@ -112,8 +112,8 @@ def test_the_order_of_epochs_is_that_of_their_decisions_wherever_the_log_is_cut(
 
 def test_an_epoch_is_shown_whole_to_a_reader_that_begins_within_it(table) -> None:
     task = attempt(table, "w", 0, *range(20))
-    middle = {b: o - 1 for b, o in LogScan(table._table).reader.end_offsets().items()}
-    committer = Committer(table._table, "w")
+    middle = {b: o - 1 for b, o in LogScan(table.logical).reader.end_offsets().items()}
+    committer = Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
     seal(committer)
     assert sorted(r[1] for r in seen(table, middle)) == list(range(20))
@@ -124,7 +124,7 @@ def test_a_commit_that_two_have_told_is_shown_once(table) -> None:
     for number in range(3):
         with table.writer() as writer:
             writer.write(rows(number))
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     for bucket in (0, 1):
         for commit in commits_in(reader_for(log).read(bucket, 0)):
@@ -141,11 +141,11 @@ def test_long_epochs_are_read_back_in_parts(table) -> None:
     for epoch in range(3):
         task = attempt(table, "w", epoch, *range(epoch * 50, epoch * 50 + 50))
         attempt(table, "other", 0, *range(900, 910))
-        committer = Committer(table._table, "w")
+        committer = Committer(table.logical, "w")
         committer.commit(epoch, [task.finish()])
         seal(committer)
         expected += range(epoch * 50, epoch * 50 + 50)
-    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
     found = []
     for bucket, end in scan.reader.end_offsets().items():
         for most, step in itertools.product((1, 3, 7, 1000), (1, 5, 1000)):
@@ -165,7 +165,7 @@ def test_long_epochs_are_read_back_in_parts(table) -> None:
 
 @pytest.mark.parametrize("dies", ["before the control records", "before the records are forgotten"])
 def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monkeypatch, dies) -> None:
-    task, committer = attempt(table, "w", 0, 1, 2), Committer(table._table, "w")
+    task, committer = attempt(table, "w", 0, 1, 2), Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
 
     before = dies == "before the control records"
@@ -177,18 +177,18 @@ def test_a_writer_that_dies_behind_its_snapshot_is_told_by_the_next(table, monke
     if before:
         monkeypatch.setattr(Committer, "append_commit", away)
     else:
-        monkeypatch.setattr(type(table._table.decided), "forget", kept)
+        monkeypatch.setattr(type(table.logical.decided), "forget", kept)
     seal(committer)
     monkeypatch.undo()
     assert len(seen(table)) == (0 if before else 2)
-    assert seal_staged(table._table) == []
+    assert seal_staged(table.logical) == []
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
-    assert [r.epoch for r in table._table.decided.of("w")] == []
+    assert [r.epoch for r in table.logical.decided.of("w")] == []
 
 
 @pytest.mark.parametrize("next_one", ["restart", "end_writer", "end_writer again", "batch"])
 def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> None:
-    committer = Committer(table._table, "w", ended=next_one == "end_writer again")
+    committer = Committer(table.logical, "w", ended=next_one == "end_writer again")
     committer.commit(0, [attempt(table, "w", 0, 1, 2).finish()])
     monkeypatch.setattr(Committer, "append_commit", away)
     seal(committer)
@@ -198,7 +198,7 @@ def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> 
     monkeypatch.undo()
     assert seen(table) == []
     if next_one == "restart":
-        anew = Committer(table._table, "w")
+        anew = Committer(table.logical, "w")
         anew.commit(1, [attempt(table, "w", 1, 3).finish()])
         seal(anew)
     elif next_one == "batch":
@@ -209,36 +209,36 @@ def test_whoever_comes_next_tells_what_is_owed(table, monkeypatch, next_one) -> 
 
 
 def test_an_epoch_record_that_came_too_late_tells_nothing(table) -> None:
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [attempt(table, "w", 0, 1).finish()])
     seal(committer)
     zombie = attempt(table, "w", 0, 1, 2, name="late").finish()
-    table._table.decided.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
+    table.logical.decided.decide(EpochRecord("w", 0, 0, (zombie,), {}))  # and dies before it sees the snapshot
     table.seal()
-    assert [r.epoch for r in table._table.decided.of("w")] == []
+    assert [r.epoch for r in table.logical.decided.of("w")] == []
     assert seen(table) == [("+I", 1, "a")]
 
 
 def test_the_switch_from_a_snapshot_is_exact(table) -> None:
     slow = attempt(table, "slow", 0, 10, 11)
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     for epoch in range(4):
         committer.commit(epoch, [attempt(table, "w", epoch, epoch).finish()])
         if epoch in (0, 2):
             seal(committer)
         found = seen(table, "latest-full")
         assert sorted(r[1] for r in found) == list(range(epoch // 2 * 2 + 1))
-    scan = LogScan(table._table.with_hints(TRANSACTIONAL))
+    scan = LogScan(table.logical.with_hints(TRANSACTIONAL))
     position = latest_full(scan.table)
     seal(committer)
-    other = Committer(table._table, "slow")
+    other = Committer(table.logical, "slow")
     other.commit(0, [slow.finish()])
     seal(other)
     assert sorted(behind(scan, position)) == [3, 10, 11]
 
 
 def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(table, monkeypatch) -> None:
-    registrations = type(table._table.registered)
+    registrations = type(table.logical.registered)
     registered: Callable = registrations.all
 
     def later(self: object) -> object:
@@ -249,7 +249,7 @@ def test_rows_of_a_writer_that_came_and_went_while_a_reader_looked_come_once(tab
 
     for options in ({}, TRANSACTIONAL):
         monkeypatch.setattr(registrations, "all", later)
-        scan = LogScan(table._table.with_hints(options))
+        scan = LogScan(table.logical.with_hints(options))
         position = latest_full(scan.table)
         assert behind(scan, position) == []
 
@@ -275,14 +275,14 @@ def test_a_key_in_the_log_alone_and_later_in_both_stores_ends_as_the_newer(tmp_p
 
 def test_rows_of_nobody_come_where_they_stand(tmp_path) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'")
-    log = table._table.log
+    log = table.logical.log
     assert log is not None
     appender = appender_for(log)
     values = [b'{"before":null,"after":{"id":1,"name":"%d"},"op":"c"}' % number for number in range(3)]
     keys = pa.array([b'{"id":1}'], pa.large_binary())
     records = [Records(keys, pa.array([value], pa.large_binary()), NOBODYS_HEADER) for value in values]
     appender.append(0, records[0])
-    task, committer = attempt(table, "w", 0, *range(2, 9), name="w"), Committer(table._table, "w")
+    task, committer = attempt(table, "w", 0, *range(2, 9), name="w"), Committer(table.logical, "w")
     appender.append(0, records[1])
     committer.commit(0, [task.finish()])
     seal(committer)
@@ -297,9 +297,9 @@ def test_rows_of_nobody_come_where_they_stand(tmp_path) -> None:
 
 def test_an_epoch_whose_rows_have_expired_is_an_error_that_says_what_to_do(table) -> None:
     task = attempt(table, "w", 0, *range(40))
-    committer = Committer(table._table, "w")
+    committer = Committer(table.logical, "w")
     committer.commit(0, [task.finish()])
-    start = LogScan(table._table).reader.end_offsets()
+    start = LogScan(table.logical).reader.end_offsets()
     seal(committer)
     trim(table, 1)
     with pytest.raises(OffsetExpired, match="latest-full"):
@@ -314,9 +314,9 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
     table = make(tmp_path)
     with table.writer(options={"emit.mode": "log"}) as only:
         only.write(rows(*range(8), name="log"))
-    task, committer = attempt(table, "w", 0, *range(8, 16)), Committer(table._table, "w")
+    task, committer = attempt(table, "w", 0, *range(8, 16)), Committer(table.logical, "w")
     trim(table, 8)
-    handle = table._table.with_hints({**TRANSACTIONAL, "scan.expired-offsets": "latest-full"})
+    handle = table.logical.with_hints({**TRANSACTIONAL, "scan.expired-offsets": "latest-full"})
     position = latest_full(handle)
     committer.commit(0, [task.finish()])
     seal(committer)
@@ -326,26 +326,26 @@ def test_rows_of_a_new_epoch_that_have_expired_are_missed_behind_a_snapshot_too(
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_what_a_dead_writer_decided_is_told_when_its_lease_has_run_out(table, monkeypatch, sealed) -> None:
-    committer = Committer(table._table, "dead")
+    committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1, 2).finish()])
     if sealed:
         monkeypatch.setattr(Committer, "append_commit", away)
         seal(committer)
         monkeypatch.undo()
-    assert seal_abandoned(table._table) == [] and seen(table) == []
+    assert seal_abandoned(table.logical) == [] and seen(table) == []
     silence(table, "dead")
-    take_over_now(table._table)
+    take_over_now(table.logical)
     assert sorted(seen(table)) == [("+I", 1, "a"), ("+I", 2, "a")]
 
 
 def test_another_write_seals_what_dead_writers_have_decided(table) -> None:
-    committer = Committer(table._table, "dead")
+    committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
     silence(table, "dead")
     with table.writer() as writer:
         writer.write(rows(2))
     assert sorted(r[1] for r in seen(table)) == [1, 2]
-    late = Committer(table._table, "late")
+    late = Committer(table.logical, "late")
     late.commit(0, [attempt(table, "late", 0, 3).finish()])
     with table.writer() as writer:
         writer.write(rows(4))
@@ -353,7 +353,7 @@ def test_another_write_seals_what_dead_writers_have_decided(table) -> None:
 
 
 def test_a_failure_to_take_over_is_no_failure_of_a_write(table, monkeypatch) -> None:
-    committer = Committer(table._table, "dead")
+    committer = Committer(table.logical, "dead")
     committer.commit(0, [attempt(table, "dead", 0, 1).finish()])
     silence(table, "dead")
     monkeypatch.setattr(Committer, "take_back", away)

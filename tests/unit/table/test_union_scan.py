@@ -106,7 +106,7 @@ def test_rows_that_were_taken_back_do_not_count_while_their_writer_lives_on(tmp_
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_a_decided_epoch_counts_once_sealed_or_not(tmp_path, key) -> None:
     table = make(tmp_path, key=key)
-    handle = table._table
+    handle = table.logical
     register_writer(handle, "w")
     refused, accepted = (TaskWriter(handle, "w", 0, lane=0) for _ in range(2))
     refused.write(rows(1, 7, name="refused").to_batches()[0])
@@ -173,7 +173,7 @@ def test_writes_that_pass_the_log_by_count(tmp_path) -> None:
 
 def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_path, monkeypatch) -> None:
     table = make(tmp_path)
-    stream = table._table
+    stream = table.logical
     register_writer(stream, "idle")
     long_lived = table.writer()
     long_lived.write(rows(1))
@@ -196,7 +196,7 @@ def test_rows_of_a_writer_whose_lease_has_run_out_do_not_count_until_it_commits(
     writer.write(rows(1))
     writer.flush()
     assert union(table) == [(1, "a")]
-    silence(table, *table._table.registered.writers())
+    silence(table, *table.logical.registered.writers())
     assert union(table) == []
     writer.commit()
     assert union(table) == [(1, "a")]
@@ -277,7 +277,7 @@ def test_attempts_of_log_only_writes_say_so(tmp_path) -> None:
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, key) -> None:
     table = make(tmp_path, ", 'emit.mode' = 'log'", key=key)
-    handle = table._table
+    handle = table.logical
     foreign(handle, 0, 1, None)
     foreign(handle, 0, 2, encode_header(DATA, "", 0, ""))
     assert union(table) == [(1, "foreign"), (2, "foreign")]
@@ -298,13 +298,13 @@ def test_rows_of_nobody_count_until_a_follower_has_made_files_of_them(tmp_path, 
 @pytest.mark.parametrize("form", ["debezium-json"], indirect=True)  # what another producer writes
 def test_a_follower_is_known_from_when_it_begins(tmp_path) -> None:
     table = make(tmp_path)  # not log first by its options
-    foreign(table._table, 0, 1, None)
+    foreign(table.logical, 0, 1, None)
     made = next(table.follow())
     assert made.delta_record_count == 1 and union(table) == [(1, "foreign")]
     early = make(tmp_path / "early")
-    foreign(early._table, 0, 1, None)
+    foreign(early.logical, 0, 1, None)
     assert union(early) == [], "nobody has said that the table takes such rows"
-    register_follower(early._table)
+    register_follower(early.logical)
     assert (
         union(early)
         == [(1, "foreign")]

@@ -178,12 +178,12 @@ def test_an_overwrite_is_read_only_when_asked_for(tmp_path: Path) -> None:
 def test_a_consumer_s_position_is_where_its_stream_goes_on(tmp_path: Path) -> None:
     shutil.copytree(DATA / "pk_dedup", tmp_path / "w")
     table = lakelog.connect(warehouse=str(tmp_path / "w")).table("g.pk_dedup")
-    table._table.store.consumers.record("me", 3)
+    table.logical.store.consumers.record("me", 3)
     assert [p.next for p in table.stream_plan(options={"consumer-id": "me"})] == [4]
     anew = {"consumer-id": "me", "consumer.ignore-progress": "true", "scan.mode": "earliest"}
     assert [p.next for p in table.stream_plan(options=anew)] == [2, 3, 4]
     with pytest.raises(InvalidRequest, match="cannot be the name of a consumer"):
-        table._table.store.consumers.record("a\\b", 1)
+        table.logical.store.consumers.record("a\\b", 1)
 
 
 def test_branches_have_their_own_snapshots_and_system_tables_are_not_written() -> None:
