@@ -59,7 +59,7 @@ _READS: dict[str, Operation] = {
     "union": lambda lake, table: table.scan(options={"read.mode": "union"}).to_arrow().to_pylist(),
     "tag": lambda lake, table: table.scan(tag="kept").to_arrow().to_pylist(),
     "branch": lambda lake, table: table.branch("side").scan().to_arrow().to_pylist(),
-    "past": lambda lake, table: table.scan(snapshot_id=table.latest_snapshot.id - 1).to_arrow().to_pylist(),
+    "past": lambda lake, table: table.scan(snapshot_id=table.latest_snapshot().id - 1).to_arrow().to_pylist(),
     "changes": lambda lake, table: table.scan(incremental_between=(5, 8)).to_arrow().to_pylist(),
     "tail": lambda lake, table: _rows(table.tail("earliest", stop="latest")),
     "transactional tail": lambda lake, table: _rows(
@@ -95,7 +95,7 @@ _BACK: dict[str, Operation] = {
         list(table.logical.store.consumers.list()),
         table.logical.store.consumers.delete("reader"),
     ),
-    "roll back": lambda lake, table: table.rollback_to(snapshot_id=table.latest_snapshot.id - 2, files_only=True),
+    "roll back": lambda lake, table: table.rollback_to(snapshot_id=table.latest_snapshot().id - 2, files_only=True),
     "clean": lambda lake, table: table.remove_orphan_files(older_than="0 s"),
 }
 _CARE: dict[str, Operation] = {

@@ -64,10 +64,13 @@ def _outside(tokens: Sequence[Token], word: str) -> list[int]:
 
 def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
     source = StatementText(script, tokens[0].start, tokens[-1].end)
-    for keywords in (_find_keywords(tokens), PASS_THROUGH):
-        statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(Cursor(source, tokens))
-        if statement is not None:
-            return statement
+    try:
+        for keywords in (_find_keywords(tokens), PASS_THROUGH):
+            statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(Cursor(source, tokens))
+            if statement is not None:
+                return statement
+    except RecursionError:
+        raise source.error(source.start, "the statement is nested too deep: write it in several parts") from None
     raise InternalError(f"no statement class took: {source.text[:80]}")
 
 

@@ -67,6 +67,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
+            _ = DynamicTable(replace(location, schema=after)).log  # what its client may not have is refused
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
             told.append(before)

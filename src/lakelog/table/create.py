@@ -20,7 +20,7 @@ from lakelog.options.table import BUCKET, check_writable
 from lakelog.spec.arrow import arrow_schema
 from lakelog.spec.schema import TableSchema
 from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import EMBEDDED, canonical_options, check_log_file, kept_log_options, planned_log
+from lakelog.table.log_options import EMBEDDED, canonical_options, check_log, kept_log_options, planned_log
 
 
 def create_table(
@@ -61,11 +61,11 @@ def create_table(
     path = catalog.table_path(identifier)
     wanted = planned_log(schema, path, identifier)
     try:
-        check_log_file(wanted, catalog.table_io(identifier))
-    except Corrupt:
+        check_log(wanted, catalog.table_io(identifier))
+    except Corrupt as why:
         raise InvalidOption(
-            f"option '{LOG_ADDRESS.key}' = '{wanted.address}': an embedded log lies in the table's directory, or "
-            f"in one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names"
+            f"an embedded log ('{LOG_ADDRESS.key}') and files of the log's client lie in the table's directory, or in "
+            f"one that the catalog option '{CATALOG_EXTERNAL_PATHS.key}' names: {why}"
         ) from None
     system = LOG_SYSTEMS.create(wanted.system)
     log = system.create(wanted)

@@ -27,7 +27,7 @@ from lakelog.options.log import (
 from lakelog.options.option import Options
 from lakelog.spec.schema import TableSchema
 from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.log_options import check_log_file, log_location
+from lakelog.table.log_options import check_log, log_location
 from lakelog.table.registrations import Registrations
 
 BRANCH_PREFIX: Final = "branch_"
@@ -154,7 +154,7 @@ class DynamicTable:
         if self._suffix or not self.options.need(LOG_ENABLED):
             return None
         found = log_location(self.schema, self.path, self.name)
-        check_log_file(found, self.io)
+        check_log(found, self.io)
         return found
 
     @property

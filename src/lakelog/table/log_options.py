@@ -9,6 +9,7 @@ from lakelog.errors import InvalidOption
 from lakelog.io.file_io import FileIO
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
+from lakelog.options.client import CLIENT_FILES, CLIENT_PROPERTIES
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
@@ -83,11 +84,23 @@ def _is_path(address: str) -> bool:
     return address.startswith(("/", "./", "../", "~", "file:")) or address.endswith((".sqlite", ".db"))
 
 
-def check_log_file(log: LogLocation, io: FileIO) -> None:
-    """Raises Corrupt when an embedded log is a file outside of its table: ``io`` is the table's own storage."""
+def check_log(log: LogLocation, io: FileIO) -> None:
+    """Looks at what a table says of its log; ``io`` is the table's own storage.
+
+    Raises Corrupt when an embedded log, or a file of the client, is outside of the table and of the external paths, and
+    InvalidOption for an option of the client that a table may not have.
+    """
     if log.system == EMBEDDED:
         for suffix in ("", "-wal", "-shm", "-journal"):
             io.absolute(log.address + suffix)
+    for key, value in log.properties.items():
+        if key in CLIENT_FILES:
+            io.absolute(value)
+        elif key not in CLIENT_PROPERTIES:
+            raise InvalidOption(
+                f"option '{PROPERTIES_PREFIX}{key}' cannot be an option of a table: it may load code, run a program or "
+                f"send secrets elsewhere. Remove it: ALTER TABLE … UNSET TBLPROPERTIES"
+            )
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:

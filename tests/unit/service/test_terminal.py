@@ -174,6 +174,23 @@ def test_a_long_text_is_refused_and_old_texts_are_forgotten(warehouse: str) -> N
             terminal.execution(made[0].id)
 
 
+@pytest.mark.parametrize(
+    ("text", "limits", "why"),
+    [
+        (f"SELECT {'1 + ' * 50_000}1", Limits(parse_s=0.01), "not parsed within 0.01 s"),
+        ("SHOW DATABASES;" * 13_000, Limits(), "13000 statements, 1000 are the most"),
+        (f"CREATE TABLE t (a {'array<' * 20_000}int{'>' * 20_000})", Limits(), "nested too deep"),
+    ],
+)
+def test_a_hostile_text_is_refused_and_the_next_one_runs(warehouse: str, text: str, limits: Limits, why: str) -> None:
+    with Terminal(TerminalConfig(warehouse, limits=limits)) as terminal:
+        refused = terminal.submit(text)
+        assert refused.wait(60) == "failed"
+        error = refused.snapshot().error
+        assert error is not None and why in error.message
+        done(terminal, "SHOW DATABASES")
+
+
 def test_a_closed_terminal_leaves_no_process_and_takes_no_text(warehouse: str) -> None:
     terminal = Terminal(TerminalConfig(warehouse))
     done(terminal, "SHOW DATABASES")

@@ -17,8 +17,9 @@ class Limits:
     """What one terminal may take.
 
     ``max_rows`` of one result are kept: the first, of a stream the newest; ``max_bytes`` is their size as JSON.
-    ``statement_s`` is how long a statement may run, streams not; ``idle_s`` how long a process waits for the next one.
-    ``memory_bytes`` is for the worker and all that it starts; Spark's heap is a part of it.
+    ``statement_s`` is how long a statement may run, streams not; ``idle_s`` how long a process waits for the next
+    one. ``parse_s`` is how long a text may take to parse. ``memory_bytes`` is for the worker and all that it starts;
+    Spark's heap is a part of it.
     """
 
     max_rows: int = 1_000
@@ -27,6 +28,8 @@ class Limits:
     idle_s: float = 1_800.0
     memory_bytes: int = 2 * _GIB
     max_text_bytes: int = _MIB
+    max_statements: int = 1_000
+    parse_s: float = 5.0
     max_queued: int = 20
     max_streams: int = 4
     kept_executions: int = 50

@@ -10,24 +10,11 @@ from urllib.parse import urlsplit
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
+from lakelog.options.client import CLIENT_PROPERTIES
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_place import WAREHOUSE
 from lakelog.table.log_options import by_canonical_key
-
-_PROPERTIES: Final = """
-    acks batch.size client.id client.rack compression.codec compression.type delivery.timeout.ms
-    fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.wait.max.ms
-    group.id isolation.level linger.ms message.max.bytes message.timeout.ms metadata.max.age.ms
-    queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms request.timeout.ms retries
-    retry.backoff.ms sasl.mechanism sasl.mechanisms sasl.password sasl.username security.protocol session.timeout.ms
-    socket.keepalive.enable socket.timeout.ms
-    pulsar.admin.adminUrl pulsar.client.authPluginClassName pulsar.client.authParams
-"""
-CLIENT_PROPERTIES: Final = frozenset(_PROPERTIES.split())
-"""Options of the log's client that may be given. Others load libraries (plugin.library.paths, ssl.engine.location), run
-programs (sasl.kerberos.kinit.cmd), load classes (sasl.jaas.config, interceptor.classes), or name files and addresses
-whose content is sent to a server (ssl.keystore.location, sasl.oauthbearer.token.endpoint.url)."""
 
 _AUTH_PARAMS: Final = "pulsar.client.authParams"
 _A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")
@@ -94,8 +81,8 @@ def _check_property(key: str, name: str, value: str) -> None:
     if name not in CLIENT_PROPERTIES:
         raise NotAllowed(
             f"option '{key}' cannot be given here: options of the log's client may load libraries, run programs or "
-            f"name files; these may be given: {', '.join(sorted(CLIENT_PROPERTIES))}; others have to be set by a "
-            f"program or by `lakelog sql`, and statements here then use them"
+            f"name files; these may be given: {', '.join(sorted(CLIENT_PROPERTIES))}; files of certificates "
+            f"have to be set by a program or by `lakelog sql`, and statements here then use them"
         )
     if name == _AUTH_PARAMS and _A_FILE.search(value):
         raise NotAllowed(f"option '{key}' names a file of the server, which would be sent away: give the value itself")

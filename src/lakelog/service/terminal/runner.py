@@ -21,6 +21,7 @@ from lakelog.service.terminal.results import Shown, columns_of, row_batches
 from lakelog.service.terminal.streams import Streams
 from lakelog.service.terminal.syntax import check_syntax
 from lakelog.service.terminal.telling_engine import TellingEngine
+from lakelog.service.terminal.time_limit import time_limit
 from lakelog.sql.cursor import Name
 from lakelog.sql.parse import parse_script
 from lakelog.sql.right import Right
@@ -96,10 +97,16 @@ class Runner:
                 self.session.use_catalog(catalog)
             if database is not None:
                 self.session.use_database(database)
-            check_syntax(text)
-            statements = tuple(parse_script(text))
+            limits = self._config.limits
+            with time_limit(limits.parse_s, f"the text was not parsed within {limits.parse_s:g} s: send it in parts"):
+                check_syntax(text)
+                statements = tuple(parse_script(text))
             if not statements:
                 raise InvalidRequest("the text has no statement: write one, such as SHOW TABLES")
+            if len(statements) > limits.max_statements:
+                raise InvalidRequest(
+                    f"the text has {len(statements)} statements, {limits.max_statements} are the most: send it in parts"
+                )
         except LakelogError as wrong:
             self._tell(execution, "ended", None, state="failed", error=failure_of(wrong).to_dict())
             return ()
