@@ -26,6 +26,10 @@ _UNLIMITED: Final = 100_000
 """Width of a table that goes to a file or a pipe: nothing is folded."""
 
 
+_LEAST: Final = 12
+"""Narrowest column whose longer values are folded; below that, rows are printed as one line a value."""
+
+
 class RowPrinter(ABC):
     """Prints the results of one command, one after the other, each in one or many chunks of rows."""
 
@@ -91,17 +95,35 @@ class TablePrinter(RowPrinter):
             self._widths = [
                 max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(chunk.column_names)
             ]
-        drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
-        for name, kind, width in zip(chunk.column_names, chunk.schema.types, self._widths, strict=True):
-            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-            drawn.add_column(visible(name), justify="right" if right else "left", min_width=width, overflow="fold")
-        for row in rows:
-            drawn.add_row(*row)
         room = None if self._stream.isatty() else _UNLIMITED
         console = Console(file=self._stream, width=room, markup=False, emoji=False, highlight=False)
         if first and self._results:
             console.print()
+        least = [min(width, _LEAST) for width in self._widths]
+        if sum(least) + 2 * len(least) > console.width:
+            self._print_below_each_other(console, chunk.column_names, rows)
+            return
+        is_whole = sum(self._widths) + 2 * len(least) <= console.width
+        drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
+        for name, kind, width in zip(
+            chunk.column_names, chunk.schema.types, self._widths if is_whole else least, strict=True
+        ):
+            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+            drawn.add_column(visible(name), justify="right" if right else "left", min_width=width, overflow="fold")
+        for row in rows:
+            drawn.add_row(*row)
         console.print(drawn)
+
+    def _print_below_each_other(self, console: Console, names: list[str], rows: list[list[str]]) -> None:
+        """Prints each row as lines ``name  value``, for a terminal that is too narrow for the columns."""
+        for row in rows:
+            drawn = RichTable.grid(padding=(0, 2))
+            drawn.add_column(min_width=max(map(len, names)), no_wrap=True)
+            drawn.add_column(overflow="fold")
+            for name, value in zip(names, row, strict=True):
+                drawn.add_row(visible(name), value)
+            console.print(drawn)
+            console.print()
 
 
 PRINTERS: Final[dict[str, type[RowPrinter]]] = {
