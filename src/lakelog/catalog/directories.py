@@ -24,6 +24,7 @@ from lakelog.io.file_io import FileIO
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
 from lakelog.spec.schema import TableSchema
 from lakelog.spec.schema_change import SchemaChange, apply_changes
+from lakelog.spec.sound import read_as
 
 _SUFFIX = ".db"
 _SCHEMA_FILE = re.compile(r"schema-(\d+)")
@@ -85,7 +86,7 @@ class Directories(Catalog):
         ids = self._schema_ids(path)
         if not ids:
             raise self._no_table(identifier)
-        schema = TableSchema.from_json(self.table_io(identifier).read(f"{path}/schema/schema-{ids[-1]}"))
+        schema = read_as(self.table_io(identifier), f"{path}/schema/schema-{ids[-1]}", TableSchema.from_json)
         return TableLocation(identifier, path, schema, self._io.within(path))
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:

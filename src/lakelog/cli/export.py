@@ -23,19 +23,25 @@ _PRINTERS: Final[dict[str, Printer]] = {
 
 @click.command()
 @table_argument
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @reading_options
 @warehouse_option
 @format_option
 def export(table: str, file: Path, reading: Reading, warehouse: str, format_name: str) -> None:
-    """Write the rows of TABLE (db.table) to FILE: .parquet, .arrow, .csv or .jsonl.
+    """Write the rows of TABLE (db.table) to FILE: .parquet, .arrow, .csv or .jsonl; to stdout when FILE is -.
 
-    FILE appears when it is complete. No Spark is started.
+    FILE appears when it is complete. To stdout rows are CSV, or JSON lines with --format jsonl. No Spark is started.
     """
     lake = connect(warehouse=warehouse)
     try:
         scan = reading.scan(lake.table(table))
         schema: pa.Schema = scan.schema
+        if str(file) == "-":
+            printer = JsonLinesPrinter() if format_name == "jsonl" else CsvPrinter()
+            printer.print_more(schema.empty_table(), first=True)  # the header
+            for batch in scan.to_batches():
+                printer.print_more(pa.Table.from_batches([batch]), first=False)
+            return
         rows = export_rows(scan.to_batches(), schema, file, _PRINTERS)
     finally:
         lake.close()

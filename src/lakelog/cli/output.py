@@ -6,9 +6,9 @@ import csv
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
 import click
 import orjson
@@ -24,10 +24,10 @@ _LINE_OPTIONS: Final = JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE
 
 _UNLIMITED: Final = 100_000
 """Width of a table that goes to a file or a pipe: nothing is folded."""
-_BETWEEN: Final = 3
-"""Characters between two columns of a table on a terminal."""
-_NARROWEST: Final = 8
-"""No column of a table is folded to fewer characters."""
+
+
+_LEAST: Final = 12
+"""Narrowest column whose longer values are folded; below that, rows are printed as one line a value."""
 
 
 class RowPrinter(ABC):
@@ -82,15 +82,6 @@ class CsvPrinter(RowPrinter):
         writer.writerows([_as_text(value, null="") for value in row] for row in plain_rows(chunk))
 
 
-def _widest(widths: Sequence[int], room: int) -> int | None:
-    """How wide a column may be for all to fit into a terminal: the wide ones are folded. None where they are too many,
-    and lines go on below themselves.
-    """
-    left = room - _BETWEEN * (len(widths) - 1)
-    fitting = (limit for limit in range(left, _NARROWEST - 1, -1) if sum(min(w, limit) for w in widths) <= left)
-    return next(fitting, None)
-
-
 class TablePrinter(RowPrinter):
     """A table drawn with lines; further chunks of a stream keep the columns of the first."""
 
@@ -104,21 +95,35 @@ class TablePrinter(RowPrinter):
             self._widths = [
                 max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(chunk.column_names)
             ]
-        limit = _widest(self._widths, Console(file=self._stream).width) if self._stream.isatty() else None
-        size = _UNLIMITED if limit is None else None
-        console = Console(file=self._stream, width=size, height=size, markup=False, emoji=False, highlight=False)
-        drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
-        for name, kind, width in zip(chunk.column_names, chunk.schema.types, self._widths, strict=True):
-            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-            least = width if limit is None else min(width, limit)
-            most = None if limit is None else least
-            justify: Literal["left", "right"] = "right" if right else "left"
-            drawn.add_column(visible(name), justify=justify, min_width=least, max_width=most, overflow="fold")
-        for row in rows:
-            drawn.add_row(*row)
+        room = None if self._stream.isatty() else _UNLIMITED
+        console = Console(file=self._stream, width=room, markup=False, emoji=False, highlight=False)
         if first and self._results:
             console.print()
+        least = [min(width, _LEAST) for width in self._widths]
+        if sum(least) + 2 * len(least) > console.width:
+            self._print_below_each_other(console, chunk.column_names, rows)
+            return
+        is_whole = sum(self._widths) + 2 * len(least) <= console.width
+        drawn = RichTable(box=box.SIMPLE_HEAD, show_header=first, pad_edge=False, show_edge=False)
+        for name, kind, width in zip(
+            chunk.column_names, chunk.schema.types, self._widths if is_whole else least, strict=True
+        ):
+            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+            drawn.add_column(visible(name), justify="right" if right else "left", min_width=width, overflow="fold")
+        for row in rows:
+            drawn.add_row(*row)
         console.print(drawn)
+
+    def _print_below_each_other(self, console: Console, names: list[str], rows: list[list[str]]) -> None:
+        """Prints each row as lines ``name  value``, for a terminal that is too narrow for the columns."""
+        for row in rows:
+            drawn = RichTable.grid(padding=(0, 2))
+            drawn.add_column(min_width=max(map(len, names)), no_wrap=True)
+            drawn.add_column(overflow="fold")
+            for name, value in zip(names, row, strict=True):
+                drawn.add_row(visible(name), value)
+            console.print(drawn)
+            console.print()
 
 
 PRINTERS: Final[dict[str, type[RowPrinter]]] = {

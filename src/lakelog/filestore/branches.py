@@ -17,6 +17,7 @@ from lakelog.filestore.tags import Tags
 from lakelog.io.file_io import FileIO
 from lakelog.options.names import sql_name_fault, visible
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.sound import read_as
 from lakelog.spec.tag import snapshot_json_of
 
 _SCHEMA: Final = re.compile(r"schema-(\d+)")
@@ -45,7 +46,7 @@ class Branches:
         ids = self.schema_ids(name)
         if not ids:
             raise self._no_branch(name)
-        return TableSchema.from_json(self._io.read(self._of(name).schema_file(ids[-1])))
+        return read_as(self._io, self._of(name).schema_file(ids[-1]), TableSchema.from_json)
 
     def create(
         self, name: str, tag: str | None = None, snapshot_id: int | None = None, if_not_exists: bool = False

@@ -9,6 +9,7 @@ from typing import Final
 from lakelog.errors import NotFound
 from lakelog.filestore.snapshots import Snapshots
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import read_as
 
 _NAME: Final = re.compile(r"changelog-(\d+)")
 
@@ -28,7 +29,7 @@ class ChangeHistory:
         # expiry writes the changelog before it deletes the snapshot
         for path in (paths.snapshot(snapshot_id), paths.changelog(snapshot_id)):
             try:
-                return Snapshot.from_json(self.snapshots.io.read(path))
+                return read_as(self.snapshots.io, path, Snapshot.from_json)
             except NotFound:
                 continue
         return self.snapshots.get(snapshot_id)

@@ -17,6 +17,7 @@ from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
 from lakelog.io.clock import monotonic_s
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.sound import read_as
 
 TABLE_ID: Final = "lakelog.table-id"
 LOOK_EVERY_S: Final = 5.0
@@ -89,7 +90,7 @@ class Identity:
         return None
 
     def _read(self, path: str) -> TableSchema:
-        return TableSchema.from_json(self.io.read(path))
+        return read_as(self.io, path, TableSchema.from_json)
 
     def _is_same(self, found: TableSchema) -> bool:
         """Whether a schema that lies there is one of this table."""

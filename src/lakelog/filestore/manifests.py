@@ -32,6 +32,7 @@ from lakelog.spec.manifest import (
     live_files,
 )
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import checked, read_as, sound
 
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
@@ -115,7 +116,7 @@ class Manifests:
 
     def blocks(self, name: str) -> tuple[Block, ...] | None:
         """The blocks of one manifest, plain; None when another writer has put other fields into it."""
-        return read_blocks(self.io.read(self.paths.manifest(name)), MANIFEST_SCHEMA)
+        return read_as(self.io, self.paths.manifest(name), lambda data: read_blocks(data, MANIFEST_SCHEMA))
 
     def parts(self, name: str) -> Iterator[EntryColumns]:
         """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
@@ -126,7 +127,12 @@ class Manifests:
             return
         held: list[EntryColumns] = []
         size = 0
-        for part in decode_manifest(self.io.read(key[1])):
+        decoded = decode_manifest(self.io.read(key[1]))
+        while True:
+            with sound(key[1]):
+                part = next(decoded, None)
+            if part is None:
+                break
             size += part.nbytes
             if MANIFEST_CACHE.takes(size):
                 held.append(part)
@@ -140,7 +146,7 @@ class Manifests:
         key = self._key(name)
         found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
         if found is None:
-            found = tuple(decode(record) for record in read_records(self.io.read(key[1])))
+            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
             MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
         return found
 

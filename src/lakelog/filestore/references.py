@@ -18,6 +18,7 @@ from lakelog.io.file_io import FileIO
 from lakelog.spec.data_file import APPEND_SOURCE, DataFileMeta
 from lakelog.spec.manifest import ADD, ManifestEntry
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import read_as, sound
 from lakelog.spec.tag import Tag, tag_from_json
 
 SNAPSHOT: Final = "snapshot"
@@ -74,7 +75,7 @@ class References:
         out: list[Root] = []
         for snapshot_id in snapshots.chain_ids():
             try:
-                found = Snapshot.from_json(self.io.read(self.paths.snapshot(snapshot_id)))
+                found = read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
             except NotFound:
                 out.clear()  # expiry goes on from the oldest
                 continue
@@ -88,7 +89,8 @@ class References:
             match = _TAG.fullmatch(status.name)
             data = self._content(f"{self.paths.tags}/{status.name}") if match else None
             if match and data is not None:
-                out.append(tag_from_json(match[1], data))
+                with sound(status.path):
+                    out.append(tag_from_json(match[1], data))
         return sorted(out, key=lambda tag: (tag.snapshot.id, tag.name))
 
     def changelogs(self) -> list[Root]:
@@ -98,7 +100,8 @@ class References:
             path = f"{self.paths.changelogs}/{status.name}"
             data = self._content(path) if _CHANGELOG.fullmatch(status.name) else None
             if data is not None:
-                out.append(Root(path, Snapshot.from_json(data), CHANGELOG))
+                with sound(path):
+                    out.append(Root(path, Snapshot.from_json(data), CHANGELOG))
         return sorted(out, key=lambda root: root.snapshot.id)
 
     def tag_roots(self) -> list[Root]:

@@ -15,6 +15,7 @@ from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.options.option import Options
 from lakelog.options.retention import FILE_THREADS
+from lakelog.spec.sound import read_as
 
 _THREADS: Final = 8
 _FORGOTTEN_MS: Final = 24 * 3_600_000
@@ -75,15 +76,14 @@ class Removal:
         for status in self.references.io.list(self.references.paths.removals):
             path = f"{self.references.paths.removals}/{status.name}"
             try:
-                note: dict[str, Any] = orjson.loads(self.references.io.read(path))
+                roots, candidates = read_as(self.references.io, path, _note)
             except NotFound:
                 continue
-            candidates: set[str] = set(note["files"])
             gone = candidates - self.references.used_among(candidates, self.all_roots)
             self.delete_all(gone)
             deleted += len(gone)
             # one that is running is about to delete the roots that are left
-            is_over = not any(self._is_there(*root) for root in note["roots"].items())
+            is_over = not any(self._is_there(*root) for root in roots.items())
             if is_over or clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
                 self.references.io.delete(path)
         return deleted
@@ -111,3 +111,9 @@ class Removal:
         with ThreadPoolExecutor(threads, "lakelog-delete") as pool:
             for _ in pool.map(self.references.io.delete, ordered):
                 pass
+
+
+def _note(data: bytes) -> tuple[dict[str, str], set[str]]:
+    """The roots of a removal, and the files that may go."""
+    found: dict[str, Any] = orjson.loads(data)
+    return {str(path): str(first) for path, first in found["roots"].items()}, {str(name) for name in found["files"]}

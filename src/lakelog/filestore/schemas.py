@@ -9,6 +9,7 @@ from typing import Final
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO
 from lakelog.spec.schema import TableSchema
+from lakelog.spec.sound import read_as
 
 _NAME: Final = re.compile(r"schema-(\d+)")
 
@@ -32,7 +33,7 @@ class Schemas:
             return self.paths.schema
         found = self._read.get(schema_id)
         if found is None:
-            found = self._read[schema_id] = TableSchema.from_json(self.io.read(self.paths.schema_file(schema_id)))
+            found = self._read[schema_id] = read_as(self.io, self.paths.schema_file(schema_id), TableSchema.from_json)
         return found
 
     def newest_id(self, at_least: int = 0) -> int:
@@ -48,4 +49,4 @@ class Schemas:
     def newest(self) -> TableSchema | None:
         """The newest schema of the branch; None when there is none."""
         ids = self.ids()
-        return TableSchema.from_json(self.io.read(self.paths.schema_file(max(ids)))) if ids else None
+        return read_as(self.io, self.paths.schema_file(max(ids)), TableSchema.from_json) if ids else None

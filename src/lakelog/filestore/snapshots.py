@@ -12,6 +12,7 @@ from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.paths import TablePaths
 from lakelog.io.file_io import FileIO
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import read_as
 
 EARLIEST: Final = "EARLIEST"
 LATEST: Final = "LATEST"
@@ -75,7 +76,7 @@ class Snapshots:
     def get(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFound naming the range that is there."""
         try:
-            return Snapshot.from_json(self.io.read(self.paths.snapshot(snapshot_id)))
+            return read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
         except NotFound:
             there = self.ids()
             has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
@@ -106,10 +107,9 @@ class Snapshots:
         while snapshot is not None:
             yield snapshot
             try:
-                data = self.io.read(self.paths.snapshot(snapshot.id - 1))
+                snapshot = read_as(self.io, self.paths.snapshot(snapshot.id - 1), Snapshot.from_json)
             except NotFound:
                 return
-            snapshot = Snapshot.from_json(data)
 
     def find(
         self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.filestore.references import TAG, References, Root
@@ -16,6 +17,7 @@ from lakelog.options.names import name_fault, visible
 from lakelog.options.option import Options
 from lakelog.options.retention import TAG_TIME
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import read_as
 from lakelog.spec.tag import Tag, snapshot_json_of, tag_from_json, tag_to_json
 
 
@@ -36,7 +38,7 @@ class Tags:
     def get(self, name: str) -> Tag:
         """One tag. Raises NotFound naming the nearest one."""
         try:
-            return tag_from_json(name, self.references.io.read(self.references.paths.tag(name)))
+            return read_as(self.references.io, self.references.paths.tag(name), partial(tag_from_json, name))
         except NotFound:
             there = [tag.name for tag in self.list()]
             near = difflib.get_close_matches(name, there, 1)

@@ -18,13 +18,14 @@ _SECONDS: Final = 1_200
 _RATE: Final = 500
 _STOP_S: Final = 20
 _LAST_WORDS: Final = 500
+_SLOW_S: Final = 45.0
 
 
 class DemoProcess:
     """A demo that runs, or has run; ``warehouse`` is what it fills."""
 
-    def __init__(self, warehouse: str, command: Sequence[str], output: Path) -> None:
-        self.warehouse = warehouse
+    def __init__(self, warehouse: str, command: Sequence[str], output: Path, slow_s: float = _SLOW_S) -> None:
+        self.warehouse, self._slow_s = warehouse, slow_s
         self._output, self._began = output, monotonic_s()
         self._ended: float | None = None
         with output.open("wb") as log:
@@ -33,14 +34,23 @@ class DemoProcess:
             )
 
     def trouble(self) -> str:
-        """Why it has failed, with the last lines of its output; empty while it runs and when it has ended well."""
+        """Why nothing is written, with the last lines of its output; empty while it writes and when it has ended well.
+
+        A demo that takes long to begin says so: Spark starts in a minute or more where the machine is busy.
+        """
         code = self._process.poll()
+        if code is None and monotonic_s() - self._began > self._slow_s and not self._has_written():
+            waited = monotonic_s() - self._began
+            return f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; it goes on"
         if not code:
             return ""
         self._ended = self._ended or monotonic_s()
         words = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
         seconds = self._ended - self._began
         return f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written: {words}"
+
+    def _has_written(self) -> bool:
+        return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))
 
     def stop(self) -> None:
         """Ends it, in order if that is quick."""

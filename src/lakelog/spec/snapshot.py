@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import Corrupt
+from lakelog.spec.sound import checked
 
 APPEND: Final = "APPEND"
 COMPACT: Final = "COMPACT"
@@ -62,7 +63,7 @@ class Snapshot:
         try:
             found: dict[str, Any] = orjson.loads(data)
             given: dict[str, Any] = {key: found[name] for name, key in _KEYS.items() if found.get(name) is not None}
-            return Snapshot(**{**_COUNTS, **given})
+            return checked(Snapshot(**{**_COUNTS, **given}))
         except (orjson.JSONDecodeError, TypeError, AttributeError) as why:
             raise Corrupt(f"not a snapshot file: {why}") from None
 

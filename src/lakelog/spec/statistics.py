@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from lakelog.errors import Corrupt
+from lakelog.spec.sound import checked
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ class TableStatistics:
                 name: ColumnStatistics(**{own: column.get(key) for key, own in _KEYS.items()})
                 for name, column in (found.get("colStats") or {}).items()
             }
-            return TableStatistics(
-                int(found["snapshotId"]),
-                int(found["schemaId"]),
-                found.get("mergedRecordCount"),
-                found.get("mergedRecordSize"),
-                columns,
+            return checked(
+                TableStatistics(
+                    int(found["snapshotId"]),
+                    int(found["schemaId"]),
+                    found.get("mergedRecordCount"),
+                    found.get("mergedRecordSize"),
+                    columns,
+                )
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as why:
             raise Corrupt(f"not a statistics file: {why!r}") from None

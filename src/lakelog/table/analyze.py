@@ -18,6 +18,7 @@ from lakelog.filestore.commit_request import CommitRequest
 from lakelog.io.names import new_uuid
 from lakelog.spec.bucket import python_values
 from lakelog.spec.snapshot import ANALYZE, Snapshot
+from lakelog.spec.sound import read_as
 from lakelog.spec.statistics import ColumnStatistics, TableStatistics
 from lakelog.spec.types import AtomicType, DataField
 from lakelog.table.dynamic_table import DynamicTable
@@ -79,7 +80,7 @@ def table_statistics(table: DynamicTable) -> TableStatistics | None:
     latest = table.store.latest_snapshot()
     if latest is None or latest.statistics is None:
         return None
-    return TableStatistics.from_json(table.io.read(table.store.paths.statistics_file(latest.statistics)))
+    return read_as(table.io, table.store.paths.statistics_file(latest.statistics), TableStatistics.from_json)
 
 
 @dataclass

@@ -14,6 +14,7 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
 from lakelog.options.log import EMIT_MODE, WATERMARK_GAP
+from lakelog.spec.sound import checked, read_as
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.event_time import watermark_of
@@ -35,7 +36,7 @@ class CatchUp:
 def catch_up_of(table: DynamicTable) -> CatchUp | None:
     """Since when writes fill the log too; None while they do not, or if they always have."""
     try:
-        return CatchUp(**orjson.loads(table.io.read(_path(table))))
+        return read_as(table.io, _path(table), lambda data: checked(CatchUp(**orjson.loads(data))))
     except NotFound:
         return None
 

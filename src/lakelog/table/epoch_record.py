@@ -22,6 +22,7 @@ import orjson
 
 from lakelog.errors import Corrupt
 from lakelog.spec.data_file import DataFileMeta, SimpleStats
+from lakelog.spec.sound import checked, sound
 from lakelog.table.attempt import AttemptResult, BucketAppend, StagedRun
 from lakelog.table.streaming_run import StreamingRun
 
@@ -91,6 +92,11 @@ class EpochRecord:
     @staticmethod
     def from_bytes(data: bytes, path: str, number: int = 0) -> EpochRecord:
         """Parses a record; raises Corrupt naming the path."""
+        with sound(path):
+            return checked(EpochRecord._parsed(data, path, number))
+
+    @staticmethod
+    def _parsed(data: bytes, path: str, number: int) -> EpochRecord:
         if data[:8] != _MAGIC:
             raise Corrupt(f"{path}: not an epoch record (starts with {data[:8]!r}, expected {_MAGIC!r})")
         (length,) = struct.unpack_from("<I", data, 8)

@@ -9,6 +9,7 @@ import orjson
 
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io.file_io import FileIO
+from lakelog.spec.sound import offsets_of, read_as
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class NamedReaders:
         out = []
         for status in self.io.list(self._root):
             try:
-                found = orjson.loads(self.io.read(status.path))
+                found = read_as(self.io, status.path, offsets_of)
             except NotFound:
                 continue
-            out.append(NamedReader(status.name, {int(b): int(o) for b, o in found.items()}, status.mtime_ms))
+            out.append(NamedReader(status.name, found, status.mtime_ms))
         return sorted(out, key=lambda reader: reader.name)

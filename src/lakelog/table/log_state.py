@@ -16,6 +16,7 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.filestore.store import FileStore
 from lakelog.spec.snapshot import Snapshot
+from lakelog.spec.sound import checked, sound
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.registrations import Registrations
 from lakelog.table.streaming_run import OtherWriter, StreamingRun
@@ -149,6 +150,11 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     properties = snapshot.properties or {}
     if _WRITERS not in properties:
         return None
+    with sound(f"snapshot {snapshot.id}"):
+        return checked(_state_in(properties))
+
+
+def _state_in(properties: Mapping[str, str]) -> LogState:
     writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
     keys = (_OFFSETS, _LOG_ONLY, _TOLD)
     offsets, log_only, told = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys)

@@ -15,6 +15,7 @@ import orjson
 from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
 from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.spec.sound import offsets_of, read_as
 
 BATCH: Final = "batch"
 STREAM: Final = "stream"
@@ -94,7 +95,7 @@ class Registrations:
 
     def origin(self, writer: str) -> dict[int, int]:
         """Bucket → the end of the log before the writer's first record. Raises NotFound for one that is forgotten."""
-        return {int(b): o for b, o in orjson.loads(self.io.read(self.origin_path(writer))).items()}
+        return read_as(self.io, self.origin_path(writer), offsets_of)
 
     def register(self, writer: str, ends: Mapping[int, int], lease: Lease | None = None) -> bool:
         """Notes the end of the log before the writer's first record; False when it was noted before.

@@ -84,10 +84,13 @@ def test_a_table_of_another_engine_with_a_dot_does_not_stop_the_others(lake: Lak
     assert lake.list_tables() == ["d.`a.b`", "d.u"]
     for name in lake.list_tables():
         assert lake.table(name).scan().to_arrow().num_rows == 0
-    for arguments in (["health"], ["tables"], ["doctor", "--only", "tables"], ["head", "d.`a.b`"]):
+    commands = (["health"], ["tables"], ["doctor", "--only", "tables"], ["head", "d.`a.b`"], ["metrics"])
+    for arguments in (*commands, ["compact", "d.`a.b`"], ["optimize", "--once"], ["optimize", "--once", "d.`a.b`"]):
         done = ran([*arguments, "--warehouse", str(tmp_path)])
         assert done.exit_code == 0, done.output
-        assert "a.b" in done.output or arguments[0] in ("doctor", "head")
+        assert "a.b" in done.output or arguments[0] in ("doctor", "head", "compact", "optimize")
+        if arguments[0] == "optimize":
+            assert f"looking after {'1 table' if arguments[2:] else '2 tables'}" in done.output
 
 
 def test_escapes_in_data_are_shown_as_text(lake: Lake, tmp_path: Path) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from lakelog import connect
+from lakelog.cli.main import lakelog as command
 from lakelog.cli.output import PRINTERS, CsvPrinter, JsonLinesPrinter, TablePrinter, first_rows
 
 ALL_TYPES = pa.table(
@@ -146,3 +151,32 @@ def test_a_terminal_without_room_for_all_columns_shows_them_in_longer_lines(monk
     out = _Terminal()
     TablePrinter(out).print_result([pa.table({f"column_{n}": [f"value {n}"] for n in range(40)})], None)
     assert all(f"column_{n}" in out.getvalue() and f"value {n}" in out.getvalue() for n in range(40))
+
+
+@pytest.mark.parametrize("columns", [200, 80, 40])
+def test_a_narrow_terminal_shows_every_value_whole(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    why, what = "the newest snapshot is older than all others " * 3, "run: lakelog compact db.t --where 'p = 1'"
+    rows = pa.table(
+        {"needs": ["compaction"], "urgency": [90], "reason": [why], "what_to_do": [what], "table": ["db.t"]}
+    )
+    out = _Terminal()
+    TablePrinter(out).print_result([rows])
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
+    assert max(map(len, lines)) <= columns
+    letters = sorted("".join(lines).replace(" ", ""))
+    for value in (why, what, "what_to_do", "compaction", "90"):
+        for letter in set(value) - {" "}:
+            assert letters.count(letter) >= value.count(letter)
+
+
+def test_rows_of_a_table_go_to_stdout_as_lines(tmp_path: Path) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql("create database d; create table d.t (id int, v string)")
+        run = CliRunner().invoke
+        arguments = ["export", "d.t", "-", "--warehouse", str(tmp_path)]
+        assert run(command, arguments).output == "id,v\n"
+        with lake.table("d.t").writer() as writer:
+            writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"]}))
+        assert run(command, arguments).output == "id,v\n1,x\n"
+        assert run(command, [*arguments, "--format", "jsonl"]).output == '{"id":1,"v":"x"}\n'

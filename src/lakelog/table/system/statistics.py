@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import orjson
 
+from lakelog.spec import statistics
+from lakelog.spec.sound import read_as
 from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
 
 
@@ -27,7 +29,9 @@ class TableStatistics(MetadataTable):
         store, snapshot = self.table.store, self.snapshot()
         if snapshot is None or snapshot.statistics is None:
             return
-        found = orjson.loads(store.io.read(store.paths.statistics_file(snapshot.statistics)))
+        path = store.paths.statistics_file(snapshot.statistics)
+        found = read_as(store.io, path, orjson.loads)
+        read_as(store.io, path, statistics.TableStatistics.from_json)
         columns = json.dumps(found.get("colStats") or {}, indent=2, separators=(",", " : "), ensure_ascii=False)
         counts = found.get("mergedRecordCount"), found.get("mergedRecordSize")
         yield found["snapshotId"], found["schemaId"], *counts, columns

@@ -90,6 +90,18 @@ def test_a_demo_that_ends_says_why(tmp_path: Path) -> None:
     assert "code 1" in watcher.troubles()["demo"]
 
 
+def test_a_demo_that_has_written_nothing_yet_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    demo = DemoProcess(str(tmp_path), command, tmp_path / "output.txt", slow_s=0.0)
+    try:
+        assert "written nothing" in demo.trouble()
+        (tmp_path / "d.db/t/snapshot").mkdir(parents=True)
+        (tmp_path / "d.db/t/snapshot/snapshot-1").touch()
+        assert not demo.trouble()
+    finally:
+        demo.stop()
+
+
 def test_a_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     stopping = (
         "import contextlib, tempfile; from pathlib import Path; from lakelog.service import demo\n"

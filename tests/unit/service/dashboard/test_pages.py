@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,3 +174,19 @@ def test_words() -> None:
     assert count(1_234_567) == "1,234,567"
     assert size(1_500) == "1.5 kB"
     assert ago(None) == "never"
+
+
+def test_a_table_with_a_dot_in_its_name_has_its_pages(tmp_path: Path) -> None:
+    with connect(warehouse=str(tmp_path)) as lake:
+        lake.sql("create database d; create table d.t (id int)")
+        Path(lake.table("d.t").path).rename(tmp_path / "d.db" / "a.b")  # another engine allows it
+    with running_dashboard(tmp_path) as dashboard, dashboard.client() as client:
+        deadline = time.monotonic() + 30
+        while "a.b" not in (page := client.get("/", headers={"accept": "text/html"}).text):
+            assert time.monotonic() < deadline
+        (link,) = set(re.findall(r'href="(/tables/[^"/]*a\.b[^"/]*)"', page))
+        for tab in ("", "/columns", "/snapshots", "/files", "/rows", "/runs"):
+            assert client.get(f"{link}{tab}", headers={"accept": "text/html"}).status_code == 200, tab
+        assert client.get(f"/api/v1{link}").json()["columns"][0]["name"] == "id"
+        state = tmp_path / "_state"
+        assert {oct(file.stat().st_mode & 0o777) for file in state.glob("figures.sqlite*")} == {"0o600"}
