@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from lakelog.catalog.directories import Directories
 from lakelog.errors import Fenced
 from lakelog.filestore.identity import Identity
 from lakelog.logstore.header import CORRECTION, DATA, decode_header
@@ -143,5 +142,4 @@ BUGS: Final = {
     "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),
     "handles-follow-the-name": _planted((Identity, "check", _nothing)),
     "log-goes-with-a-doubt": _planted((create, "CommitUnknown", Fenced)),
-    "alter-what-lies-there": _planted((Directories, "_check_same", _nothing)),
 }

@@ -344,7 +344,14 @@ class Clients:
 
     def _maintenance_life(self, name: str) -> None:
         dice, table = self.dice, self.some_table()
-        chores = (calls.maintain, calls.maintain, calls.seal_all, self._commit_of_others, self._expire, self._expire)
+        chores = (
+            calls.maintain,
+            calls.maintain,
+            calls.seal_all,
+            self._commit_of_others,
+            self._commit_of_others,
+            self._expire,
+        )
         for number in range(dice.randint(1, 3)):
             chore = dice.choice(chores)
             done = self._spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
@@ -367,6 +374,8 @@ class Clients:
         request = CommitRequest("others", 0, "COMPACT", allow_empty=True, first_try=True)
         prepare = (lambda latest: carried_state(store, latest)) if carries else None
         store.commit(replace(request, prepare=prepare))
+        if not carries and self.dice.random() < 0.7:
+            calls.expire(handle, 1)
 
     def _expire(self, handle: DynamicTable) -> None:
         calls.expire(handle, self.dice.randint(1, 2))

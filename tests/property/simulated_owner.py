@@ -25,7 +25,10 @@ class Owner:
         """One change, until it is done."""
         chance = self.dice.random()
         table = self.world.tables[-1]
-        self.scheduler.sleep(0.8 * self.dice.random())
+        if self.dice.random() < 0.5:
+            self.scheduler.sleep(0.8 * self.dice.random())
+        else:  # beside another change
+            self.scheduler.wait_until(lambda: self._at_work > 0, self.scheduler.now + 800)
         self.scheduler.wait_until(lambda: not self._drops)
         if chance < 0.35:
             self._do(name, lambda: self._alter(table))
