@@ -139,12 +139,8 @@ class FigureHistory:
     """A SQLite file of the dashboard's own, with mode 0600; it may be deleted, and only the plots forget."""
 
     def __init__(self, path: Path) -> None:
-<<<<<<< HEAD
-        path.touch(0o600)
-=======
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         path.chmod(0o600)  # SQLite gives the files beside it the same mode
->>>>>>> dash
         self._engine = create_engine(f"sqlite:///{path}")
         event.listen(self._engine, "connect", _fast)
         _METADATA.create_all(self._engine)
