@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import shutil
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,20 +11,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-import pyarrow as pa
 import pytest
 
-from debezium_consumer import folded
 from lakelog import connect
 from lakelog.errors import CommitUnknown, NotFound, TableReplaced
-from lakelog.filestore.identity import TABLE_ID
 from lakelog.io.local import LocalFileIO
-from lakelog.lake.lake import Lake
-from lakelog.lake.table import Table
 from lakelog.table.committer import Committer
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.register import register_writer
 from lakelog.table.task_writer import TaskWriter
+from two_lakes import files, opened, rows, stores, write
 
 T = TypeVar("T")
 
@@ -39,48 +33,6 @@ _OTHERS = {
 }
 _AFTER = pytest.mark.parametrize("change", ["rename", "drop"])
 _LOGS = pytest.mark.parametrize("log", [_LOG, ""], ids=["log", "no log"])
-
-
-@pytest.fixture
-def lakes(tmp_path: Path) -> tuple[Lake, Lake]:
-    """Two that know nothing of each other: a service, and somebody who changes its tables."""
-    return tuple(connect(warehouse=str(tmp_path / "warehouse")) for _ in range(2))  # type: ignore[return-value]
-
-
-def rows(id_: int | str, value: str) -> pa.Table:
-    return pa.table({"id": pa.array([id_], pa.string() if isinstance(id_, str) else pa.int32()), "v": [value]})
-
-
-def write(table: Table, id_: int | str, value: str) -> None:
-    with table.writer() as writer:
-        writer.write(rows(id_, value))
-
-
-def opened(lakes: tuple[Lake, Lake], log: str) -> Table:
-    """A handle whose clients are open: it has written and read."""
-    service, _ = lakes
-    service.sql(f"create table db.x (id int, v string, primary key (id)) {log}")
-    table = service.table("db.x")
-    write(table, 1, "before")
-    assert files(table) == [(1, "before")]
-    return table
-
-
-def files(table: Table) -> list[tuple[object, str]]:
-    return sorted((r["id"], r["v"]) for r in table.scan().to_arrow().to_pylist())
-
-
-def plain(table: Table) -> list[tuple[object, str]]:
-    """What a plain consumer of the log ends with."""
-    values = [value for part in table.log_records() for value in part.column("value").to_pylist()]
-    return sorted((r["id"], r["v"]) for r in folded(values, list(table.primary_keys)).values())
-
-
-def stores(table: Table) -> list[tuple[object, str]]:
-    """The rows, which both stores have."""
-    found = files(table)
-    assert table.log is None or plain(table) == found
-    return found
 
 
 @_LOGS
@@ -393,50 +345,3 @@ def test_the_same_log_put_in_its_place_again_is_used_on(lakes, log_file, tmp_pat
     writer.close()
     write(table, 2, "after")
     assert stores(table) == [(1, "before"), (2, "after")]
-
-
-def without_identity(lake: Lake, create: str) -> None:
-    """Makes a table as Paimon and earlier versions make it."""
-    lake.sql(create)
-    first = Path(lake.table("db.x").path) / "schema" / "schema-0"
-    schema = json.loads(first.read_bytes())
-    del schema["options"][TABLE_ID]
-    first.write_text(json.dumps(schema), encoding="utf-8")
-
-
-@_LOGS
-def test_a_table_that_was_made_without_an_identity_has_one(lakes, log: str) -> None:
-    service, owner = lakes
-    without_identity(owner, f"create table db.x (id int, v string, primary key (id)) {log}")
-    table = service.table("db.x")
-    write(table, 1, "before")
-    identity = owner.table("db.x").logical.identity.text
-    assert identity.startswith("made-")
-    owner.sql("alter table db.x add column w int")
-    assert stores(service.table("db.x")) == [(1, "before")]
-    owner.sql("alter table db.x rename to db.y")
-    assert owner.table("db.y").logical.identity.text == identity
-    with pytest.raises(TableReplaced):
-        write(table, 2, "refused")
-    owner.sql("alter table db.y rename to db.x")
-    table = service.table("db.x")
-    write(table, 2, "after")
-    assert stores(table) == [(1, "before"), (2, "after")]
-    owner.sql("drop table db.x")
-    without_identity(owner, f"create table db.x (id int, v string, w int, primary key (id)) {log}")
-    with pytest.raises(TableReplaced):
-        write(table, 3, "foreign")
-    assert stores(owner.table("db.x")) == []
-
-
-def test_a_table_of_paimon_takes_rows_and_keeps_its_schemas(tmp_path: Path) -> None:
-    home = tmp_path / "warehouse" / "db.db" / "t"
-    shutil.copytree(GOLDEN / "pk_dedup" / "g.db" / "pk_dedup", home)
-    before = {file.name: file.read_bytes() for file in (home / "schema").iterdir()}
-    table = connect(warehouse=str(tmp_path / "warehouse")).table("db.t")
-    found = table.scan().to_arrow()
-    with table.writer() as writer:
-        writer.write(found)
-    assert table.scan().to_arrow().num_rows == found.num_rows
-    assert {file.name: file.read_bytes() for file in (home / "schema").iterdir()} == before
-    assert not (home / "lakelog").exists()
