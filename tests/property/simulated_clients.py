@@ -344,14 +344,8 @@ class Clients:
 
     def _maintenance_life(self, name: str) -> None:
         dice, table = self.dice, self.some_table()
-        chores = (
-            calls.maintain,
-            calls.maintain,
-            calls.seal_all,
-            self._commit_of_others,
-            self._commit_of_others,
-            self._expire,
-        )
+        others = self._commit_of_others
+        chores = (calls.maintain, calls.maintain, calls.seal_all, others, others, self._expire)
         for number in range(dice.randint(1, 3)):
             chore = dice.choice(chores)
             done = self._spawn(f"{name}.{number}", lambda: chore(self.handle(table)))  # noqa: B023
