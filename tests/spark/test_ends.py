@@ -22,7 +22,7 @@ def test_a_job_that_ends_leaves_no_epoch_without_its_snapshot_and_markers(tmp_pa
     lake.sql("create database db")
     lake.sql(
         "create table db.t (id bigint, name string, primary key (id)) using lakelog "
-        "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2')"
+        "tblproperties ('log-store.enabled' = 'true', 'bucket' = '2', 'commit.interval' = '5 min')"
     )
     (tmp_path / "input").mkdir()
     for number in range(FILES):

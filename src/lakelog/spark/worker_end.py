@@ -10,11 +10,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+_Handler = Callable[[int, FrameType | None], Any] | int | None
 _LONGEST_S = 30.0
 """A store that does not answer keeps no process alive for longer."""
 _EXIT = os._exit
+_SIGNAL = signal.signal
 
 
 class _End:
@@ -30,6 +32,12 @@ class _End:
         """Spark's daemon ends: so does this worker, after the block that is at work."""
         self._asked = True
         self.when_idle()
+
+    def keep(self, signalnum: int, handler: _Handler) -> _Handler:
+        """Takes the place of ``signal.signal``: Spark's daemon resets SIGHUP each time that a worker is used again."""
+        if signalnum == signal.SIGHUP and handler is signal.SIG_DFL and self.process == os.getpid():
+            return signal.getsignal(signalnum)
+        return _SIGNAL(signalnum, handler)
 
     def when_idle(self) -> None:
         """Ends this process if it was asked to and nothing is at work."""
@@ -65,7 +73,8 @@ def ending_later(last: Callable[[], None]) -> Iterator[None]:
         return
     if _END.process != os.getpid() or os._exit is _EXIT:
         _END = _End()
-        signal.signal(signal.SIGHUP, _END.hang_up)
+        _SIGNAL(signal.SIGHUP, _END.hang_up)
+        signal.signal = _END.keep
         os._exit = _END.exit
     _END.last, _END.at_work = last, True
     try:

@@ -21,6 +21,7 @@ with ending_later(lambda: print("an older end", flush=True)):
 with ending_later(last):
     {inside}
     print("committed", flush=True)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as Spark's daemon does before it waits for the next commit
 {after}
 """
 
