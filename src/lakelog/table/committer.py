@@ -27,14 +27,14 @@ from lakelog.table.log_repair import LogRepair, take_back_late
 from lakelog.table.log_state import LogState, WriterState, newest_state
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, STREAM
+from lakelog.table.replay import warn_of_older
 from lakelog.table.streaming_run import StreamingRun, check_alone
 from lakelog.table.waiting_epochs import WaitingEpochs, waiting_epochs
 
 
 @dataclass
 class _Position:
-    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries came
-    after.
+    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
 
     ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
     its last one: rows of it, too, may lie below ``verified``.
@@ -82,6 +82,7 @@ class Committer:
                 found = self._look()
                 sealed = self._state.writers.get(self.writer)
                 self._check_not_ended(sealed)
+                warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
                     self._check_ours(sealed.digest if epoch == sealed.epoch else "", results)
@@ -177,8 +178,7 @@ class Committer:
         with self.lock:
             if self._known is None:
                 return None
-            newest = max(self._known.epoch, self._known.decided)
-            return WriterState(newest, dict(self._known.verified), now_ms())
+            return WriterState(max(self._known.epoch, self._known.decided), dict(self._known.verified), now_ms())
 
     def appended(self) -> Mapping[int, int]:
         """Bucket → the control records that this process has appended behind what ``verified`` says."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from typing import Final
 
 from lakelog.errors import InvalidRequest
+from lakelog.io.logs import fields
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.lease_keeper import keep_lease
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import STREAM
 from lakelog.table.waiting_epochs import waiting_epochs
 
+_LOG: Final = logging.getLogger("lakelog.commit")
+_WARNED: Final[set[tuple[str, str, int]]] = set()
+"""(identity of the table, writer, newest epoch) that this process has warned of."""
 _SEEN: dict[tuple[int, str, str], int] = {}
 """(process, table, writer) → the newest epoch that this process has found undecided."""
 
@@ -46,4 +52,21 @@ def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) 
             f"it is the checkpoint of another table (or the table was made anew). Use a new checkpointLocation, "
             f"or write to the "
             f"table that the checkpoint belongs to."
+        )
+
+
+def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> None:
+    """Logs, once, that a query sends an epoch again that is not its newest one, the only one that Spark repeats.
+
+    Epochs are compared by number. If the source cuts its rows into other epochs than before, rows are left out.
+    """
+    told = (table.identity.key, writer, newest)
+    if epoch < newest and told not in _WARNED:
+        _WARNED.add(told)
+        _LOG.warning(
+            "query %s sends epoch %d of table %s again, but has committed epochs up to %d: its checkpoint is an older "
+            "copy, or another process runs the query, too. Epochs %d to %d are not written again, even if they have "
+            "other rows now; to write such rows, use a new checkpointLocation",
+            *(writer, epoch, table.name, newest, epoch, newest),
+            extra=fields(table=table.name),
         )

@@ -167,3 +167,20 @@ def test_a_writer_that_is_not_there_cannot_be_ended(table: Table) -> None:
     Job(table).epoch(0, [1])
     with pytest.raises(NotFound, match="query"):
         table.end_writer("other")
+
+
+def test_a_checkpoint_of_more_than_one_epoch_ago_is_warned_of(table: Table, caplog) -> None:
+    """Epochs are known by their numbers: rows that the source puts into one of them now are not written."""
+    job = Job(table)
+    for number in range(4):
+        job.epoch(number, [number])
+    Job(table).epoch(3, [3])
+    assert not caplog.records, "Spark repeats the newest epoch whenever a query starts again"
+    seal(job.committer)
+    again = Job(table)
+    again.epoch(1, [1, 2, 3, 4, 5])
+    again.epoch(2, [6])
+    (warned,) = [record.getMessage() for record in caplog.records if record.name == "lakelog.commit"]
+    assert "query query sends epoch 1 of table db.t again, but has committed epochs up to 3" in warned
+    assert "new checkpointLocation" in warned
+    assert files(table) == net(table) == {(i, f"e{i}"): 1 for i in range(4)}
