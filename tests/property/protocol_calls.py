@@ -98,17 +98,18 @@ def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: p
     """What a task of a streaming query does."""
     if not ready_to_write(table, writer, epoch):
         return AttemptResult(writer, epoch, "", replay=True)
-    return batch_task(table, writer, epoch, lane, rows)
-
-
-def batch_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
-    """What a task of a Spark batch job does."""
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 
 
-def plan_batch(table: DynamicTable, writer: str) -> None:
-    """What a Spark batch job does before its tasks."""
+def batch_task(table: DynamicTable, writer: str, lane: int, rows: pa.RecordBatch) -> AttemptResult:
+    """What a task of a Spark batch job does, in a process that may not be the driver's."""
     register_writer(table, writer, BATCH)
+    return batch_writer.write_attempt(table, writer, 0, lane, iter((rows,))).result
+
+
+def plan_batch(table: DynamicTable) -> None:
+    """What a Spark batch job does before its tasks."""
+    take_over.take_over_quietly(table)
 
 
 def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:

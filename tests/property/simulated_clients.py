@@ -316,7 +316,7 @@ class Clients:
         def body() -> None:
             writer, table = f"job-{name}", self.some_table()
             handle, history = self.handle(table), table.history
-            calls.plan_batch(handle, writer)
+            calls.plan_batch(handle)
             write = history.invoke(name)
             write.tries.append({})
             parts = split(self.rows(write, dict(table.known)), self.dice.randint(1, 2))
@@ -326,7 +326,7 @@ class Clients:
                 results = self._run_tasks(
                     name,
                     parts,
-                    lambda lane, rows: calls.batch_task(handle, writer, 0, lane, batch_of(self.world, handle, rows)),
+                    lambda lane, rows: calls.batch_task(handle, writer, lane, batch_of(self.world, handle, rows)),
                     tasks,
                 )
                 is_committing = True
