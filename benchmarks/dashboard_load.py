@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from lakelog import connect
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 PASSWORD = "correct horse battery"
 PAGES = (

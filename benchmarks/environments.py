@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelog.errors import Unavailable
-from lakelog.service.jars import jar_cache, resolve_jars
-from lakelog.spark.kafka_connector import JARS_VARIABLE, coordinates
+from lakelog.service.servers.jars import jar_cache, resolve_jars
+from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, coordinates
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from measure import CREATE, log_options, make_input, percentiles, tree_rss_mb
 
 from lakelog import LOW_LATENCY, connect
-from lakelog.spark.replay_source import ReplaySource
+from lakelog.spark.session.replay_source import ReplaySource
 
 
 def spark_to_spark(

@@ -23,7 +23,7 @@ from measure import log_options, make_input
 from lakelog import connect
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.formats import LOG_FORMATS, log_format
-from lakelog.table.log_scan import LogScan
+from lakelog.table.log.scan import LogScan
 
 _BATCH = 50_000
 _HEADER = b"1|d|0123456789abcdef|0|0123456789abcdef"

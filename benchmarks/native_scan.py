@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from lakelog import connect
-from lakelog.spark.hidden_files import HiddenRows
-from lakelog.spark.native_scan import native_frame, workers_frame
-from lakelog.spark.session import local_session
-from lakelog.spark.types import spark_schema
-from lakelog.table.scan import Scan
+from lakelog.spark.native.native_scan import native_frame, workers_frame
+from lakelog.spark.native.superseded_rows import HiddenRows
+from lakelog.spark.runtime.types import spark_schema
+from lakelog.spark.session.session import local_session
+from lakelog.table.read.file_scan import Scan
 
 
 def whole(frame: DataFrame) -> DataFrame:

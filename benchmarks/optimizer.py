@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog import Lake, Table, connect
-from lakelog.table.runs import Runs
+from lakelog.table.maintenance.run_history import Runs
 
 RUNS_TARGET = 8
 """Sorted runs of a bucket at most: at 8 a streaming writer would wait."""

@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.io.local import LocalFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import BucketFiles, DataFileMeta, SimpleStats
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.snapshot import APPEND, COMPACT
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta, SimpleStats
+from lakelog.paimon.metadata.snapshot import APPEND, COMPACT
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import parse_type
 
 SIDES = ("lakelog", "pypaimon", "paimon-java")
 VIEWS = ("key", "partition", "full")

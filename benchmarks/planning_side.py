@@ -21,10 +21,10 @@ class Lakelog:
     """Opens the table anew for each plan: what is warm is what the process keeps."""
 
     def __init__(self, warehouse: str, view: str) -> None:
-        from lakelog.filestore.filter import And, Compare
+        from lakelog.filestore.skipping.predicate import And, Compare
         from lakelog.filestore.store import FileStore
-        from lakelog.io.local import LocalFileIO
-        from lakelog.spec.schema import TableSchema
+        from lakelog.io.storage.local import LocalFileIO
+        from lakelog.paimon.schema.schema import TableSchema
 
         self.pid = os.getpid()
         self._parts = FileStore, TableSchema, LocalFileIO(), f"{warehouse}/bench.db/t"
@@ -66,7 +66,7 @@ class PaimonJava:
         import pyspark
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-        from lakelog.service.jars import resolve_jars
+        from lakelog.service.servers.jars import resolve_jars
 
         classpath = ":".join([*map(str, resolve_jars([_BUNDLE])), f"{Path(pyspark.__file__).parent}/jars/*"])
         port = launch_gateway(classpath=classpath, die_on_exit=True)

@@ -33,10 +33,10 @@ from measure import percentiles
 from lakelog import connect
 from lakelog.errors import NotFound
 from lakelog.io.names import new_uuid
-from lakelog.table.committer import Committer, register_writer
-from lakelog.table.compaction_task import runs_of
-from lakelog.table.seal import sealer_for
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer, register_writer
+from lakelog.table.commit.seal import sealer_for
+from lakelog.table.maintenance.compaction_task import runs_of
+from lakelog.table.staging.task_writer import TaskWriter
 
 WARM_UP_S = 30.0
 LOOK_S = 10.0
@@ -60,7 +60,7 @@ def make_upserts(rows: int, keys: int, path: str) -> None:
 def write_with_spark(warehouse: str, path: str, rate: int, told: threading.Event) -> None:
     """The writer's process: one streaming query, until it is told to end."""
     from lakelog import LOW_LATENCY
-    from lakelog.spark.replay_source import ReplaySource
+    from lakelog.spark.session.replay_source import ReplaySource
 
     with connect(warehouse=warehouse, settings=LOW_LATENCY) as lake:
         lake.spark.dataSource.register(ReplaySource)

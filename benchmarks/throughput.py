@@ -10,7 +10,7 @@ from typing import Any
 from measure import CREATE, log_options, make_input, tree_rss_mb
 
 from lakelog import connect
-from lakelog.spark.replay_source import ReplaySource
+from lakelog.spark.session.replay_source import ReplaySource
 
 _LOOKS = 6
 

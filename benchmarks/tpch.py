@@ -137,8 +137,8 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
 
 def pushed(lake: Lake, text: str) -> list[dict[str, Any]]:
     """What each read of a query was asked for: table, how many of its columns, and the condition."""
-    from lakelog.sql.rewrite import plan_query
-    from lakelog.sql.script import StatementText
+    from lakelog.sql.query.planner import plan_query
+    from lakelog.sql.syntax.source_text import StatementText
 
     plan = plan_query(lake._session, StatementText(text, 0, len(text)))
     return [

@@ -28,7 +28,7 @@ from report import plot, table_of
 from workload_input import Shape, make_input
 
 from lakelog.errors import LakelogError
-from lakelog.service.jars import jar_cache
+from lakelog.service.servers.jars import jar_cache
 
 LIMIT_S = 3600.0
 """A system that needs longer than this for one run is given up, and that is what is told of it."""

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dashboards import running_dashboard
-from lakelog.service.demo_process import demo_warehouse
+from lakelog.service.demo.process import demo_warehouse
 from servers.chromium import MISSING, chromium, chromium_path
 
 DOCS = Path(__file__).parent.parent / "docs"

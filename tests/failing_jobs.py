@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lakelog.lake.table import Table
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.staging.task_writer import TaskWriter
 
 Net = dict[tuple[int, str], int]
 """Row (id, name) of a table without a key → how often it is there."""

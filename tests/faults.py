@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from lakelog.errors import CommitUnknown, Unavailable
-from lakelog.io.file_io import FileIO, FileStatus
+from lakelog.io.storage.file_io import FileIO, FileStatus
 
 T = TypeVar("T")
 

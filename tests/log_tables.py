@@ -10,8 +10,8 @@ import pyarrow as pa
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
-from lakelog.table import take_over
-from lakelog.table.lease_keeper import drop_lease
+from lakelog.table.commit import take_over
+from lakelog.table.log.lease_keeper import drop_lease
 
 
 def make(tmp_path: Path, more: str = "", key: str = ", primary key (id)") -> Table:

@@ -12,14 +12,14 @@ import pytest
 
 from lakelog import connect
 from lakelog.lake.table import Table
-from lakelog.logstore.healing import Healing
-from lakelog.table import writer as writer_module
-from lakelog.table.committer import Committer
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.register import register_writer
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.waiting_epochs import waiting_epochs
-from lakelog.table.writer import TableWriter
+from lakelog.logstore.protocol.healing_plan import Healing
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write import table_writer as writer_module
+from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, rows
 
 Rows = list[tuple[int, str]]

@@ -12,7 +12,7 @@ from typing import TypeVar
 from lakelog.errors import Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation
-from lakelog.service.pulsar_server import PulsarServer
+from lakelog.service.servers.pulsar_server import PulsarServer
 from log_tables import make
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import pytest
 from lakelog import connect
 from lakelog.io.machine import machine_identity
 from lakelog.lake import Lake
-from lakelog.table.runs import Run, Runs
+from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import trim
 
 SICK = {
@@ -47,7 +47,7 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run([sys.executable, "-c", _DIES, str(warehouse)], env=env, check=False)
         with pytest.MonkeyPatch.context() as patch, lake.table("shop.orders").writer() as writer:
-            patch.setattr("lakelog.table.writer.seal", lambda committer: None)
+            patch.setattr("lakelog.table.write.table_writer.seal", lambda committer: None)
             writer.write(_rows(5))
             writer.commit()
             trim(lake.table("shop.orders"))

@@ -12,7 +12,7 @@ from lakelog.options.registry import Registry
 
 if TYPE_CHECKING:
     from lakelog.lake import LOW_LATENCY, Lake, Table, attach, connect
-    from lakelog.service.metrics.face import METRICS as metrics
+    from lakelog.service.metrics.api import METRICS as metrics
 
 __all__ = ["LOW_LATENCY", "Lake", "LakelogError", "Table", "__version__", "attach", "connect", "metrics"]
 
@@ -26,7 +26,7 @@ _LATE: Final[Registry[Any]] = Registry(
         "connect": "lakelog.lake:connect",
         "Lake": "lakelog.lake:Lake",
         "Table": "lakelog.lake:Table",
-        "metrics": "lakelog.service.metrics.face:METRICS",
+        "metrics": "lakelog.service.metrics.api:METRICS",
     },
 )
 

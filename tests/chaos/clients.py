@@ -3,7 +3,7 @@
 usage: python -m chaos.clients ROLE NAME SETTINGS  (SETTINGS is a JSON file; a line on stdin says: come to an end)
 
 Each keeps a journal of what it asked and was answered. A streaming writer makes the protocol's calls as Spark's sink
-does (``spark/stream_writer.py``), with a checkpoint of its own.
+does (``spark/write/stream_writer.py``), with a checkpoint of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from lakelog import connect
 from lakelog.errors import Fenced, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import committer_for
-from lakelog.table.replay import ready_to_write
-from lakelog.table.sealer import sealer_for
-from lakelog.table.take_over import take_over_quietly
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import committer_for
+from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.staging.task_writer import TaskWriter
 from register_history import FAILED, OK, UNKNOWN, Value
 
 _REFUSED = ("none of these rows are in the table", "its rows were taken back")

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from chaos.registers import Row, with_kinds
 from lakelog.io.clock import sleep
-from lakelog.spark.types import arrow_for_spark, fit
+from lakelog.spark.runtime.types import arrow_for_spark, fit
 
 _PAUSE_S = 0.3
 _VALUES = 9 * 10**12

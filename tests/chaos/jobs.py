@@ -19,7 +19,7 @@ from chaos.rows import Input
 from chaos.source import ChaosSource
 from lakelog import Lake, connect
 from lakelog.errors import Unavailable
-from lakelog.spark.session import STREAM_SETTINGS
+from lakelog.spark.session.session import STREAM_SETTINGS
 
 _LOOK_S = 0.2
 _AGAIN_S = 0.1

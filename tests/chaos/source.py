@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from chaos.rows import Input
 from lakelog.io.clock import now_ms, sleep
-from lakelog.spark.types import arrow_for_spark, fit, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
 
 _POLL_S = 0.02
 _BATCH_ROWS = 5_000

@@ -10,9 +10,9 @@ import sys
 
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import AlreadyExists, NotFound
-from lakelog.spec.schema import new_schema
-from lakelog.spec.schema_change import AddColumn
-from lakelog.spec.types import BIGINT, INT
+from lakelog.paimon.schema.changes import AddColumn
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import BIGINT, INT
 from lakelog.table.open import open_catalog
 
 

@@ -12,8 +12,8 @@ import pytest
 from lakelog.catalog import CATALOGS
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
-from lakelog.service.kafka_broker import KafkaBroker
-from lakelog.service.pulsar_server import PulsarServer
+from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.pulsar_server import PulsarServer
 from log_records import NewLocation
 
 _SERVED = {"rest": [pytest.mark.rest]}

@@ -37,13 +37,13 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
-from lakelog.io.file_io import FileIO
-from lakelog.io.local import LocalFileIO
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.options.option import Options
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SetOption
-from lakelog.spec.types import BIGINT, INT, STRING
+from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn, SetOption
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import BIGINT, INT, STRING
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, None)], ["id"], [], {"bucket": "2"})
 ORDERS = Identifier("shop", "orders")

@@ -22,7 +22,7 @@ from faults import (
     crash_points,
 )
 from lakelog.errors import CommitUnknown, Unavailable
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 
 
 def faulty(plan: FaultPlan) -> FaultyFileIO:

@@ -12,11 +12,11 @@ import pytest
 from faults import FaultPlan, FaultyFileIO
 from lakelog.errors import AlreadyExists, NotFound, TableReplaced, UnsupportedFeature
 from lakelog.io import file_io_for
-from lakelog.io.file_io import FileIO
-from lakelog.io.local import LocalFileIO
-from lakelog.io.locked import LockedFileIO
 from lakelog.io.locks.file import FileLock
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.locked import LockedFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 
 
 @pytest.fixture(

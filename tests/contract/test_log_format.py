@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from depth import DEPTH
 from lakelog.errors import Corrupt
-from lakelog.logstore.format import LogFormat
+from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import LOG_FORMATS, log_format
-from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 HEADER = b"1|d|w|0|a"
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])

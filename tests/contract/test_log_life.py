@@ -13,11 +13,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from lakelog.errors import AlreadyExists, LakelogError, NotFound, OffsetExpired, Unavailable
 from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore import topic_identity as identity
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
-from lakelog.logstore.packs import entry_of
-from lakelog.logstore.systems import embedded
-from lakelog.logstore.topics import identity
-from lakelog.logstore.topics.pulsar import PulsarTopic
+from lakelog.logstore.embedded import system as embedded
+from lakelog.logstore.pulsar.packs import entry_of
+from lakelog.logstore.pulsar.topic import PulsarTopic
 from log_records import NewLocation, append, everything, records
 
 

@@ -17,11 +17,11 @@ from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.sql import SqlCatalog
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
 from lakelog.io.locks.sql import SqlLock
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.options.option import Options
-from lakelog.service.server_process import free_port
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import INT
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import INT
+from lakelog.service.servers.server_process import free_port
 from servers.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.postgres

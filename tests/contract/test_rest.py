@@ -25,9 +25,8 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
-from lakelog.io.local import LocalFileIO
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import (
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.schema.changes import (
     FIRST,
     LAST,
     AddColumn,
@@ -45,7 +44,8 @@ from lakelog.spec.schema_change import (
     after,
     before,
 )
-from lakelog.spec.types import BIGINT, INT, STRING, parse_type
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import BIGINT, INT, STRING, parse_type
 from lakelog.table.open import open_catalog
 from servers.rest_catalog import RestServer, RestServers
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lakelog
-from lakelog.filestore.filter import Compare, IsNull
+from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.table.system import SYSTEM_TABLES
 
 DATA = Path(__file__).parent.parent / "golden" / "data"

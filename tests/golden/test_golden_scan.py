@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lakelog.filestore.filter import Compare
+from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
-from lakelog.io.local import LocalFileIO
-from lakelog.spec.schema import TableSchema
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.schema.schema import TableSchema
 from printed import canonical, printed_rows
 
 DATA = Path(__file__).parent / "data"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.service.kafka_broker import KafkaBroker
-from lakelog.service.pulsar_server import PulsarServer
+from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.pulsar_server import PulsarServer
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from lakelog import connect
-from lakelog.spark.replay_source import ReplaySource
+from lakelog.spark.session.replay_source import ReplaySource
 
 
 def main() -> None:

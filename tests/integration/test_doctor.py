@@ -7,9 +7,9 @@ import pytest
 
 import lakelog
 from lakelog.io.metrics import METER
-from lakelog.service.doctor.base import Surroundings
-from lakelog.service.doctor.examine import examine
-from lakelog.service.metrics.states import TableStates
+from lakelog.service.doctor.check import Surroundings
+from lakelog.service.doctor.run import examine
+from lakelog.service.metrics.table_gauges import TableStates
 
 
 def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:

@@ -16,8 +16,8 @@ from lakelog import connect
 from lakelog.errors import NotFound, TableReplaced
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
-from lakelog.logstore.topics import identity
-from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.logstore import topic_identity as identity
+from lakelog.service.servers.kafka_broker import KafkaBroker
 
 CREATE = (
     "create table db.x (id int, v string, primary key (id)) tblproperties ('log-store.enabled' = 'true', "

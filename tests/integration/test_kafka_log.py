@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from lakelog import connect
 from lakelog.errors import InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation, Records
-from lakelog.logstore.systems.kafka import KafkaLogSystem
-from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.logstore.kafka.system import KafkaLogSystem
+from lakelog.service.servers.kafka_broker import KafkaBroker
 
 SYSTEM = KafkaLogSystem()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
-from lakelog.service.kafka_broker import KafkaBroker
-from lakelog.table.seal import seal
-from lakelog.table.take_over import take_over
+from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.table.commit.seal import seal
+from lakelog.table.commit.take_over import take_over
 from log_tables import files, make, rows, silence
 from ordered_writes import (
     CHANGED,

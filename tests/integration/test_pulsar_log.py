@@ -12,10 +12,10 @@ import pytest
 
 from lakelog.errors import Corrupt, InvalidRequest, Unavailable
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.packs import PACK_KEY
-from lakelog.logstore.pulsar_access import client_for
-from lakelog.logstore.systems.pulsar import PulsarLogSystem
-from lakelog.logstore.topics.pulsar import PulsarTopic
+from lakelog.logstore.pulsar.access import client_for
+from lakelog.logstore.pulsar.packs import PACK_KEY
+from lakelog.logstore.pulsar.system import PulsarLogSystem
+from lakelog.logstore.pulsar.topic import PulsarTopic
 from log_records import append, everything, records
 from log_tables import files, rows
 from pulsar_logs import eventually, new_location, on, soon
@@ -122,7 +122,7 @@ def test_a_writer_goes_on_over_a_killed_broker(own_server, tmp_path) -> None:
 @pytest.mark.parametrize("few", [0, 20_000])
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_open_rows_and_rows_that_were_taken_back(pulsar_server, tmp_path, key, few, form, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
     table = on(pulsar_server, tmp_path, key, f", 'log-store.data-format' = '{form}'")
     union = {"read.mode": "union"}
     assert files(table, **union) == []
@@ -153,12 +153,12 @@ def test_many_rows_go_through_a_topic_and_into_files_in_order(pulsar_server, tmp
 def test_a_quiet_epoch_reads_nothing(pulsar_server, tmp_path, monkeypatch) -> None:
     table = on(pulsar_server, tmp_path)
     healed = []
-    monkeypatch.setattr("lakelog.table.committer.heal", lambda *given: healed.append(given))
+    monkeypatch.setattr("lakelog.table.commit.committer.heal", lambda *given: healed.append(given))
     with table.writer() as writer:
         monkeypatch.undo()
         writer.write(rows(*range(100)))
         writer.commit()
-        monkeypatch.setattr("lakelog.table.committer.heal", lambda *given: healed.append(given))
+        monkeypatch.setattr("lakelog.table.commit.committer.heal", lambda *given: healed.append(given))
         for number in range(3):
             writer.write(rows(*range(100), name=str(number)))
             writer.commit()

@@ -13,9 +13,9 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
-from lakelog.logstore.systems.pulsar import PulsarLogSystem
-from lakelog.logstore.topics.pulsar import PulsarTopic
-from lakelog.service.pulsar_server import PulsarServer
+from lakelog.logstore.pulsar.system import PulsarLogSystem
+from lakelog.logstore.pulsar.topic import PulsarTopic
+from lakelog.service.servers.pulsar_server import PulsarServer
 from log_records import append, everything
 from pulsar_logs import new_location, on, soon
 

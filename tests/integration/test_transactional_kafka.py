@@ -12,13 +12,13 @@ from confluent_kafka.admin import AdminClient
 from lakelog.errors import OffsetExpired
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.control import commit_record, commits_in
-from lakelog.service.kafka_broker import KafkaBroker
-from lakelog.table.committer import Committer
-from lakelog.table.log_scan import LogScan
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.protocol.control_records import commit_record, commits_in
+from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, make, rows
 
 TRANSACTIONAL = {"log.consistency": "transactional"}
@@ -66,7 +66,7 @@ def test_committed_rows_once_whoever_tells_them(table) -> None:
 
 @pytest.mark.parametrize("most", [100, 100_000])
 def test_long_epochs_among_others_are_read_back(table, monkeypatch, most) -> None:
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", most)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", most)
     with table.writer() as long:
         for start in range(0, 3_000, 500):
             long.write(rows(*range(start, start + 500)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
-from lakelog.service.kafka_broker import KafkaBroker
+from lakelog.service.servers.kafka_broker import KafkaBroker
 from log_tables import files, make, rows
 
 UNION = {"read.mode": "union"}
@@ -20,7 +20,7 @@ def on(kafka: KafkaBroker, path: Path, key: str = ", primary key (id)") -> Table
 @pytest.mark.parametrize("few", [0, 20_000])
 @pytest.mark.parametrize("key", ["", ", primary key (id)"])
 def test_open_rows_and_rows_that_were_taken_back(kafka, tmp_path, key, few, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
     table = on(kafka, tmp_path, key)
     assert files(table, **UNION) == []
     first = table.writer()

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from paimon_java import BUNDLE, PaimonJava
 
-from lakelog.service.jars import resolve_jars
+from lakelog.service.servers.jars import resolve_jars
 
 PYPAIMON = Path(__file__).parents[2] / ".venv-pypaimon" / "bin" / "python"
 

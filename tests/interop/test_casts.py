@@ -15,8 +15,8 @@ from paimon_java import PaimonJava
 from test_casts import FROM_TEXT, NESTED, NUMBERS, TIMES, TO_TEXT
 
 from lakelog.filestore.store import FileStore
-from lakelog.io.local import LocalFileIO
-from lakelog.spec.schema import TableSchema
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.schema.schema import TableSchema
 from printed import printed_rows
 
 # 1.4.2 takes times before 1970 to the day after, and knows no T between date and time; later versions do as here

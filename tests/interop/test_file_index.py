@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.filestore.file_index import FileIndexWriter
-from lakelog.spec.file_index import BLOOM_FILTER, read_file_index
+from lakelog.filestore.skipping.file_index import FileIndexWriter
+from lakelog.paimon.index.file_index import BLOOM_FILTER, read_file_index
 
 COLUMNS = {
     "id": "BIGINT NOT NULL", "t": "TINYINT", "s": "SMALLINT", "i": "INT", "f": "FLOAT", "d": "DOUBLE", "c": "STRING",

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 
 from all_types import COLUMNS, DDL, NANOSECONDS, make, rows, write
 from lakelog.lake.table import Table
-from lakelog.service.jars import resolve_jars
+from lakelog.service.servers.jars import resolve_jars
 from printed import printed_rows
 
 ROW = f"ROW<id BIGINT, {', '.join(f'`{column.name}` {column.flink}' for column in COLUMNS)}>"

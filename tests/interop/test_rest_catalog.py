@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog import Lake, connect
-from lakelog.spec.schema_change import AddColumn
-from lakelog.spec.types import STRING
+from lakelog.paimon.schema.changes import AddColumn
+from lakelog.paimon.types.types import STRING
 from printed import canonical, printed_rows
 from servers.rest_catalog import RestServer, RestServers
 

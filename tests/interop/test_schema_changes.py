@@ -14,8 +14,7 @@ from py4j.protocol import Py4JJavaError
 
 from lakelog import Lake, connect
 from lakelog.errors import InvalidRequest
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     FIRST,
     LAST,
     AddColumn,
@@ -34,8 +33,9 @@ from lakelog.spec.schema_change import (
     apply_changes,
     before,
 )
-from lakelog.spec.type_change import can_change_type
-from lakelog.spec.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, RowType, parse_type
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.promotion import can_change_type
+from lakelog.paimon.types.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, RowType, parse_type
 
 POINT = {
     "type": "ROW",

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from lakelog import Lake
 from lakelog.lake.table import Table
-from lakelog.spec.schema import new_schema
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     FIRST,
     AddColumn,
     ChangeComment,
@@ -23,7 +22,8 @@ from lakelog.spec.schema_change import (
     SetOption,
     after,
 )
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 from lakelog.table.create import create_table
 from lakelog.table.open import identifier_of, open_catalog
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from paimon_tables import KEY_TYPES, VALUE_TYPES
 
 from lakelog import Lake
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import ArrayType, DataType, MapType, RowType, parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import ArrayType, DataType, MapType, RowType, parse_type
 from lakelog.table.create import create_table
 from lakelog.table.open import identifier_of, open_catalog
 

@@ -19,10 +19,10 @@ from table_world import State, World, read, state_after, write_files
 
 from faults import DIE_AFTER, DIE_BEFORE, FAIL_AFTER, FAIL_BEFORE, LATE, LOST, LOST_REQUEST, Call, Died, FaultPlan
 from lakelog.errors import LakelogError, NotFound
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.expire import Retention
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.gc.expiry import Retention
 from lakelog.filestore.store import FileStore
-from lakelog.spec.snapshot import COMPACT
+from lakelog.paimon.metadata.snapshot import COMPACT
 
 KINDS = (DIE_BEFORE, DIE_AFTER, FAIL_BEFORE, FAIL_AFTER, LOST, LOST_REQUEST, LATE)
 ROWS = [("a", n, f"old {n}") for n in range(6)] + [("b", n, f"old {n}") for n in range(4)]

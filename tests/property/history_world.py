@@ -9,19 +9,19 @@ from datetime import timedelta
 import pyarrow as pa
 
 from faults import FaultPlan, FaultyFileIO
-from lakelog.filestore.commit_request import CommitRequest, Overwrite
-from lakelog.filestore.expire import Retention
-from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.scan import flat, plan_splits
+from lakelog.filestore.commit.request import CommitRequest, Overwrite
+from lakelog.filestore.gc.expiry import Retention
+from lakelog.filestore.read.plan import flat, plan_splits
+from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
-from lakelog.io.file_io import FileIO
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import parse_type
 
 PATH = "/db.db/t"
 MAIN = "main"

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog import connect
-from lakelog.format.avro_file import read_container, write_records
-from lakelog.spec.manifest_avro import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
-from lakelog.table import task_writer
-from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.registrations import Registrations
+from lakelog.fileformat.avro_file import read_container, write_records
+from lakelog.paimon.metadata.manifest_avro import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.registrations import Registrations
+from lakelog.table.staging import task_writer
 
 SECRET = "OUTSIDE-SECRET"
 """What is in the files outside of the table, and must be in no result and in no error."""

@@ -11,17 +11,17 @@ from lsm_model import KINDS, Model, Told, Variant
 from test_merge_engines import schema_of
 
 from lakelog.catalog.base import Identifier, TableLocation
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.filter import Compare
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import EMPTY_ROW, BucketFiles
-from lakelog.spec.snapshot import Snapshot
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.file_stream import FileStream, StreamStart
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import EMPTY_ROW, BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_stream import FileStream, StreamStart
 
 BUCKETS = 2
 LEVELS = 4

@@ -11,16 +11,17 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from lakelog.errors import Fenced
-from lakelog.filestore.identity import Identity
-from lakelog.logstore.header import CORRECTION, DATA, decode_header
-from lakelog.logstore.healing import Correction, Healing
-from lakelog.table import create, retention
-from lakelog.table.committed_records import CommittedRecords
-from lakelog.table.committer import Committer
-from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_position import Switch
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
+from lakelog.logstore.protocol.healing_plan import Correction, Healing
+from lakelog.table import create
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.committed_reader import CommittedRecords
+from lakelog.table.log.position import Switch
+from lakelog.table.maintenance import retention
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
 
 _PLAN: Final = Healing.plan
 _STARTS: Final = Committer._starts

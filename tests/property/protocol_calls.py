@@ -11,28 +11,33 @@ from simulated_process import Scheduler, Threading
 
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import Fenced, LakelogError
-from lakelog.filestore import identity
-from lakelog.spark import batch_writer
-from lakelog.spec.schema_change import AddColumn, SetOption
-from lakelog.spec.types import BIGINT
-from lakelog.table import bucket_count, catch_up, committer, lease_keeper, replay, seal_trial, take_over, waiting_epochs
+from lakelog.filestore.metadata import identity
+from lakelog.paimon.schema.changes import AddColumn, SetOption
+from lakelog.paimon.types.types import BIGINT
+from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer
+from lakelog.table.commit import committer, replay, take_over
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.end_writer import end_writer
+from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.create import drop_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.end_writer import end_writer
-from lakelog.table.log_position import LogPosition, Switch
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import FullPart, start_position
-from lakelog.table.register import register_writer
-from lakelog.table.registrations import BATCH
-from lakelog.table.replay import ready_to_write
-from lakelog.table.retention import expire_snapshots
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal, seal_staged
-from lakelog.table.union_scan import union_scan
-from lakelog.table.writer import TableWriter
+from lakelog.table.log import lease_keeper
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance.retention import expire_snapshots
+from lakelog.table.model import waiting_epochs
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import BATCH
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.snapshot_switch import FullPart, start_position
+from lakelog.table.read.union_scan import union_scan
+from lakelog.table.runs import rebucketing as bucket_count
+from lakelog.table.staging import backfill as catch_up
+from lakelog.table.staging import seal_trial
+from lakelog.table.write.table_writer import TableWriter
 
 
 class _OwnNumbers:

@@ -14,8 +14,8 @@ from simulated_rows import rows_by_key
 from simulated_store import newest
 from simulated_table import SimulatedTable, World
 
-from lakelog.logstore.header import COMMIT, CORRECTION, DATA, decode_header
-from lakelog.spec.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.logstore.protocol.header import COMMIT, CORRECTION, DATA, decode_header
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 Change = tuple[str, int, int]
 """Row kind, id, v."""

@@ -15,11 +15,11 @@ from simulated_rows import Row, batch_of, rows_by_key, split
 from simulated_table import SimulatedTable, World
 
 from lakelog.errors import LakelogError, NotFound
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_position import LogPosition
-from lakelog.table.log_state import carried_state
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.table.log.position import LogPosition
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import carried_state
 from register_history import FAILED, OK, Write
 
 _TRIES = 3

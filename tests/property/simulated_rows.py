@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from simulated_table import World
 
-from lakelog.spec.row_kind import ROW_KIND_COLUMN
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.table.model.dynamic_table import DynamicTable
 
 Row = tuple[str, int, int]
 """Row kind, id, v."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from simulated_process import Scheduler
 
 from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable
-from lakelog.io.file_io import FileIO, FileStatus, moved
+from lakelog.io.storage.file_io import FileIO, FileStatus, moved
 
 
 @dataclass(eq=False)

@@ -12,19 +12,19 @@ from simulated_process import Scheduler
 from simulated_values import InlineRuns
 
 from lakelog.errors import CommitConflict, CommitUnknown, NotFound, TableReplaced
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.expire import Retention, pick_end
-from lakelog.filestore.filter import In
-from lakelog.filestore.identity import Identity
-from lakelog.filestore.paths import TablePaths
-from lakelog.filestore.scan import Place, Split
-from lakelog.filestore.schemas import Schemas
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.gc.expiry import Retention, pick_end
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.read.plan import Place, Split
+from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
-from lakelog.io.file_io import FileIO, moved
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.snapshot import Snapshot
+from lakelog.io.storage.file_io import FileIO, moved
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
 
 FileRow = tuple[int, int, int, int, int | None]
 """Sequence number, row kind, id, v, w: None in rows of before the column."""

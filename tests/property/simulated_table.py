@@ -19,14 +19,17 @@ from simulated_values import InlineRuns, parsed_once
 from lakelog.catalog import base, directories
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.filestore import identity
+from lakelog.filestore.metadata import identity
 from lakelog.io import clock, names
 from lakelog.logstore import clients
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import BIGINT, DataField
-from lakelog.table import alter, create, dynamic_table, scan, task_writer
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import BIGINT, DataField
+from lakelog.table import alter, create
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.model import dynamic_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read import file_scan as scan
+from lakelog.table.staging import task_writer
 from register_history import History
 
 LEASE_S = 10

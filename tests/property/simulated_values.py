@@ -13,12 +13,18 @@ import pyarrow as pa
 
 from lakelog.logstore.base import Records
 from lakelog.logstore.formats.debezium_json import DebeziumJson
-from lakelog.spec.row_kind import INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.table import evolve, log_state, scan, sequencing, staging, task_writer, union_scan
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import LogState, state_of
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.row_kind import INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.model import log_state
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import LogState, state_of
+from lakelog.table.read import file_scan as scan
+from lakelog.table.read import union_scan
+from lakelog.table.runs import runs as staging
+from lakelog.table.runs import schema_adaptation as evolve
+from lakelog.table.runs import sequencing
+from lakelog.table.staging import task_writer
 
 _KEY = pa.schema([("id", pa.int64())])
 

@@ -9,20 +9,20 @@ import pyarrow as pa
 
 from faults import FaultPlan, FaultyFileIO
 from lakelog.errors import NotFound
-from lakelog.filestore.commit_request import CommitRequest, Overwrite
-from lakelog.filestore.index_manifests import IndexManifests
+from lakelog.filestore.commit.request import CommitRequest, Overwrite
+from lakelog.filestore.metadata.index_manifests import IndexManifests
 from lakelog.filestore.store import FileStore
-from lakelog.io.file_io import FileIO
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.row_kind import DELETE, INSERT
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.rows.row_kind import DELETE, INSERT
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import parse_type
 
 ROOT = "/w/db.db/t"
 COLUMNS = (("p", "STRING"), ("id", "INT"), ("v", "STRING"))

@@ -17,8 +17,8 @@ from depth import DEPTH
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, UnsupportedFeature
 from lakelog.merge.aggregates import AGGREGATES, make_aggregate
 from lakelog.merge.steps import Steps
-from lakelog.spec.arrow import arrow_type
-from lakelog.spec.types import DataField, parse_type
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.types import DataField, parse_type
 
 WHOLE = st.integers(-3, 3)
 EDGES = {name: st.sampled_from([0, 1, -1, 2, -(1 << b), (1 << b) - 1]) for name, b in (("TINYINT", 7), ("BIGINT", 63))}

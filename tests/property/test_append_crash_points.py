@@ -14,14 +14,14 @@ from faults import DIE_AFTER, FAIL_BEFORE, LATE, LOST, Died, FaultPlan, FaultyFi
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import LakelogError
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.scan import Scan
-from lakelog.table.writer import TableWriter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.write.table_writer import TableWriter
 
 OLD = dict.fromkeys(range(400), "old")
 NEW = OLD | dict.fromkeys(range(200, 600), "new")

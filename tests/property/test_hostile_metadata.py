@@ -23,14 +23,14 @@ from hostile_world import SECRET, SHAPES, TABLE, Field, all_fields, links, make_
 from depth import Depth
 from lakelog import connect
 from lakelog.errors import InternalError, LakelogError
-from lakelog.filestore.manifest_cache import MANIFEST_CACHE
-from lakelog.io.local import LocalFileIO
+from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.dashboard.previews.reads import read_grid
 from lakelog.service.dashboard.previews.requests import RowsRequest, SystemRequest
 from lakelog.service.dashboard.views.table import history_grid, table_page
-from lakelog.service.optimizer.work import Work, run_need
+from lakelog.service.optimizer.runner import Work, run_need
 from lakelog.service.row_files import export_rows
-from lakelog.table.needs import KINDS
+from lakelog.table.health.actions import KINDS
 from lakelog.table.system import SYSTEM_TABLES
 
 _FIELDS = 18

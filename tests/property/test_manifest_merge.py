@@ -8,18 +8,18 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.filestore import manifest_merge
-from lakelog.filestore.manifest_merge import merge_manifests
-from lakelog.filestore.manifests import Manifests, ManifestWriter
-from lakelog.filestore.paths import TablePaths
-from lakelog.format import avro_file
-from lakelog.io.memory import MemoryFileIO
+from lakelog.fileformat import avro_file
+from lakelog.filestore.metadata import manifest_compaction as manifest_merge
+from lakelog.filestore.metadata.manifest_compaction import merge_manifests
+from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.manifest import ADD, DELETE, ManifestEntry, live_files
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry, live_files
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 TEXT, INT = parse_type("STRING"), parse_type("INT")
 FIELDS = [("day", TEXT, None), ("id", INT, None)]

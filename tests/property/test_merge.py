@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lakelog.merge import merge_engine
 from lakelog.merge.runs import merge_runs
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 Row = tuple[tuple[int, str], int, int]
 

@@ -14,9 +14,9 @@ from depth import DEPTH
 from lakelog.errors import InvalidSchema
 from lakelog.merge import ENGINES, merge_engine
 from lakelog.merge.runs import fold_rows, merge_runs, sort_run
-from lakelog.spec.arrow import arrow_type
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.types import parse_type
 
 AGGREGATED = {"s": "INT", "mx": "INT", "lst": "STRING", "fv": "INT", "lv": "STRING", "x": "INT"}
 FUNCTIONS = {"s": "sum", "mx": "max", "lst": "listagg", "fv": "first_value", "lv": "last_value"}

@@ -15,20 +15,20 @@ from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import LakelogError
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.table.committer import Committer
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.overwrite import drop_partitions, truncate
-from lakelog.table.overwrite_target import overwrite_target
-from lakelog.table.overwrite_writer import OverwriteWriter
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.writer import TableWriter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.overwrite import drop_partitions, truncate
+from lakelog.table.write.overwrite_writer import OverwriteWriter
+from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {"2": (DIE_AFTER, LOST, LATE), "-1": (DIE_AFTER, LOST)}
 """By bucket. Dying before a call leaves what dying after the one before it leaves."""

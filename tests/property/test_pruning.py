@@ -9,22 +9,22 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.filestore.filter import And, Compare, In, IsNull, Predicate
-from lakelog.filestore.manifest_merge import merge_manifests
-from lakelog.filestore.manifests import Manifests, ManifestWriter
-from lakelog.filestore.paths import TablePaths
-from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.schemas import Schemas
-from lakelog.io.memory import MemoryFileIO
+from lakelog.filestore.metadata.manifest_compaction import merge_manifests
+from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Predicate
+from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.io.names import new_uuid
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.bucket import row_hashes
-from lakelog.spec.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
-from lakelog.spec.manifest import ADD, DELETE, ManifestEntry
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import new_schema
-from lakelog.spec.snapshot import APPEND, Snapshot
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
+from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.rows.bucket import row_hashes
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 TEXT, INT = parse_type("STRING"), parse_type("INT")
 FIELDS = [("day", TEXT, None), ("id", INT, None), ("part", INT, None)]

@@ -14,16 +14,16 @@ from faults import DIE_AFTER, LATE, LOST, Died, FaultPlan, FaultyFileIO
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import LakelogError
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.rewrite import commit_rewrite, files_to_rewrite
-from lakelog.table.scan import Scan
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.writer import TableWriter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
+from lakelog.table.write.table_writer import TableWriter
 
 OLD = [(i, "old") for i in range(6)]
 NEW = [(i, "new" if i % 2 else "old") for i in range(5)]

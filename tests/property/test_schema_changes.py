@@ -13,10 +13,9 @@ from depth import DEPTH
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import InvalidSchema
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import (
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.changes import (
     FIRST,
     LAST,
     AddColumn,
@@ -29,12 +28,13 @@ from lakelog.spec.schema_change import (
     SchemaChange,
     apply_changes,
 )
-from lakelog.spec.types import BIGINT, INT, ArrayType, DataField, DataType, RowType, nested_fields
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import BIGINT, INT, ArrayType, DataField, DataType, RowType, nested_fields
 from lakelog.table.alter import alter_table
-from lakelog.table.compaction_job import compact_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.scan import Scan
-from lakelog.table.writer import TableWriter
+from lakelog.table.maintenance.compaction_job import compact_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.write.table_writer import TableWriter
 
 NAMES = st.sampled_from(["id", "a", "b", "c", "d"])
 TYPES: st.SearchStrategy[DataType] = st.sampled_from(

@@ -16,10 +16,10 @@ from table_world import ROOT, Row, State, World, newest_schema, read, state_afte
 from depth import DEPTH
 from faults import KINDS, Died, FaultPlan
 from lakelog.errors import LakelogError
-from lakelog.filestore.expire import Retention
+from lakelog.filestore.gc.expiry import Retention
 from lakelog.filestore.store import FileStore
-from lakelog.spec.schema_change import AddColumn, DropColumn, RenameColumn, SchemaChange, apply_changes
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, apply_changes
+from lakelog.paimon.types.types import parse_type
 
 PARTITIONS = ("a", "b", "c")
 FAULTS = st.none() | st.tuples(st.integers(1, 40), st.sampled_from(KINDS))

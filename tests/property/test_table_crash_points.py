@@ -13,20 +13,20 @@ import pytest
 from depth import Depth
 from faults import DEATHS, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.lake import CatalogTables
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.table.committer import Committer
-from lakelog.table.compaction_job import compact_table
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_state import state_at
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance.compaction_job import compact_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import state_at
+from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.open import identifier_of
-from lakelog.table.register import register_writer
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.waiting_epochs import waiting_epochs
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
 
 EPOCHS = [
     [(1, "a", "+I"), (2, "b", "+I"), (3, "c", "+I")],

@@ -10,21 +10,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from depth import DEPTH
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.table.committer import Committer
-from lakelog.table.compaction_job import compact_table
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
 from lakelog.table.create import create_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.overwrite import drop_partitions, truncate
-from lakelog.table.overwrite_target import overwrite_target
-from lakelog.table.overwrite_writer import OverwriteWriter
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.writer import TableWriter
+from lakelog.table.maintenance.compaction_job import compact_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.overwrite import drop_partitions, truncate
+from lakelog.table.write.overwrite_writer import OverwriteWriter
+from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {"+I": True, "-D": False}
 PARTS = st.sampled_from(["a", "b/=", "c"])

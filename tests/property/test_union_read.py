@@ -19,15 +19,17 @@ import pytest
 
 from depth import Depth
 from lakelog.errors import Unavailable
-from lakelog.logstore.header import DATA
-from lakelog.table import log_moment, log_position, log_tail
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer
-from lakelog.table.log_position import headers_of
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.writer import TableWriter
+from lakelog.logstore.protocol.header import DATA
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log import position as log_position
+from lakelog.table.log.position import headers_of
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.read import log_view as log_moment
+from lakelog.table.read import unsealed_rows as log_tail
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, make
 
 Rows = list[tuple[int, str]]
@@ -137,7 +139,7 @@ class World:
         return sorted(dict(rows).items()) if self.keyed else sorted(rows)
 
     def check(self, step: str) -> None:
-        with patch("lakelog.table.union_scan._FEW_ROWS", self.dice.choice([0, 20_000])):  # here, or by its tasks
+        with patch("lakelog.table.read.union_scan._FEW_ROWS", self.dice.choice([0, 20_000])):  # here, or by its tasks
             found = files(self.table, **{"read.mode": "union"})
         assert found == self.want(), f"union after {step}"
         if self.healed:

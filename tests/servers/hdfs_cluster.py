@@ -7,8 +7,8 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakelog.service.jars import resolve_jars
-from lakelog.service.server_process import ServerProcess, free_port, java_program
+from lakelog.service.servers.jars import resolve_jars
+from lakelog.service.servers.server_process import ServerProcess, free_port, java_program
 
 _JARS = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",

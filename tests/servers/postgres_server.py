@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from lakelog.errors import Unavailable
-from lakelog.service.server_process import ServerProcess, free_port
+from lakelog.service.servers.server_process import ServerProcess, free_port
 
 
 class PostgresServer(ServerProcess):

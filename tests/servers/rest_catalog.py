@@ -10,7 +10,7 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from lakelog.service.jars import resolve_jars
+from lakelog.service.servers.jars import resolve_jars
 
 _PAIMON = ("org.apache.paimon:paimon-bundle:1.4.2", "com.squareup.okhttp3:mockwebserver:4.12.0")
 _TESTS = ("org.apache.paimon:paimon-core:1.4.2:tests",)

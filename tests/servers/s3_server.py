@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakelog.io.names import new_attempt
-from lakelog.service.jars import jar_cache
-from lakelog.service.server_process import ServerProcess, free_port
+from lakelog.service.servers.jars import jar_cache
+from lakelog.service.servers.server_process import ServerProcess, free_port
 
 _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 

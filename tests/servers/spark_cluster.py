@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from lakelog.service.server_process import ServerProcess, free_port
+from lakelog.service.servers.server_process import ServerProcess, free_port
 from servers.spark_home import SPARK_HOME, server_environment
 
 _CLASS = str(SPARK_HOME / "bin" / "spark-class")

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lakelog.service.server_process import ServerProcess, free_port
+from lakelog.service.servers.server_process import ServerProcess, free_port
 from servers.spark_home import SPARK_HOME, conf_arguments, server_environment
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -10,7 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from lakelog.spark.session import local_session, session_settings
+from lakelog.spark.session.session import local_session, session_settings
 from servers.spark_cluster import SparkCluster
 from servers.spark_connect import SparkConnectServer
 from servers.spark_home import job_environment

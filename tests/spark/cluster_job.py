@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from lakelog import Lake, connect
-from lakelog.spark.compaction import CompactionPack, SparkExecutor
-from lakelog.table.compaction_job import compact_table
-from lakelog.table.compaction_task import BucketOutcome
+from lakelog.spark.engine.compaction import CompactionPack, SparkExecutor
+from lakelog.table.maintenance.compaction_job import compact_table
+from lakelog.table.maintenance.compaction_task import BucketOutcome
 
 
 class DyingPack(CompactionPack):

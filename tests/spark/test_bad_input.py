@@ -19,7 +19,7 @@ from lakelog.errors import (
     UnsupportedFeature,
     UnsupportedStatement,
 )
-from lakelog.sql.causes import cause_in_text
+from lakelog.sql.runtime.spark_errors import cause_in_text
 
 GOOD = (
     "create table db.t (id int, name string, primary key (id)) using lakelog "
@@ -144,7 +144,7 @@ def test_a_log_read_of_a_table_without_log_says_what_to_do(db) -> None:
 
 def test_an_embedded_log_is_refused_on_another_machine(db, monkeypatch) -> None:
     db.sql(GOOD)
-    monkeypatch.setattr("lakelog.logstore.embedded_file.machine_identity", lambda: "elsewhere/1")
+    monkeypatch.setattr("lakelog.logstore.embedded.file.machine_identity", lambda: "elsewhere/1")
     with pytest.raises(InvalidRequest, match="works on one machine only"):
         list(db.table("db.t").tail("earliest", stop="latest"))
 

@@ -12,9 +12,9 @@ from pyspark import TaskContext
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.errors import InvalidSchema, LakelogError, Unavailable
-from lakelog.spark import batch_writer
-from lakelog.spark.batch_writer import map_in_arrow
-from lakelog.table.job_files import JobFiles
+from lakelog.spark.write import batch_writer
+from lakelog.spark.write.batch_writer import map_in_arrow
+from lakelog.table.staging.job_files import JobFiles
 from plans import optimized_plan
 
 LOG_TABLE = """create table db.log_table (id int, name string, ts timestamp, primary key (id)) using lakelog

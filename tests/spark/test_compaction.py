@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.utils import is_remote
 
-from lakelog.spark import engine
-from lakelog.spark.compaction import SparkExecutor
-from lakelog.table.compaction_task import leases_of
+from lakelog.spark.engine import engine
+from lakelog.spark.engine.compaction import SparkExecutor
+from lakelog.table.maintenance.compaction_task import leases_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from depth import DEPTH
 from generated_queries import COLUMNS, queries, rows
 from lakelog import Lake, connect
-from lakelog.spark.types import spark_schema
+from lakelog.spark.runtime.types import spark_schema
 
 FORMS = {
     "merged": "primary key (id)) tblproperties ('bucket' = '2')",
@@ -68,7 +68,7 @@ def test_the_answer_is_spark_s(
     expected = _answer(spark.sql(query.format(t="rows_t", u="rows_u")))
     event("no rows" if not expected else "rows")
     with monkeypatch.context() as patched:
-        patched.setattr("lakelog.spark.join_pruning._MANY_FILES", 1)
+        patched.setattr("lakelog.spark.native.join_pruning._MANY_FILES", 1)
         if as_large:
-            patched.setattr("lakelog.spark.native_scan._FEW_ROWS", -1)
+            patched.setattr("lakelog.spark.native.native_scan._FEW_ROWS", -1)
         assert _answer(filled.sql(query.format(t=f"db.{t}_t", u=f"db.{u}_u"))) == expected

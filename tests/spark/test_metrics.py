@@ -8,10 +8,10 @@ import pytest
 
 import lakelog
 from lakelog.io.metrics import METER
-from lakelog.service.doctor.base import Surroundings
-from lakelog.service.doctor.examine import examine
-from lakelog.service.metrics.figures import Figures, collect_from_children
-from lakelog.spark.session import STREAM_SETTINGS
+from lakelog.service.doctor.check import Surroundings
+from lakelog.service.doctor.run import examine
+from lakelog.service.metrics.collector import Figures, collect_from_children
+from lakelog.spark.session.session import STREAM_SETTINGS
 
 CREATE = """create table db.{name} (id bigint, primary key (id)) using lakelog
 tblproperties ('log-store.enabled' = 'true', 'commit.interval' = '200 ms')"""

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from golden.test_golden_scan import DATA, TABLES
-from lakelog.filestore.native_files import pick_native
-from lakelog.spark.hidden_files import HiddenRows
-from lakelog.spark.native_scan import native_frame
-from lakelog.spark.types import arrow_for_spark, fit, spark_schema
+from lakelog.filestore.read.native_files import pick_native
+from lakelog.spark.native.native_scan import native_frame
+from lakelog.spark.native.superseded_rows import HiddenRows
+from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
 from lakelog.table.open import open_by_path
-from lakelog.table.scan import Scan
+from lakelog.table.read.file_scan import Scan
 from plans import plans_of
 
 READ_BY_LAKELOG = {
@@ -29,7 +29,7 @@ READ_BY_LAKELOG = {
 @pytest.fixture(autouse=True)
 def _natively(monkeypatch) -> None:
     """Tables of a few thousand rows are read by Spark, too."""
-    monkeypatch.setattr("lakelog.spark.native_scan._FEW_ROWS", 2000)
+    monkeypatch.setattr("lakelog.spark.native.native_scan._FEW_ROWS", 2000)
 
 
 def as_text(rows: pa.Table) -> list[str]:

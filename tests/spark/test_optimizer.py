@@ -14,9 +14,9 @@ import pytest
 
 from lakelog import connect
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.spark.compaction import SparkExecutor
-from lakelog.table.compaction_task import leases_of
-from lakelog.table.runs import DONE, STOPPED
+from lakelog.spark.engine.compaction import SparkExecutor
+from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.maintenance.run_history import DONE, STOPPED
 from servers.spark_cluster import SparkCluster
 from servers.spark_connect import SparkConnectServer
 from servers.spark_home import job_environment

@@ -15,12 +15,12 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, InvalidSchema, NotInstalled, UnsupportedFeature
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.spark.kafka_connector import connector_needed
-from lakelog.spark.native_bucket import bucket_column
-from lakelog.spark.realtime import changes_of, records_of
-from lakelog.spark.types import arrow_for_spark, fit
-from lakelog.spec.bucket import bucket_of_rows
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.spark.realtime.bucket_expression import bucket_column
+from lakelog.spark.realtime.kafka_connector import connector_needed
+from lakelog.spark.realtime.realtime import changes_of, records_of
+from lakelog.spark.runtime.types import arrow_for_spark, fit
 
 COLUMNS = """id bigint not null, flag boolean, tiny tinyint, small smallint, whole int, single float, twice double,
 price decimal(10, 2), wide decimal(38, 18), name string, code char(3), raw binary, day date,

@@ -7,9 +7,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 
 from lakelog.catalog.base import Identifier
-from lakelog.spark.shuffle import shuffled, with_bucket
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.schema_change import SetOption
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.schema.changes import SetOption
+from lakelog.spark.write.shuffle import shuffled, with_bucket
 
 KEYS = [
     {"id": ("bigint", "id * 1234567890123")},

@@ -9,8 +9,8 @@ import pytest
 
 from lakelog import Lake
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedFeature, UnsupportedStatement
-from lakelog.filestore.filter import In
-from lakelog.table.scan import Scan
+from lakelog.filestore.skipping.predicate import In
+from lakelog.table.read.file_scan import Scan
 
 ROWS = 60_000
 SMALL_FILES = "'target-file-size' = '6 kb'"

@@ -8,11 +8,11 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.spark.realtime import read_changes
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.spark.realtime.realtime import read_changes
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows
 from seen_batches import SeenBatches
 

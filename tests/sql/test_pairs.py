@@ -22,12 +22,12 @@ from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.lookup import LOOKUP_ASYNC
 from lakelog.options.option import Declared, Option
 from lakelog.options.scan import SCAN_OPTIONS
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import Position, SchemaChange, apply_changes
-from lakelog.spec.types import DataType
+from lakelog.paimon.schema.changes import Position, SchemaChange, apply_changes
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import DataType
 from lakelog.sql.session import QueryPlan, Session
-from lakelog.sql.types import parse_type_text, type_text
-from lakelog.table.row_changes import Changeable
+from lakelog.sql.syntax.type_parser import parse_type_text, type_text
+from lakelog.table.write.dml_support import Changeable
 
 HERE = Path(__file__).parent
 

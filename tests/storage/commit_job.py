@@ -18,10 +18,10 @@ import pyarrow as pa
 
 import lakelog
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import BucketFiles
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.table.open import identifier_of, open_catalog
 
 NO_PARTITION = b"\x00" * 12

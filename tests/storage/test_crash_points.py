@@ -9,8 +9,8 @@ import pytest
 
 from faults import DIE_AFTER, Call, Died, FaultPlan, FaultyFileIO
 from lakelog.lake.table import Table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.writer import TableWriter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, rows, silence
 from servers.warehouse import Warehouse
 

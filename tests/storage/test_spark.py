@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakelog import Lake, connect
 from lakelog.errors import InvalidOption, InvalidRequest
-from lakelog.spark.session import local_session
+from lakelog.spark.session.session import local_session
 from servers.s3_server import S3Server
 
 pytestmark = pytest.mark.s3

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.io.confined import confined
-from lakelog.io.file_io import FileIO
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange
+from lakelog.io.storage.confined import confined
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.schema.changes import SchemaChange
+from lakelog.paimon.schema.schema import TableSchema
 
 DEFAULT_DATABASE: Final = "default"
 """The one database that need not be created."""

@@ -19,12 +19,12 @@ from lakelog.errors import (
     TableReplaced,
 )
 from lakelog.io.clock import now_ms
-from lakelog.io.confined import confined
-from lakelog.io.file_io import FileIO
+from lakelog.io.storage.confined import confined
+from lakelog.io.storage.file_io import FileIO
 from lakelog.options.names import sql_name_fault, stored_name_fault, visible
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange, apply_changes
-from lakelog.spec.sound import read_as
+from lakelog.paimon.schema.changes import SchemaChange, apply_changes
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.checked_values import read_as
 
 _SUFFIX = ".db"
 _SCHEMA_FILE = re.compile(r"schema-(\d+)")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     AddColumn,
     ChangeComment,
     ChangeDefault,
@@ -22,6 +21,7 @@ from lakelog.spec.schema_change import (
     SchemaChange,
     SetOption,
 )
+from lakelog.paimon.schema.schema import TableSchema
 
 Json = dict[str, Any]
 

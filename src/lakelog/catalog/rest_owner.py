@@ -9,7 +9,7 @@ import orjson
 
 from lakelog.catalog.rest_api import Answer, RestApi
 from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, TableReplaced
-from lakelog.io.snapshot_owner import PartitionChange, SnapshotOwner
+from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 
 _MAIN = "main"
 

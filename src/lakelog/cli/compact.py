@@ -15,7 +15,7 @@ from lakelog.cli.facts import FactPrinter
 from lakelog.cli.names import table_argument
 from lakelog.cli.output import format_option, warehouse_option
 from lakelog.cli.process import Process, current_process
-from lakelog.table.compaction_commits import CompactionSummary
+from lakelog.table.maintenance.compaction_commit import CompactionSummary
 
 
 @click.command()

@@ -15,7 +15,7 @@ from lakelog.cli.process import current_process
 from lakelog.errors import InvalidOption, NotFound
 from lakelog.lake import Lake
 from lakelog.lake import connect as connect_lake
-from lakelog.table.catalog_place import WAREHOUSE, CatalogPlace
+from lakelog.table.catalog_config import WAREHOUSE, CatalogPlace
 
 _PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings")
 

@@ -23,7 +23,7 @@ _SERVERS: Final[Registry[Any]] = Registry(
     "service",
     {
         "dashboard": "lakelog.service.dashboard.server:DashboardServer",
-        "demo": "lakelog.service.demo_process:demo_warehouse",
+        "demo": "lakelog.service.demo.process:demo_warehouse",
     },
     extras=dict.fromkeys(("fastapi", "starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "psutil"), _EXTRA),
 )

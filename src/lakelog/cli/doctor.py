@@ -17,8 +17,8 @@ from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.process import Process, current_process
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.service.doctor import CHECKS
-from lakelog.service.doctor.base import FAIL, PASS, WARN, Finding, Surroundings
-from lakelog.service.doctor.examine import examine
+from lakelog.service.doctor.check import FAIL, PASS, WARN, Finding, Surroundings
+from lakelog.service.doctor.run import examine
 
 _SIGNS: Final = {PASS: ("ok", "green"), WARN: ("warn", "yellow"), FAIL: ("FAIL", "red")}
 _INDENT: Final = 8

@@ -11,7 +11,7 @@ from lakelog.cli.connection import connect
 from lakelog.cli.names import table_argument
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.reading import Reading, reading_options
-from lakelog.table.table_scan import TableScan
+from lakelog.table.read.base import TableScan
 
 
 @click.command()

@@ -12,8 +12,8 @@ import pyarrow as pa
 from lakelog.cli.connection import connect
 from lakelog.cli.names import complete_tables
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
-from lakelog.table.health import TableHealth
-from lakelog.table.text import aged, sized
+from lakelog.table.health.formatting import aged, sized
+from lakelog.table.health.health import TableHealth
 
 _TEXT, _INT = pa.string(), pa.int64()
 _SUMMARY = pa.schema(

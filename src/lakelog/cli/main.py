@@ -16,7 +16,7 @@ from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
-from lakelog.sql.causes import cause_in_text
+from lakelog.sql.runtime.spark_errors import cause_in_text
 
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",

@@ -10,7 +10,7 @@ from lakelog.cli.connection import connect
 from lakelog.cli.output import warehouse_option
 from lakelog.cli.process import ended_by_signals, remark
 from lakelog.cli.secret_file import read_token
-from lakelog.service.metrics.face import METRICS
+from lakelog.service.metrics.api import METRICS
 
 
 @click.command()

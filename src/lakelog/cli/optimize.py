@@ -22,10 +22,10 @@ from lakelog.options.option import parse_duration, parse_size
 from lakelog.options.registry import Registry
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.needs import KINDS
-from lakelog.table.runs import FAILED
+from lakelog.table.health.actions import KINDS
+from lakelog.table.maintenance.run_history import FAILED
 
-_SESSIONS: Final[Registry[Any]] = Registry("session", {"spark": "lakelog.spark.session:session_at"})
+_SESSIONS: Final[Registry[Any]] = Registry("session", {"spark": "lakelog.spark.session.session:session_at"})
 _PLAN: Final = pa.schema(
     [
         ("table", pa.string()),

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakelog.service.optimizer.optimizer import Event
-from lakelog.table.runs import Run
-from lakelog.table.text import sized
+from lakelog.table.health.formatting import sized
+from lakelog.table.maintenance.run_history import Run
 
 
 class ShownEvents:

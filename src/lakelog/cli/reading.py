@@ -11,7 +11,7 @@ import click
 
 from lakelog.lake import Table
 from lakelog.options.log import READ_MODE
-from lakelog.table.table_scan import TableScan
+from lakelog.table.read.base import TableScan
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.options.registry import Registry
 
-_STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry("stream", {"rows": "lakelog.spark.stream_rows:iterate_stream"})
+_STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
+    "stream", {"rows": "lakelog.spark.engine.stream_rows:iterate_stream"}
+)
 """Loaded for a streaming SELECT only: a script of statements may need no Spark at all."""
 
 _SHOWN: Final = 100

@@ -9,7 +9,7 @@ from lakelog.cli.connection import connect, place_of
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.errors import NotFound
 from lakelog.io import scheme_of
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.table.open import identifier_of
 
 

@@ -13,7 +13,7 @@ from lakelog.cli.connection import connect
 from lakelog.cli.names import table_argument
 from lakelog.cli.output import PRINTERS, format_option, limit_option, warehouse_option
 from lakelog.errors import InvalidRequest
-from lakelog.table.tail import Tail
+from lakelog.table.tail.tail import Tail
 
 
 @click.command()

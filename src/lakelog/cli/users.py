@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.cli.output import PRINTERS, format_option
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 _USERS: Final[Registry[Any]] = Registry(
     "service", {"users": "lakelog.service.dashboard.security.users:Users"}, extras={"argon2": "dashboard"}

@@ -10,46 +10,46 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.branches import Branches
-from lakelog.filestore.bucket_writer import BucketWriter
-from lakelog.filestore.change_history import ChangeHistory
-from lakelog.filestore.commit import TableCommit
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction import pick_compaction
-from lakelog.filestore.compaction_result import CompactionResult
-from lakelog.filestore.compactor import Compactor
-from lakelog.filestore.consumers import Consumers
-from lakelog.filestore.counted_commit import counted_commit
-from lakelog.filestore.data_file_reader import DataFileReader, row_schema
-from lakelog.filestore.data_file_writer import FileNames
-from lakelog.filestore.deletion_vectors import vector_places
-from lakelog.filestore.expire import Expiry, Retention
-from lakelog.filestore.filter import Predicate
-from lakelog.filestore.identity import Identity
-from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
-from lakelog.filestore.inline_runs import attach_runs
-from lakelog.filestore.manifests import Manifests
-from lakelog.filestore.orphans import DAY_MS, OrphanCleaning, Orphans
-from lakelog.filestore.partition_expiry import PartitionExpiry, PartitionRule, Properties
-from lakelog.filestore.paths import MAIN_BRANCH, TablePaths
-from lakelog.filestore.pruning import Pruning
-from lakelog.filestore.readable import check_files, check_readable
-from lakelog.filestore.reader import SplitReader
-from lakelog.filestore.references import References
-from lakelog.filestore.renumber import Renumbering, highest_sequences
-from lakelog.filestore.rollback import Rollback
-from lakelog.filestore.scan import Place, Split, flat, plan_splits
-from lakelog.filestore.schemas import Schemas
-from lakelog.filestore.snapshots import Snapshots
-from lakelog.filestore.tags import Tags
-from lakelog.io.confined import confined
-from lakelog.io.file_io import FileIO
+from lakelog.filestore.commit.commit import TableCommit
+from lakelog.filestore.commit.counted_commit import counted_commit
+from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.compaction.compactor import Compactor
+from lakelog.filestore.compaction.planner import pick_compaction
+from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.gc.consumers import Consumers
+from lakelog.filestore.gc.expiry import Expiry, Retention
+from lakelog.filestore.gc.orphans import DAY_MS, OrphanCleaning, Orphans
+from lakelog.filestore.gc.partition_expiry import PartitionExpiry, PartitionRule, Properties
+from lakelog.filestore.gc.reachability import References
+from lakelog.filestore.metadata.changelog_history import ChangeHistory
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
+from lakelog.filestore.metadata.manifests import Manifests
+from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.read.deletion_vectors import vector_places
+from lakelog.filestore.read.feature_check import check_files, check_readable
+from lakelog.filestore.read.inline_runs import attach_runs
+from lakelog.filestore.read.plan import Place, Split, flat, plan_splits
+from lakelog.filestore.read.split_reader import SplitReader
+from lakelog.filestore.refs.branches import Branches
+from lakelog.filestore.refs.rollback import Rollback
+from lakelog.filestore.refs.tags import Tags
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.filestore.write.bucket_writer import BucketWriter
+from lakelog.filestore.write.data_file_writer import FileNames
 from lakelog.io.names import new_uuid
+from lakelog.io.storage.confined import confined
+from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.manifest import IndexManifestEntry, ManifestEntry
-from lakelog.spec.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
-from lakelog.spec.snapshot import COMPACT, Snapshot
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 
 
 @dataclass(frozen=True)

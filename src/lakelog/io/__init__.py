@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.io.file_io import FileIO
-from lakelog.io.locked import LockedFileIO
 from lakelog.io.locks import lock_of
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.locked import LockedFileIO
 from lakelog.options.registry import Registry
 from lakelog.options.storage import STORAGE_OPTIONS
 
-_OBJECT_STORE = "lakelog.io.object_store:ObjectStoreFileIO.of"
-_HDFS = "lakelog.io.hdfs:HdfsFileIO.of"
+_OBJECT_STORE = "lakelog.io.storage.object_store:ObjectStoreFileIO.of"
+_HDFS = "lakelog.io.storage.hdfs:HdfsFileIO.of"
 
 STORAGES: Registry[FileIO] = Registry(
     "storage",
     {
-        "file": "lakelog.io.local:LocalFileIO.of",
+        "file": "lakelog.io.storage.local:LocalFileIO.of",
         "s3": _OBJECT_STORE,
         "s3a": _OBJECT_STORE,
         "gs": _OBJECT_STORE,

@@ -9,19 +9,19 @@ from lakelog.catalog.directories import check_name
 from lakelog.catalog.names import FIRST
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.lake.describe import describe
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange
-from lakelog.sql.filter_text import parse_filter
+from lakelog.paimon.schema.changes import SchemaChange
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.analyze import analyze
-from lakelog.table.catalog_place import CatalogPlace
+from lakelog.table.catalog_config import CatalogPlace
 from lakelog.table.create import create_table, drop_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import canonical_options
+from lakelog.table.maintenance.analyze import analyze
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import canonical_options
 from lakelog.table.open import base_of, open_table
-from lakelog.table.overwrite import delete_partitions, drop_partitions, truncate
-from lakelog.table.row_changes import Changeable, changeable
-from lakelog.table.views import scan_of
+from lakelog.table.scans import scan_of
+from lakelog.table.write.dml_support import Changeable, changeable
+from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
 
 
 class CatalogTables:

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.paths import MAIN_BRANCH
-from lakelog.sql.tokens import quoted_name
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.sql.syntax.lexer import quoted_name
+from lakelog.table.model.dynamic_table import DynamicTable
 
 Values = Mapping[str, str]
 """Column → new value, as text of SQL."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from lakelog.options.log import shown_value
 from lakelog.options.secrets import without_password
-from lakelog.sql.types import type_text
-from lakelog.table.catch_up import catch_up_of, is_behind
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.sql.syntax.type_parser import type_text
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.staging.backfill import catch_up_of, is_behind
 
 Rows = list[tuple[str, str, str]]
 

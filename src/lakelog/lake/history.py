@@ -8,21 +8,21 @@ from datetime import timedelta
 import pyarrow as pa
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.orphans import Orphans
+from lakelog.filestore.gc.orphans import Orphans
 from lakelog.options.option import parse_duration
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.tag import Tag
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.health import TableHealth, table_health
-from lakelog.table.retention import (
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.tag import Tag
+from lakelog.table.health.health import TableHealth, table_health
+from lakelog.table.maintenance.retention import (
     expire_partitions,
     expire_snapshots,
     fast_forward,
     remove_orphan_files,
     roll_back,
 )
-from lakelog.table.runs import Run, Runs
-from lakelog.table.snapshot_log import snapshot_log
+from lakelog.table.maintenance.run_history import Run, Runs
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.system.history import snapshot_log
 
 
 class TableHistory:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from lakelog.lake.describe import describe
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def table_html(table: DynamicTable) -> str:

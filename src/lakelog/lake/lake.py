@@ -16,13 +16,13 @@ from lakelog.lake.statements import LakeStatements
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
 from lakelog.sql.session import Session
-from lakelog.table.catalog_place import WAREHOUSE
-from lakelog.table.compaction_task import Executor
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.health import TableHealth, unreadable_health
-from lakelog.table.log_options import canonical_options
-from lakelog.table.lookup_figures import lookup_stats
-from lakelog.table.writer import TableWriter
+from lakelog.table.catalog_config import WAREHOUSE
+from lakelog.table.health.health import TableHealth, unreadable_health
+from lakelog.table.lookup.stats import lookup_stats
+from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import canonical_options
+from lakelog.table.write.table_writer import TableWriter
 
 LOW_LATENCY: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",

@@ -9,17 +9,17 @@ from typing import Any
 from lakelog.catalog.base import Identifier
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.registry import Registry
-from lakelog.spec.types import DataType
-from lakelog.sql.engine import Engine
-from lakelog.sql.plan import QueryPlan
-from lakelog.table.compaction_task import Executor
-from lakelog.table.sorting import SortedFiles
+from lakelog.paimon.types.types import DataType
+from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.write.clustering import SortedFiles
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
     {
-        "spark": "lakelog.spark.engine:SparkEngine",
-        "guarded": "lakelog.spark.guarded_engine:GuardedEngine",
+        "spark": "lakelog.spark.engine.engine:SparkEngine",
+        "guarded": "lakelog.spark.guard.guarded_engine:GuardedEngine",
     },
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 from lakelog.catalog.base import Identifier
 from lakelog.lake.lazy_engine import LazyEngine
 from lakelog.sql.session import Session
-from lakelog.sql.tokens import quoted_name
+from lakelog.sql.syntax.lexer import quoted_name
 
 
 class LakeStatements:

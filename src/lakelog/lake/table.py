@@ -11,41 +11,40 @@ import pyarrow as pa
 
 from lakelog.catalog.base import Identifier, TableLocation
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.filter import Predicate
+from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.lake.async_batches import AsyncTail
 from lakelog.lake.changes import Statements, TableChanges
 from lakelog.lake.describe import describe
 from lakelog.lake.history import TableHistory
 from lakelog.lake.html import table_html
 from lakelog.logstore.base import LogLocation
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.statistics import TableStatistics
-from lakelog.sql.filter_text import parse_filter
-from lakelog.table.analyze import analyze, table_statistics
-from lakelog.table.compaction_commits import CompactionSummary
-from lakelog.table.compaction_job import Progress, chosen_partitions, compact_table
-from lakelog.table.compaction_task import Executor
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.end_writer import end_writer
-from lakelog.table.file_stream import FileStream, StreamPlan, StreamStart
-from lakelog.table.follower import Follower
-from lakelog.table.log_follow import follow
-from lakelog.table.log_options import canonical_options
-from lakelog.table.log_scan import LogScan
-from lakelog.table.manifest_compaction import ManifestSummary, compact_manifests
-from lakelog.table.open import open_branch
-from lakelog.table.overwrite import drop_partitions, truncate
-from lakelog.table.overwrite_target import overwrite_target
-from lakelog.table.overwrite_writer import OverwriteWriter
-from lakelog.table.rescale import rescale
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal_staged
-from lakelog.table.table_scan import TableScan
-from lakelog.table.tail import Tail
-from lakelog.table.views import hints_of, scan_of
-from lakelog.table.writer import TableWriter
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.table_statistics import TableStatistics
+from lakelog.paimon.schema.changes import SchemaChange
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.table.commit.end_writer import end_writer
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance.analyze import analyze, table_statistics
+from lakelog.table.maintenance.compaction_commit import CompactionSummary
+from lakelog.table.maintenance.compaction_job import Progress, chosen_partitions, compact_table
+from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.maintenance.manifest_compaction import ManifestSummary, compact_manifests
+from lakelog.table.model.dynamic_table import DynamicTable, open_branch
+from lakelog.table.model.log_options import canonical_options
+from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
+from lakelog.table.scans import hints_of, scan_of
+from lakelog.table.tail.subscribe import follow
+from lakelog.table.tail.tail import Tail
+from lakelog.table.write.materializer import Follower
+from lakelog.table.write.overwrite import drop_partitions, truncate
+from lakelog.table.write.overwrite_writer import OverwriteWriter
+from lakelog.table.write.rescale import rescale
+from lakelog.table.write.table_writer import TableWriter
 
 
 class Table(TableHistory, TableChanges):
@@ -293,7 +292,7 @@ class Table(TableHistory, TableChanges):
         return table_statistics(self._table)
 
     def alter(self, *changes: SchemaChange) -> None:
-        """Gives the table one new schema with all these changes (``lakelog.spec.schema_change``), or none of them.
+        """Gives the table one new schema with all these changes (``lakelog.paimon.schema.changes``), or none of them.
 
         This object sees the new schema at once, others (and writers that are open) go on with the one that they have.
         Raises InvalidSchema, InvalidOption, UnsupportedFeature naming what is refused, CommitConflict, CommitUnknown.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lakelog.logstore.base import LogLocation, LogSystem
-from lakelog.logstore.server_facts import LogServer
+from lakelog.logstore.server_info import LogServer
 from lakelog.options.registry import Registry
 
 _EXTRAS: Final = {"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"}
@@ -14,9 +14,9 @@ _EXTRAS: Final = {"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pu
 LOG_SYSTEMS: Registry[LogSystem] = Registry(
     "log system",
     {
-        "embedded": "lakelog.logstore.systems.embedded:EmbeddedLogSystem",
-        "kafka": "lakelog.logstore.systems.kafka:KafkaLogSystem",
-        "pulsar": "lakelog.logstore.systems.pulsar:PulsarLogSystem",
+        "embedded": "lakelog.logstore.embedded.system:EmbeddedLogSystem",
+        "kafka": "lakelog.logstore.kafka.system:KafkaLogSystem",
+        "pulsar": "lakelog.logstore.pulsar.system:PulsarLogSystem",
     },
     extras=_EXTRAS,
 )
@@ -24,9 +24,9 @@ LOG_SYSTEMS: Registry[LogSystem] = Registry(
 LOG_PROBES: Registry[Callable[[LogLocation], LogServer]] = Registry(
     "probe of a log system",
     {
-        "embedded": "lakelog.logstore.probes.embedded:probe",
-        "kafka": "lakelog.logstore.probes.kafka:probe",
-        "pulsar": "lakelog.logstore.probes.pulsar:probe",
+        "embedded": "lakelog.logstore.embedded.probe:probe",
+        "kafka": "lakelog.logstore.kafka.probe:probe",
+        "pulsar": "lakelog.logstore.pulsar.probe:probe",
     },
     extras=_EXTRAS,
 )

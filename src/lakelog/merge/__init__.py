@@ -6,7 +6,7 @@ from typing import Final
 
 from lakelog.merge.base import MergeEngine
 from lakelog.options.registry import Registry
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 
 ENGINES: Final[Registry[MergeEngine]] = Registry(
     "merge engine",

@@ -13,7 +13,7 @@ from lakelog.errors import InternalError, InvalidOption, InvalidSchema
 from lakelog.merge.base import Indices, Mask
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Steps
 from lakelog.options.fields import IGNORE_RETRACT, FieldOptions
-from lakelog.spec.types import AtomicType, DataField
+from lakelog.paimon.types.types import AtomicType, DataField
 
 
 class Aggregate(ABC):

@@ -15,8 +15,8 @@ import pyarrow as pa
 from lakelog.options.fields import split_names
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
-from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
 
 SEQUENCE_COLUMN: Final = "_SEQUENCE_NUMBER"
 KIND_COLUMN: Final = "_VALUE_KIND"

@@ -13,8 +13,8 @@ from lakelog.merge.base import KIND_COLUMN, Mask
 from lakelog.options.fields import split_names
 from lakelog.options.option import Options
 from lakelog.options.table import CHANGELOG_DEDUPLICATE_IGNORES, CHANGELOG_ROW_DEDUPLICATE
-from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
 
 
 def compared_columns(schema: TableSchema) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.merge.base import KIND_COLUMN, Indices, Mask
 from lakelog.merge.changes import same_rows
 from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
-from lakelog.spec.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 Find = Callable[[Sequence[Part]], tuple[Indices, pa.Table]]
 """Sorted keys (``merge.keys``), each once → the places of those that have a row, and these rows in the same order."""

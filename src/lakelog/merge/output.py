@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.merge.base import KIND_COLUMN, MergeEngine, PickingEngine, Piece
-from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
 
 @dataclass(frozen=True)

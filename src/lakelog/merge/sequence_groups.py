@@ -15,7 +15,7 @@ from lakelog.merge.keys import Numbers
 from lakelog.merge.numbers import dense, order_numbers
 from lakelog.options.fields import sequence_groups
 from lakelog.options.table import PARTIAL_REMOVE_ON_GROUP
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lakelog.errors import InternalError
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.script import StatementText
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
-from lakelog.sql.tokens import Kind, Token, tokenize
+from lakelog.sql.syntax.lexer import Kind, Token, tokenize
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor
 
 _VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
 _DESCRIBED = ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lakelog.sql.context import Context
-from lakelog.sql.engine import Engine, Tables
 from lakelog.sql.parse import parse_script
-from lakelog.sql.plan import QueryPlan, Source
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
 
 __all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]
 

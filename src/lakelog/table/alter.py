@@ -16,9 +16,9 @@ from lakelog.errors import (
     NotFound,
     UnsupportedFeature,
 )
-from lakelog.filestore.changes import check_producer
-from lakelog.filestore.evolved_rows import can_read_as
-from lakelog.filestore.file_index import FileIndexWriter
+from lakelog.filestore.read.changes import check_producer
+from lakelog.filestore.read.schema_evolution import can_read_as
+from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.log import (
     LOG_ADDRESS,
@@ -32,12 +32,12 @@ from lakelog.options.log import (
 from lakelog.options.option import Options
 from lakelog.options.secrets import HIDDEN, looks_secret
 from lakelog.options.table import BUCKET, check_writable
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import RemoveOption, SchemaChange, SetOption
-from lakelog.spec.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import ALL_OPTIONS, by_canonical_key, canonical_options
+from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType, VectorType
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key, canonical_options
 
 _KEPT_BY_LAKELOG = "lakelog."
 _FIXED = tuple(o.key for o in LOG_OPTIONS.options if o.immutable)

@@ -15,20 +15,20 @@ from lakelog.errors import (
     NotFound,
     UnsupportedFeature,
 )
-from lakelog.filestore.changes import check_producer
-from lakelog.filestore.file_index import FileIndexWriter
-from lakelog.filestore.identity import TABLE_ID
-from lakelog.filestore.reader import engine_of
+from lakelog.filestore.metadata.identity import TABLE_ID
+from lakelog.filestore.read.changes import check_producer
+from lakelog.filestore.read.split_reader import engine_of
+from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET, check_writable
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.schema import TableSchema
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import EMBEDDED, canonical_options, check_log, kept_log_options, planned_log
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import EMBEDDED, canonical_options, check_log, kept_log_options, planned_log
 
 
 def create_table(

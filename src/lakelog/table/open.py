@@ -11,14 +11,14 @@ from typing import Final
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Catalog, Identifier
 from lakelog.errors import InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.paths import MAIN_BRANCH
-from lakelog.filestore.schemas import Schemas
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import file_io_for
-from lakelog.io.external import ExternalFileIO
+from lakelog.io.storage.external import ExternalFileIO
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
-from lakelog.table.dynamic_table import BRANCH_PREFIX, DynamicTable
-from lakelog.table.log_options import canonical_options
+from lakelog.table.model.dynamic_table import BRANCH_PREFIX, DynamicTable
+from lakelog.table.model.log_options import canonical_options
 from lakelog.table.system import SYSTEM_TABLES, UNREADABLE
 
 
@@ -119,9 +119,3 @@ def open_by_path(
         raise InvalidRequest(f"'{path}' is not a table's directory: it should end in '<db>.db/<table>'")
     name = Identifier(database.removesuffix(".db"), table)
     return open_by_name(warehouse, name, hints, scope, storage_options, catalog_options)
-
-
-def open_branch(table: DynamicTable, branch: str) -> DynamicTable:
-    """A branch of a table with the branch's newest schema. Raises NotFound naming the branches."""
-    location = replace(table.location, schema=table.store.branches.schema(branch))
-    return DynamicTable(location, table.hints, branch)

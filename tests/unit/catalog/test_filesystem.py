@@ -10,11 +10,11 @@ from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
-from lakelog.io.file_io import FileIO
-from lakelog.io.local import LocalFileIO
-from lakelog.io.memory import MemoryFileIO
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import BIGINT, STRING
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import BIGINT, STRING
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 SCHEMA = new_schema([("id", BIGINT, None), ("name", STRING, None)], ["id"], [], {"bucket": "2"})

@@ -25,17 +25,17 @@ from lakelog.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
-from lakelog.io.local import LocalFileIO
-from lakelog.io.snapshot_owner import PartitionChange
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.snapshot_owner import PartitionChange
 from lakelog.options.option import Options
-from lakelog.spec.schema import new_schema
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     AddColumn,
     DropColumn,
     SetOption,
 )
-from lakelog.spec.types import BIGINT, INT
-from lakelog.table.catalog_place import CatalogPlace
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import BIGINT, INT
+from lakelog.table.catalog_config import CatalogPlace
 from servers.scripted_http import ScriptedHttp
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, "a number")], ["id"], [], {"bucket": "2"}, "all orders")

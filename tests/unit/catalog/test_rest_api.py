@@ -24,7 +24,7 @@ from lakelog.errors import (
     Unavailable,
     UnsupportedFeature,
 )
-from lakelog.service.server_process import free_port
+from lakelog.service.servers.server_process import free_port
 from servers.scripted_http import ScriptedHttp
 
 TOKEN = "hush-hush-token"

@@ -9,8 +9,8 @@ import pytest
 
 from lakelog.catalog.rest_changes import change_json
 from lakelog.errors import UnsupportedFeature
-from lakelog.spec import schema_change
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema import changes as schema_change
+from lakelog.paimon.schema.changes import (
     FIRST,
     LAST,
     AddColumn,
@@ -28,7 +28,7 @@ from lakelog.spec.schema_change import (
     after,
     before,
 )
-from lakelog.spec.types import BIGINT, STRING, parse_type
+from lakelog.paimon.types.types import BIGINT, STRING, parse_type
 
 WORDS = [
     (

@@ -14,10 +14,10 @@ from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
 from lakelog.catalog.kinds.sql import SqlCatalog
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable, UnsupportedFeature
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.options.option import Options
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import BIGINT, INT
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import BIGINT, INT
 
 SCHEMA = new_schema([("id", BIGINT, None)], ["id"], [], {"bucket": "2"})
 OTHER = new_schema([("n", INT, None)], [], [], {})

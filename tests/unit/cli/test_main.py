@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lakelog.cli import main
 from lakelog.errors import CommitConflict, InvalidOption, InvalidSchema, NotFound, OffsetExpired, Unavailable
-from lakelog.sql.causes import cause_in_text
+from lakelog.sql.runtime.spark_errors import cause_in_text
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

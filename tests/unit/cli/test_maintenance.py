@@ -7,9 +7,9 @@ import lakelog
 from lakelog.cli.main import lakelog as command
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.table.log_state import newest_state
-from lakelog.table.register import register_writer
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.log_state import newest_state
 
 
 def test_compact_and_expire(tmp_path) -> None:

@@ -17,7 +17,7 @@ from lakelog.cli.main import lakelog as command
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import NOBODYS_HEADER
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.table.system import SYSTEM_TABLES
 

@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.io.file_io import FileIO
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import new_schema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import parse_type
 
 COLUMNS = (("id", "INT NOT NULL"), ("name", "STRING"), ("amount", "DOUBLE"))
 

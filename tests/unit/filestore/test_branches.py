@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lakelog.filestore.changelog_files import changelog_writer
-from lakelog.filestore.data_file_writer import DataFileWriter
 from lakelog.filestore.store import FileStore
+from lakelog.filestore.write.changelog_writer import changelog_writer
+from lakelog.filestore.write.data_file_writer import DataFileWriter
 from lakelog.merge.base import SEQUENCE_COLUMN
-from lakelog.spec.data_file import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_ROW, DataFileMeta
+from lakelog.paimon.metadata.data_file import APPEND_SOURCE, COMPACT_SOURCE, EMPTY_ROW, DataFileMeta
 from unit.filestore.conftest import MakeTable
 
 

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.changes import in_reading_order
-from lakelog.filestore.difference import Difference, chains, plan_diff
-from lakelog.filestore.levels import KeyRange
-from lakelog.filestore.scan import Split
+from lakelog.filestore.metadata.levels import KeyRange
+from lakelog.filestore.read.changes import in_reading_order
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.read.snapshot_diff import Difference, chains, plan_diff
 from lakelog.merge.runs import merge_runs
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.data_file import EMPTY_ROW, DataFileMeta
-from lakelog.spec.manifest import ADD, ManifestEntry
-from lakelog.spec.types import AtomicType
+from lakelog.paimon.metadata.data_file import EMPTY_ROW, DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.types.types import AtomicType
 
 INT = AtomicType("INT", False)
 

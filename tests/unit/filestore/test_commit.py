@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, NotFound
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.io.file_io import FileIO
-from lakelog.io.local import LocalFileIO
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.manifest import ADD
-from lakelog.spec.snapshot import Snapshot
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.manifest import ADD
+from lakelog.paimon.metadata.snapshot import Snapshot
 
 I, D = 0, 3  # noqa: E741 - row kinds
 PLACE = (b"\x00" * 12, 0)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction import pick_compaction
-from lakelog.filestore.compaction_picks import lookup_interval, pick_level_zero, pick_runs, pick_small_files
-from lakelog.filestore.levels import SortedRun, has_deletes
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.compaction.planner import pick_compaction
+from lakelog.filestore.compaction.strategy import lookup_interval, pick_level_zero, pick_runs, pick_small_files
+from lakelog.filestore.metadata.levels import SortedRun, has_deletes
 from lakelog.filestore.store import FileStore
 from lakelog.options.option import Options
-from lakelog.spec.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from unit.filestore.conftest import TestTable
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakelog.filestore.store import FileStore
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
 I, UB, U, D = 0, 1, 2, 3  # noqa: E741 - row kinds

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.filter import Compare, IsNull
+from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.store import FileStore
-from lakelog.spec.binary_row import decode_row
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.stats import stats_bounds
-from lakelog.spec.types import BIGINT, STRING, AtomicType, DataField
+from lakelog.paimon.metadata.column_stats import stats_bounds
+from lakelog.paimon.rows.binary_row import decode_row
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import BIGINT, STRING, AtomicType, DataField
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
 

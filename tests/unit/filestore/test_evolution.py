@@ -12,17 +12,17 @@ import pytest
 from pyarrow import orc
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.filter import Compare, IsNull
+from lakelog.fileformat.avro_file import write_records
+from lakelog.fileformat.parquet import ParquetFormat
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.store import FileStore
-from lakelog.format.avro_file import write_records
-from lakelog.format.parquet import ParquetFormat
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.data_file import BucketFiles, DataFileMeta
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import DataField, parse_field
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import DataField, parse_field
 
 NONE = b"\x00" * 12
 FORMATS = ["parquet", "orc", "avro"]

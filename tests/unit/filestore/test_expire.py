@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from lakelog.errors import InvalidOption
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.expire import Retention, pick_end
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.gc.expiry import Retention, pick_end
 from lakelog.filestore.store import FileStore
-from lakelog.spec.manifest import ADD
+from lakelog.paimon.metadata.manifest import ADD
 
 HOUR = timedelta(hours=1)
 NOW = 100 * 3_600_000

@@ -10,11 +10,11 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidSchema, UnsupportedFeature
-from lakelog.filestore.expire import Retention
-from lakelog.filestore.filter import And, Compare, In
+from lakelog.filestore.gc.expiry import Retention
+from lakelog.filestore.skipping.predicate import And, Compare, In
 from lakelog.filestore.store import FileStore
-from lakelog.io.memory import MemoryFileIO
-from lakelog.spec.schema import TableSchema
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
 KEY = "file-index.bloom-filter."

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import InvalidOption
-from lakelog.filestore.filter import Compare
-from lakelog.spec.stats import stats_bounds
+from lakelog.filestore.skipping.predicate import Compare
+from lakelog.paimon.metadata.column_stats import stats_bounds
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
 

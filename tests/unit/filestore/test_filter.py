@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.filter import (
+from lakelog.filestore.skipping.predicate import (
     And,
     ColumnBounds,
     Compare,

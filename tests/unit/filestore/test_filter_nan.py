@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.filestore.filter import Compare, In, Not
+from lakelog.filestore.skipping.predicate import Compare, In, Not
 
 NAN = float("nan")
 VALUES = [3.0, NAN, None, 3.0]

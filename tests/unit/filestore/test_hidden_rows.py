@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lakelog.filestore.hidden_rows import KeyedRows, can_hide, hidden_in_split, hidden_masks
-from lakelog.filestore.scan import Split
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.read.superseded_rows import KeyedRows, can_hide, hidden_in_split, hidden_masks
 from lakelog.filestore.store import FileStore
 from unit.filestore.test_deletion_vectors import delete_rows, files_of, with_options
 from unit.filestore.test_inline_runs import PLACE, ipc

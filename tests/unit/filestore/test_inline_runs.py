@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.filter import Compare
-from lakelog.spec.data_file import BucketFiles
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.skipping.predicate import Compare
+from lakelog.paimon.metadata.data_file import BucketFiles
 
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds
 PLACE = (b"\x00" * 12, 0)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema
-from lakelog.filestore.filter import Compare
+from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
 TOTALS = (("id", "INT NOT NULL"), ("total", "BIGINT"), ("names", "STRING"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lakelog.filestore.levels import KeyRange, has_deletes, sections, sorted_runs
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.types import INT, AtomicType
+from lakelog.filestore.metadata.levels import KeyRange, has_deletes, sections, sorted_runs
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.types.types import INT, AtomicType
 
 TYPES = (INT,)
 KEYS = KeyRange(TYPES)

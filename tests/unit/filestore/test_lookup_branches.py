@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelog.filestore.store import FileStore
-from lakelog.spec.types import DataField, parse_type
+from lakelog.paimon.types.types import DataField, parse_type
 
 PLACE = (b"\x00" * 12, 0)
 I, U = 0, 2  # noqa: E741 - row kinds

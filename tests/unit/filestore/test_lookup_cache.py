@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.lookup_cache import LookupCache
+from lakelog.filestore.compaction.lookup_cache import LookupCache
 from lakelog.io import clock
 from lakelog.options.option import Options
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction_result import CompactionResult
-from lakelog.filestore.index_manifests import DELETION_VECTORS, IndexManifests
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.schema.schema import TableSchema
 
 PLACE = (b"\x00" * 12, 0)
 I, U, D = 0, 2, 3  # noqa: E741 - row kinds

@@ -10,9 +10,9 @@ import pytest
 
 from faults import DIE_AFTER, DIE_BEFORE, Died, FaultPlan, FaultyFileIO
 from lakelog.errors import CommitConflict
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.compaction_result import CompactionResult
-from lakelog.filestore.expire import Retention
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.gc.expiry import Retention
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
 

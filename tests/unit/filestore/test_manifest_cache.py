@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelog.filestore import manifests as module
-from lakelog.filestore.filter import Compare
-from lakelog.filestore.manifest_cache import ManifestCache
+from lakelog.filestore.metadata import manifests as module
+from lakelog.filestore.metadata.manifest_cache import ManifestCache
+from lakelog.filestore.skipping.predicate import Compare
 from lakelog.filestore.store import FileStore
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 
 IO = MemoryFileIO("cache")
 COLUMNS = (("day", "STRING"), ("id", "INT"), ("name", "STRING"))

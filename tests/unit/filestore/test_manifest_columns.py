@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.filestore.manifest_columns import decode_manifest
-from lakelog.format.avro_file import read_records, write_records
-from lakelog.spec.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
-from lakelog.spec.manifest import ADD, DELETE, MANIFEST_SCHEMA, ManifestEntry, entry_from_record, entry_to_record
+from lakelog.fileformat.avro_file import read_records, write_records
+from lakelog.filestore.metadata.manifest_columns import decode_manifest
+from lakelog.paimon.metadata.data_file import EMPTY_ROW, DataFileMeta, SimpleStats
+from lakelog.paimon.metadata.manifest import (
+    ADD,
+    DELETE,
+    MANIFEST_SCHEMA,
+    ManifestEntry,
+    entry_from_record,
+    entry_to_record,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLES = sorted(GOLDEN.glob("*/g.db/*"))

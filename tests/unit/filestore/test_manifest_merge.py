@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lakelog.filestore import manifest_merge
-from lakelog.filestore.manifest_merge import merge_manifests
-from lakelog.filestore.manifests import ManifestWriter
-from lakelog.format import avro_file
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.spec.manifest import ADD, DELETE, MANIFEST_SCHEMA, ManifestEntry, entry_to_record
-from lakelog.spec.partition import decode_partition, encode_partition
+from lakelog.fileformat import avro_file
+from lakelog.filestore.metadata import manifest_compaction as manifest_merge
+from lakelog.filestore.metadata.manifest_compaction import merge_manifests
+from lakelog.filestore.metadata.manifests import ManifestWriter
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, DELETE, MANIFEST_SCHEMA, ManifestEntry, entry_to_record
+from lakelog.paimon.rows.partition import decode_partition, encode_partition
 
 COLUMNS = (("day", "STRING"), ("id", "INT"))
 
@@ -32,7 +32,8 @@ def test_only_blocks_with_deleted_files_are_built_again(store, monkeypatch: pyte
     writer = ManifestWriter(store.io, store.paths)
     metas = [writer.write(entries), writer.write([replace(entries[7], kind=DELETE), entry(store, "b", 1, "new")])]
     built = []
-    monkeypatch.setattr("lakelog.filestore.manifests.entry_to_record", lambda e: built.append(e) or entry_to_record(e))
+    module = "lakelog.filestore.metadata.manifests"
+    monkeypatch.setattr(f"{module}.entry_to_record", lambda e: built.append(e) or entry_to_record(e))
     (merged,) = merge_manifests(metas, store.manifests, writer)
     assert [e.file.file_name for e in built] == ["new"]
     names = [e.file.file_name for e in store.manifests.read(merged.file_name)]

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.memtable import Memtable
+from lakelog.filestore.write.memtable import Memtable
 from lakelog.merge import merge_engine
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 SCHEMA = new_schema([("id", parse_type("BIGINT NOT NULL"), None)], ["id"])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.filestore.data_file_reader import merge_batch_rows
-from lakelog.spec.data_file import DataFileMeta
+from lakelog.filestore.read.data_file_reader import merge_batch_rows
+from lakelog.paimon.metadata.data_file import DataFileMeta
 
 
 def runs(count: int, rows: int, size: int) -> list[list[DataFileMeta]]:

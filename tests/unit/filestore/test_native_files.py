@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lakelog.filestore.native_files import Layouts, NativePlan, is_native_type, pick_native
+from lakelog.filestore.read.native_files import Layouts, NativePlan, is_native_type, pick_native
 from lakelog.filestore.store import FileStore
-from lakelog.spec.types import parse_type
+from lakelog.paimon.types.types import parse_type
 from unit.filestore.test_deletion_vectors import delete_rows, files_of
 from unit.filestore.test_inline_runs import PLACE, ipc
 

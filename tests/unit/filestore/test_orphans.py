@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.filestore.expire import Retention
-from lakelog.filestore.partition_expiry import PartitionRule
-from lakelog.io.local import LocalFileIO
+from lakelog.filestore.gc.expiry import Retention
+from lakelog.filestore.gc.partition_expiry import PartitionRule
+from lakelog.io.storage.local import LocalFileIO
 
 PARTITION = b"\x00" * 12
 

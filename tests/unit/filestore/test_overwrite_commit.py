@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound
-from lakelog.filestore.commit_request import CommitRequest, IndexChange, Overwrite
-from lakelog.filestore.index_manifests import DELETION_VECTORS, HASH, IndexManifests
-from lakelog.io.file_io import FileIO
-from lakelog.io.memory import MemoryFileIO
+from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
+from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, HASH, IndexManifests
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import BucketFiles
-from lakelog.spec.manifest import ADD, DeletionVectorRange, IndexManifestEntry
-from lakelog.spec.partition import encode_partition
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.manifest import ADD, DeletionVectorRange, IndexManifestEntry
+from lakelog.paimon.rows.partition import encode_partition
 
 I = 0  # noqa: E741 - +I
 COLUMNS = (("id", "INT NOT NULL"), ("p", "STRING"))

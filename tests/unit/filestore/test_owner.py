@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from lakelog.errors import AlreadyExists, CommitConflict, CommitUnknown, NotFound, UnsupportedFeature
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.expire import Retention
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.gc.expiry import Retention
 from lakelog.io import clock
-from lakelog.io.locked import LockedFileIO
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.io.owned import OwnedFileIO
-from lakelog.io.snapshot_owner import PartitionChange, SnapshotOwner
+from lakelog.io.storage.locked import LockedFileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.io.storage.owned import OwnedFileIO
+from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 
 I = 0  # noqa: E741 - a row kind
 

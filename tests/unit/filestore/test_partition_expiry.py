@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from lakelog.errors import InvalidOption, InvalidRequest
-from lakelog.filestore.partition_expiry import PartitionRule, partition_time, pick_old_partitions
+from lakelog.filestore.gc.partition_expiry import PartitionRule, partition_time, pick_old_partitions
 from lakelog.io import clock
-from lakelog.spec.partition import decode_partition
+from lakelog.paimon.rows.partition import decode_partition
 
 COLUMNS = (("id", "INT NOT NULL"), ("name", "STRING"), ("day", "STRING NOT NULL"))
 DAY = timedelta(days=1)

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakelog.filestore.filter import Compare
-from lakelog.filestore.manifests import ManifestWriter
-from lakelog.filestore.pruning import Pruning
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
-from lakelog.spec.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.snapshot import APPEND, Snapshot
-from lakelog.spec.types import parse_type
+from lakelog.filestore.metadata.manifests import ManifestWriter
+from lakelog.filestore.skipping.predicate import Compare
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.paimon.metadata.data_file import EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
+from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.types.types import parse_type
 
 INT = parse_type("INT")
 COLUMNS = (("day", "STRING"), ("id", "INT"), ("part", "INT"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.filestore.filter import Compare, In
+from lakelog.filestore.skipping.predicate import Compare, In
 
 I, D = 0, 3  # noqa: E741 - row kinds
 COLUMNS = (("day", "STRING"), ("id", "INT"), ("name", "STRING"))

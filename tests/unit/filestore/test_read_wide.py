@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.filestore.changes import DELTA, Changes
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.filter import Compare, IsNull
-from lakelog.filestore.pruning import Pruning
+from lakelog.fileformat.parquet import ParquetFormat
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.read.changes import DELTA, Changes
+from lakelog.filestore.skipping.predicate import Compare, IsNull
+from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
-from lakelog.format.parquet import ParquetFormat
-from lakelog.io.external import ExternalFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.data_file import EMPTY_STATS, BucketFiles, DataFileMeta
-from lakelog.spec.partition import encode_partition
-from lakelog.spec.schema import POSTPONE_BUCKET, TableSchema
-from lakelog.spec.types import parse_type
+from lakelog.io.storage.external import ExternalFileIO
+from lakelog.paimon.metadata.data_file import EMPTY_STATS, BucketFiles, DataFileMeta
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
+from lakelog.paimon.types.types import parse_type
 
 NONE = b"\x00" * 12
 I, D = 0, 3  # noqa: E741 - row kinds

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from lakelog.errors import InvalidOption
-from lakelog.filestore.record_expiry import RecordExpiry
+from lakelog.filestore.compaction.record_expiry import RecordExpiry
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
 

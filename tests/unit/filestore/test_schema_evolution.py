@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import TableReplaced, UnsupportedFeature
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.evolved_rows import can_read_as, rows_as
-from lakelog.filestore.identity import Identity
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.read.schema_evolution import can_read_as, rows_as
 from lakelog.filestore.store import FileStore
-from lakelog.spec.schema_change import AddColumn, ChangeType, DropColumn, RenameColumn, SchemaChange, apply_changes
-from lakelog.spec.types import BIGINT, STRING, parse_type
+from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn, SchemaChange, apply_changes
+from lakelog.paimon.types.types import BIGINT, STRING, parse_type
 
 
 def altered(store: FileStore, *changes: SchemaChange) -> FileStore:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema, NotFound, UnsupportedFeature
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.filestore.filter import Compare, In, IsNull
-from lakelog.spec.data_file import BucketFiles
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.skipping.predicate import Compare, In, IsNull
+from lakelog.paimon.metadata.data_file import BucketFiles
 
 I, UB, U, D = 0, 1, 2, 3  # noqa: E741 - row kinds
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
-from lakelog.filestore.expire import Retention
+from lakelog.filestore.gc.expiry import Retention
 
 KEEP_ONE = Retention(1, 1, timedelta(hours=1), 50)
 

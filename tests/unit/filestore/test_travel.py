@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.filestore.travel import pick_by_time, pick_by_watermark
-from lakelog.spec.snapshot import Snapshot
+from lakelog.filestore.read.time_travel import pick_by_time, pick_by_watermark
+from lakelog.paimon.metadata.snapshot import Snapshot
 
 
 def history(times: list[int], watermarks: list[int | None]) -> dict[int, Snapshot]:

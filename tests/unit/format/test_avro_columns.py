@@ -7,9 +7,9 @@ import fastavro
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.format import avro_columns
-from lakelog.format.avro_columns import read_columns
-from lakelog.format.avro_file import read_plain, read_records, write_records
+from lakelog.fileformat import avro_columns
+from lakelog.fileformat.avro_columns import read_columns
+from lakelog.fileformat.avro_file import read_plain, read_records, write_records
 
 INNER = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "bytes"}]}
 PLAIN = [

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.format.avro import AvroFormat
-from lakelog.format.avro_container import Container, parse_container
-from lakelog.format.avro_file import read_container, read_records, write_records
-from lakelog.io.memory import MemoryFileIO
+from lakelog.fileformat.avro import AvroFormat
+from lakelog.fileformat.avro_container import Container, parse_container
+from lakelog.fileformat.avro_file import read_container, read_records, write_records
+from lakelog.io.storage.memory import MemoryFileIO
 
 SCHEMA: dict[str, Any] = {
     "type": "record",

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.format import format_of
-from lakelog.format.base import with_types
-from lakelog.io.local import LocalFileIO
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
+from lakelog.fileformat import format_of
+from lakelog.fileformat.base import with_types
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 FORMATS = ["parquet", "orc", "avro"]

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
-from lakelog.format.parquet import ParquetFormat
-from lakelog.io.local import LocalFileIO
-from lakelog.io.memory import MemoryFileIO
-from lakelog.spec.arrow import file_schema
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.system_fields import file_fields
-from lakelog.spec.types import BIGINT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
+from lakelog.fileformat.parquet import ParquetFormat
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.types.arrow import file_schema
+from lakelog.paimon.types.types import BIGINT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLE = GOLDEN / "types_parquet" / "g.db" / "types_parquet"

@@ -10,12 +10,12 @@ import pytest
 from pyarrow import orc
 
 from lakelog.errors import InvalidRequest
-from lakelog.format import FILE_FORMATS
-from lakelog.format.avro_file import read_container
-from lakelog.io.memory import MemoryFileIO
+from lakelog.fileformat import FILE_FORMATS
+from lakelog.fileformat.avro_file import read_container
 from lakelog.io.names import new_uuid
-from lakelog.spec.arrow import arrow_schema, file_schema
-from lakelog.spec.types import DataField, parse_type
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.types.arrow import arrow_schema, file_schema
+from lakelog.paimon.types.types import DataField, parse_type
 
 NESTED = {
     "tags": {"type": "ARRAY", "element": "STRING"},

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, Unavailable
-from lakelog.io import hdfs
-from lakelog.io.hdfs import HdfsFileIO
+from lakelog.io.storage import hdfs
+from lakelog.io.storage.hdfs import HdfsFileIO
 
 PATH = "hdfs://name:8020/t/snapshot-1"
 

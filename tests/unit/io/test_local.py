@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.errors import CommitUnknown, Unavailable, UnsupportedFeature
 from lakelog.io import file_io_for
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.local import LocalFileIO
 
 
 def test_a_path_and_a_file_uri_are_the_same_place(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from lakelog.errors import CommitUnknown, InvalidOption, Unavailable
 from lakelog.io import file_io_for
-from lakelog.io.create_lock import CreateLock
-from lakelog.io.file_io import FileIO
-from lakelog.io.locked import LockedFileIO
 from lakelog.io.locks import LOCKS, file
-from lakelog.io.memory import MemoryFileIO
+from lakelog.io.storage.create_lock import CreateLock
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.locked import LockedFileIO
+from lakelog.io.storage.memory import MemoryFileIO
 
 RIVALS = 6
 ROUNDS = 15

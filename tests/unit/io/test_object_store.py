@@ -19,9 +19,9 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io import file_io_for
-from lakelog.io import object_store as module
-from lakelog.io.file_io import FileIO
-from lakelog.service.server_process import free_port
+from lakelog.io.storage import object_store as module
+from lakelog.io.storage.file_io import FileIO
+from lakelog.service.servers.server_process import free_port
 from servers.fake_s3 import FakeS3, fake_s3
 
 PATH = "s3://b/t/snapshot-1"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.io.ranged_input import RangedInput
+from lakelog.io.storage.ranged_input import RangedInput
 
 DATA = bytes(i % 251 for i in range(5000))
 

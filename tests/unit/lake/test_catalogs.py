@@ -9,7 +9,7 @@ import pytest
 
 from lakelog import Lake, connect
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound
-from lakelog.table.catalog_place import CatalogPlace
+from lakelog.table.catalog_config import CatalogPlace
 
 
 @pytest.fixture

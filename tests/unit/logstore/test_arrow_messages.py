@@ -8,9 +8,9 @@ import pytest
 
 from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.format import Messages
+from lakelog.logstore.encoding.record_format import Messages
 from lakelog.logstore.formats import log_format
-from lakelog.spec.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 FORM = log_format("arrow")
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt, InvalidRequest, NotFound
-from lakelog.logstore import embedded_file
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.systems import embedded
-from lakelog.logstore.systems.embedded import EmbeddedLogSystem
+from lakelog.logstore.embedded import file as embedded_file
+from lakelog.logstore.embedded import system as embedded
+from lakelog.logstore.embedded.system import EmbeddedLogSystem
 
 SYSTEM = EmbeddedLogSystem()
 

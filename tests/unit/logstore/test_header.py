@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.logstore.control import abort_record, begin_record, commit_record
-from lakelog.logstore.header import (
+from lakelog.logstore.protocol.control_records import abort_record, begin_record, commit_record
+from lakelog.logstore.protocol.header import (
     ABORT,
     BEGIN,
     COMMIT,

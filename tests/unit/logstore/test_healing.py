@@ -13,8 +13,8 @@ import pytest
 from lakelog.errors import Fenced
 from lakelog.logstore.base import RECORDS_SCHEMA
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.header import CORRECTION, DATA, encode_header
-from lakelog.logstore.healing import Correction, Healing
+from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
+from lakelog.logstore.protocol.healing_plan import Correction, Healing
 
 FORM = log_format("debezium-json")
 GOOD, BAD = "00000000000000aa", "00000000000000bb"

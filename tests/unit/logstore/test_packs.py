@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
 from lakelog.logstore.base import LARGEST_OFFSET, RECORDS_SCHEMA, Records
-from lakelog.logstore.packs import PACK_KEY, Entry, Pack, entries_between, entry_of, pack_of, packed, unpacked
+from lakelog.logstore.pulsar.packs import PACK_KEY, Entry, Pack, entries_between, entry_of, pack_of, packed, unpacked
 
 LAST = Entry(2**27 - 1, 2**22 - 1)
 

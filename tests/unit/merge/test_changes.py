@@ -10,9 +10,9 @@ import pytest
 
 from lakelog.errors import InvalidOption
 from lakelog.merge.changes import change_rows, compared_columns, equal
-from lakelog.spec.row_kind import NAMES, NUMBERS
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.rows.row_kind import NAMES, NUMBERS
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 Row = tuple[str, int, int, str]
 """Kind, sequence number, key, value."""

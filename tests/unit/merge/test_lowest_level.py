@@ -11,9 +11,9 @@ from lakelog.merge import merge_engine
 from lakelog.merge.base import Piece
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.runs import merge_runs
-from lakelog.spec.row_kind import INSERT, UPDATE_AFTER
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 FIELDS = [("k", parse_type("INT NOT NULL"), None), ("n", parse_type("BIGINT"), None), ("t", parse_type("STRING"), None)]
 SUMS = {"fields.n.aggregate-function": "sum", "fields.t.aggregate-function": "listagg"}

@@ -10,8 +10,8 @@ import pytest
 from lakelog.merge import merge_engine
 from lakelog.merge.output import Output, in_age_order
 from lakelog.merge.runs import merge_runs
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 COLUMNS = [("k", parse_type("BIGINT NOT NULL"), None), ("v", parse_type("BIGINT"), None)]
 

@@ -14,8 +14,8 @@ import pytest
 from lakelog.errors import InvalidRequest, InvalidSchema
 from lakelog.merge import merge_engine
 from lakelog.merge.runs import fold_rows, merge_runs
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 COLUMNS = [("k", parse_type("BIGINT NOT NULL"), None), ("v", parse_type("STRING"), None)]
 ENGINE = merge_engine("deduplicate", new_schema(COLUMNS, ["k"]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.service.terminal import AuditEntry, AuditLog
-from lakelog.sql.script import without_secrets
+from lakelog.sql.syntax.source_text import without_secrets
 
 
 def entry(number: int, text: str = "SELECT 1") -> AuditEntry:

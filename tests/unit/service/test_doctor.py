@@ -14,13 +14,13 @@ import pytest
 import lakelog
 from lakelog.errors import InvalidRequest
 from lakelog.io import clock
-from lakelog.io.file_io import FileIO, FileStatus
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.doctor import CHECKS
-from lakelog.service.doctor.base import Finding, Surroundings
+from lakelog.service.doctor.check import Finding, Surroundings
 from lakelog.service.doctor.checks import spark as spark_check
 from lakelog.service.doctor.checks.extras import EXTRAS
-from lakelog.service.doctor.examine import examine
+from lakelog.service.doctor.run import examine
 
 ROOT = Path(__file__).parents[3]
 
@@ -172,7 +172,7 @@ class Settings:
 
 
 def test_a_session_of_others_is_told_what_it_lacks_and_what_that_costs(around: Surroundings) -> None:
-    from lakelog.spark.session import STREAM_SETTINGS
+    from lakelog.spark.session.session import STREAM_SETTINGS
 
     lacking = {k: v for k, v in STREAM_SETTINGS.items() if k != "spark.python.unix.domain.socket.enabled"}
     (finding,) = look("session", Surroundings(around.warehouse, session=Settings(lacking)))
@@ -254,7 +254,7 @@ class Behind(LocalFileIO):
 
 
 def with_storage(monkeypatch: pytest.MonkeyPatch, io: FileIO) -> None:
-    monkeypatch.setattr("lakelog.service.doctor.base.file_io_for", lambda *_: io)
+    monkeypatch.setattr("lakelog.service.doctor.check.file_io_for", lambda *_: io)
 
 
 def test_a_storage_that_overwrites_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ def test_a_snapshot_of_the_future_tells_of_another_writers_clock(
     lake.sql("create database db; create table db.t (id int, primary key (id))")
     with monkeypatch.context() as patched:
         real = clock.now_ms
-        patched.setattr("lakelog.filestore.next_snapshot.clock.now_ms", lambda: real() + 600_000)
+        patched.setattr("lakelog.filestore.commit.snapshot_builder.clock.now_ms", lambda: real() + 600_000)
         with lake.table("db.t").writer() as writer:
             writer.write(pa.table({"id": pa.array([1], pa.int32())}))
     findings = look("clock", around)

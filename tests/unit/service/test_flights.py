@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from lakelog.service import flights
+from lakelog.service.demo import flights
 
 FLIGHTS, CANCELLED, DEPARTED, ARRIVED = 336_776, 8_255, 328_521, 327_346
 

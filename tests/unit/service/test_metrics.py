@@ -23,11 +23,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import lakelog
 from lakelog.errors import InvalidRequest, NotInstalled, Unavailable
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.metrics import METER
 from lakelog.lake import Lake
 from lakelog.options.metrics import METRICS
-from lakelog.service.metrics import EXPORTERS, figures
+from lakelog.service.metrics import EXPORTERS
+from lakelog.service.metrics import collector as figures
 from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
 from lakelog.service.metrics.prometheus import LakelogCollector
 from log_tables import make, rows

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.metrics.face import METRICS
+from lakelog.service.metrics.api import METRICS
 
 TOKEN = "0123456789abcdef0123"
 

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 
 import lakelog
-from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
 from lakelog.filestore.store import FileStore
 from lakelog.io import clock
 from lakelog.lake import Lake
 from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
+from lakelog.service.optimizer.runner import Done, Work, run_need
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.service.optimizer.work import Done, Work, run_need
-from lakelog.table.compaction_lease import Leases
-from lakelog.table.compaction_task import LocalExecutor, leases_of
-from lakelog.table.needs import KINDS
-from lakelog.table.runs import DONE, FAILED, NOTHING, STOPPED, WAITS
+from lakelog.table.health.actions import KINDS
+from lakelog.table.maintenance.compaction_lease import Leases
+from lakelog.table.maintenance.compaction_task import LocalExecutor, leases_of
+from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
 from log_tables import silence
 
 _OLD = 8 * 24 * 3_600_000

@@ -17,8 +17,8 @@ import lakelog
 from debezium_consumer import folded
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.table.compaction_task import leases_of
-from lakelog.table.runs import DIED, DONE
+from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.maintenance.run_history import DIED, DONE
 
 pytestmark = pytest.mark.slow
 _WRITE_S = 6.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.optimizer.schedule import Schedule
+from lakelog.service.optimizer.scheduler import Schedule
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.needs import COMPACTION, EXPIRY, HEALING, Need
-from lakelog.table.runs import DONE, FAILED, NOTHING
+from lakelog.table.health.actions import COMPACTION, EXPIRY, HEALING, Need
+from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING
 
 
 def need(kind: str = COMPACTION, urgency: int = 50, size: int = 0) -> Need:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lakelog.errors import NotFound
-from lakelog.filestore.native_files import NativeFile, pick_native
+from lakelog.filestore.read.native_files import NativeFile, pick_native
 from lakelog.filestore.store import FileStore
-from lakelog.spark.hidden_files import HiddenRows
+from lakelog.spark.native.superseded_rows import HiddenRows
 from unit.filestore.test_deletion_vectors import delete_rows, files_of
 from unit.filestore.test_inline_runs import PLACE, ipc
 

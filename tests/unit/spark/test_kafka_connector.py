@@ -7,7 +7,7 @@ import pytest
 
 from lakelog.errors import InvalidOption
 from lakelog.logstore.base import LogLocation
-from lakelog.spark.kafka_connector import JARS_VARIABLE, client_options, connector_settings, coordinates
+from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, client_options, connector_settings, coordinates
 
 NAME = "spark-sql-kafka-0-10_2.13"
 

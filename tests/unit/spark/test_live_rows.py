@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from lakelog.spark.live_rows import BitTable, HiddenFile, bits_of, lay_out
+from lakelog.spark.native.position_filter import BitTable, HiddenFile, bits_of, lay_out
 
 
 def bit(table: BitTable, name: str, size: int, row: int) -> int:

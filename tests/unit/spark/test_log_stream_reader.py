@@ -12,10 +12,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.lake.table import Table
-from lakelog.spark.stream_reader import LakelogStreamReader
-from lakelog.spark.types import spark_schema
-from lakelog.table.log_readers import NamedReaders
-from lakelog.table.log_scan import LogScan
+from lakelog.spark.read.log_stream_reader import LakelogStreamReader
+from lakelog.spark.runtime.types import spark_schema
+from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.scan import LogScan
 from log_tables import make, rows, trim
 
 FULL = {"read.mode": "log", "scan.startup.mode": "latest-full"}
@@ -208,7 +208,7 @@ def take_back(table: Table, *numbers: int) -> None:
 @pytest.fixture
 def clock(monkeypatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr("lakelog.spark.stream_reader.monotonic_s", lambda: now[0])
+    monkeypatch.setattr("lakelog.spark.read.log_stream_reader.monotonic_s", lambda: now[0])
     return now
 
 
@@ -308,9 +308,9 @@ def ids(batch: Any) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("prefetch", [1, 20_000])
 def test_a_transactional_stream_of_long_epochs_is_read_by_tasks(tmp_path, monkeypatch, prefetch) -> None:
-    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_AT_LEAST", 1)
-    monkeypatch.setattr("lakelog.spark.stream_reader._PREFETCH_ROWS", prefetch)
-    monkeypatch.setattr("lakelog.spark.stream_reader.PARTITION_ROWS", 7)
+    monkeypatch.setattr("lakelog.spark.read.log_stream_reader._PREFETCH_AT_LEAST", 1)
+    monkeypatch.setattr("lakelog.spark.read.log_stream_reader._PREFETCH_ROWS", prefetch)
+    monkeypatch.setattr("lakelog.spark.read.log_stream_reader.PARTITION_ROWS", 7)
     table = make(tmp_path)
     source = reader(table, **TRANSACTIONAL)
     at = source.initialOffset()

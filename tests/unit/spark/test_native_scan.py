@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelog.spark.native_scan import _looking_here, is_found
+from lakelog.spark.native.native_scan import _looking_here, is_found
 
 
 class Settings(dict[str, str]):

@@ -13,13 +13,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from changelogs import folded
 from lakelog.errors import InvalidRequest
 from lakelog.lake.table import Table
-from lakelog.spark import stream_reader
-from lakelog.spark.normalized_reader import NormalizedStreamReader
-from lakelog.spark.realtime import read_changes
-from lakelog.spark.stream_reader import LakelogStreamReader
-from lakelog.spark.types import spark_schema
-from lakelog.table import keyed_state, normalizer
-from lakelog.table.log_scan import LogScan
+from lakelog.spark.read import log_stream_reader as stream_reader
+from lakelog.spark.read.log_stream_reader import LakelogStreamReader
+from lakelog.spark.read.normalized_reader import NormalizedStreamReader
+from lakelog.spark.realtime.realtime import read_changes
+from lakelog.spark.runtime.types import spark_schema
+from lakelog.state import keyed_state
+from lakelog.table.log.scan import LogScan
+from lakelog.table.tail import normalizer
 from log_tables import files, make, rows
 
 WHOLE = {"read.mode": "log", "log.consumer.normalize": "true"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.errors import CommitConflict
-from lakelog.spark.own_errors import conflict_in
+from lakelog.spark.engine.errors import conflict_in
 
 
 def test_a_conflict_is_found_and_nothing_else() -> None:

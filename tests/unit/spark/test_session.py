@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.spark.session import is_spread
+from lakelog.spark.session.session import is_spread
 
 
 class _Session:

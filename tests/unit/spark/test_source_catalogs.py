@@ -11,10 +11,10 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from lakelog import connect
 from lakelog.errors import InvalidOption, NotFound
-from lakelog.spark import source
-from lakelog.spark.source import LakelogDataSource
-from lakelog.spark.table_options import options_of
-from lakelog.table.catalog_place import CatalogPlace
+from lakelog.spark.runtime.table_options import options_of
+from lakelog.spark.session import data_source as source
+from lakelog.spark.session.data_source import LakelogDataSource
+from lakelog.table.catalog_config import CatalogPlace
 
 SECOND = {"s3.endpoint": "http://second", "s3.secret-key": "hush"}
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from lakelog import connect
 from lakelog.lake.table import Table
-from lakelog.spark.stream_reader import LakelogStreamReader, LogRange
+from lakelog.spark.read.log_stream_reader import LakelogStreamReader, LogRange
 
 SCHEMA = StructType([StructField("id", LongType(), False), StructField("name", StringType())])
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.spark.types import has_null_elements
+from lakelog.spark.runtime.types import has_null_elements
 
 INTS = pa.list_(pa.int32())
 MAP = pa.map_(pa.string(), pa.int32())

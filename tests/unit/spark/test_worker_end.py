@@ -10,7 +10,7 @@ import pytest
 
 _WORKER = """
 import os, signal, sys
-from lakelog.spark.worker_end import ending_later
+from lakelog.spark.runtime.worker_end import ending_later
 
 def last():
     {amid}

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.spec.arrow import arrow_schema, arrow_type, fields_from_arrow, file_schema
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.system_fields import file_fields
-from lakelog.spec.types import parse_type
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.types.arrow import arrow_schema, arrow_type, fields_from_arrow, file_schema
+from lakelog.paimon.types.types import parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLE = GOLDEN / "types_parquet" / "g.db" / "types_parquet"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.spec.binary_row import decode_row, encode_row
-from lakelog.spec.types import INT, ArrayType, parse_type
+from lakelog.paimon.rows.binary_row import decode_row, encode_row
+from lakelog.paimon.types.types import INT, ArrayType, parse_type
 
 CASES = [
     ("INT", 1, "00000001 0000000000000000 0100000000000000"),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.spec.bloom_filter import BloomFilter, hash_values
-from lakelog.spec.types import ArrayType, parse_type
+from lakelog.paimon.index.bloom_filter import BloomFilter, hash_values
+from lakelog.paimon.types.types import ArrayType, parse_type
 
 
 def test_values_that_were_added_are_found_and_few_others() -> None:

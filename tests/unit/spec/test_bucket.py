@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
-from lakelog.spec.arrow import arrow_type
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.bucket import bucket_of_rows, python_values, row_hashes
-from lakelog.spec.murmur import murmur_one
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.types import BIGINT, INT, STRING, DataType, parse_type
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.rows.bucket import bucket_of_rows, python_values, row_hashes
+from lakelog.paimon.rows.murmur import murmur_one
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.types import BIGINT, INT, STRING, DataType, parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 BUCKETED = ["append_bucketed", "pk_dedup", "pk_dedup_compacted", "pk_partitioned", "manifest_merge"]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
-from lakelog.spec.arrow import arrow_type
-from lakelog.spec.casts import can_cast, cast_values
-from lakelog.spec.types import parse_type
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.casts import can_cast, cast_values
+from lakelog.paimon.types.types import parse_type
 
 UTC = dt.UTC
 DAY = dt.date(2024, 2, 29)

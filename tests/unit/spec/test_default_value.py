@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakelog.errors import InvalidSchema
-from lakelog.spec.default_value import default_scalar
-from lakelog.spec.types import INT, ArrayType, DataField, parse_type
+from lakelog.paimon.types.defaults import default_scalar
+from lakelog.paimon.types.types import INT, ArrayType, DataField, parse_type
 
 
 @pytest.mark.parametrize(

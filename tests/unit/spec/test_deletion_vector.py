@@ -9,7 +9,7 @@ import pytest
 from pyroaring import BitMap, BitMap64
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.spec.deletion_vector import decode_vector, size_of_vector
+from lakelog.paimon.index.deletion_vector import decode_vector, size_of_vector
 
 
 def framed(payload: bytes) -> bytes:

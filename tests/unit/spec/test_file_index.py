@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.spec.file_index import encode_file_index, read_file_index
+from lakelog.paimon.index.file_index import encode_file_index, read_file_index
 
 
 def reader(data: bytes) -> Callable[[int, int], bytes]:

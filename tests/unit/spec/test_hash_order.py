@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelog.spec.hash_order import in_hash_order, text_hash
+from lakelog.paimon.types.java_hash_order import in_hash_order, text_hash
 
 
 def test_hashes_are_those_of_java() -> None:

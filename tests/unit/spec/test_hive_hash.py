@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.hive_hash import hive_buckets
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.hive_hash import hive_buckets
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
 
 MANY = 2**31 - 1
 

@@ -8,9 +8,9 @@ import fastavro
 import pytest
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.format.avro_file import read_container, read_records, write_records
-from lakelog.spec.data_file import EMPTY_ROW, DataFileMeta
-from lakelog.spec.manifest import (
+from lakelog.fileformat.avro_file import read_container, read_records, write_records
+from lakelog.paimon.metadata.data_file import EMPTY_ROW, DataFileMeta
+from lakelog.paimon.metadata.manifest import (
     ADD,
     DELETE,
     INDEX_MANIFEST_SCHEMA,
@@ -27,7 +27,7 @@ from lakelog.spec.manifest import (
     index_entry_to_record,
     live_files,
 )
-from lakelog.spec.snapshot import Snapshot
+from lakelog.paimon.metadata.snapshot import Snapshot
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 TABLES = sorted(path for path in GOLDEN.glob("*/g.db/*"))

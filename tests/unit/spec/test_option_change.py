@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pytest
 
 from lakelog.errors import InvalidOption, InvalidSchema
-from lakelog.spec.option_change import IMMUTABLE, options_naming, renamed_in_options
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import DropColumn, RemoveOption, RenameColumn, SchemaChange, SetOption, apply_changes
-from lakelog.spec.types import INT, DataField, RowType
+from lakelog.paimon.schema.changes import DropColumn, RemoveOption, RenameColumn, SchemaChange, SetOption, apply_changes
+from lakelog.paimon.schema.option_changes import IMMUTABLE, options_naming, renamed_in_options
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import INT, DataField, RowType
 
 
 def table(options: Mapping[str, str] | None = None, keyed: bool = True) -> TableSchema:

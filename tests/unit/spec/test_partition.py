@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.format.avro_file import read_records
-from lakelog.spec.manifest import entry_from_record
-from lakelog.spec.partition import decode_partition, encode_partition, partition_dir
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.types import INT, STRING, parse_type
+from lakelog.fileformat.avro_file import read_records
+from lakelog.paimon.metadata.manifest import entry_from_record
+from lakelog.paimon.rows.partition import decode_partition, encode_partition, partition_dir
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import INT, STRING, parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 

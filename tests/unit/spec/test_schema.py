@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import Corrupt, InvalidOption, InvalidSchema, LakelogError, UnsupportedFeature
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, DataType, MapType, RowType
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, DataType, MapType, RowType
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 SCHEMAS = sorted(GOLDEN.glob("*/g.db/*/schema/schema-*"))

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedFeature
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     FIRST,
     LAST,
     AddColumn,
@@ -26,7 +25,18 @@ from lakelog.spec.schema_change import (
     apply_changes,
     before,
 )
-from lakelog.spec.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, MapType, RowType, parse_type
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import (
+    BIGINT,
+    INT,
+    STRING,
+    ArrayType,
+    AtomicType,
+    DataField,
+    MapType,
+    RowType,
+    parse_type,
+)
 
 POINT = RowType((DataField(-1, "x", INT), DataField(-1, "y", INT)))
 TABLE = new_schema(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.spec.snapshot import APPEND, Snapshot
+from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 SNAPSHOTS = sorted(GOLDEN.glob("*/g.db/*/snapshot/snapshot-*"))

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidOption
-from lakelog.format.avro_file import read_records
-from lakelog.format.parquet import ParquetFormat
-from lakelog.io.local import LocalFileIO
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.binary_row import encode_row
-from lakelog.spec.data_file import EMPTY_STATS, SimpleStats
-from lakelog.spec.manifest import entry_from_record
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.stats import collect_stats, merge_bounds, parse_stats_modes, stats_bounds
-from lakelog.spec.types import BIGINT, INT, STRING, ArrayType, DataField, parse_type
+from lakelog.fileformat.avro_file import read_records
+from lakelog.fileformat.parquet import ParquetFormat
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.paimon.metadata.column_stats import collect_stats, merge_bounds, parse_stats_modes, stats_bounds
+from lakelog.paimon.metadata.data_file import EMPTY_STATS, SimpleStats
+from lakelog.paimon.metadata.manifest import entry_from_record
+from lakelog.paimon.rows.binary_row import encode_row
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import BIGINT, INT, STRING, ArrayType, DataField, parse_type
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data"
 

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.tag import snapshot_json_of, tag_from_json, tag_to_json
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.tag import snapshot_json_of, tag_from_json, tag_to_json
 
 SNAPSHOT = Snapshot(3, 0, "base", "delta", "user", 1, "APPEND", 1000, 5, 5)
 

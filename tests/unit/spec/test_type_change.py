@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.spec.type_change import can_change_type, types_after
-from lakelog.spec.types import INT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
+from lakelog.paimon.types.promotion import can_change_type, types_after
+from lakelog.paimon.types.types import INT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
 
 LIST = ArrayType(INT)
 ROW = RowType((DataField(1, "a", INT),))

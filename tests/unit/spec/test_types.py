@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
-from lakelog.spec.types import (
+from lakelog.paimon.types.types import (
     STRING,
     ArrayType,
     AtomicType,

@@ -5,8 +5,8 @@ import pytest
 
 import lakelog
 from lakelog.errors import Fenced, InvalidRequest, NotFound, UnsupportedFeature, UnsupportedStatement
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.register import register_writer
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
-from lakelog.filestore.filter import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
-from lakelog.spec.schema import TableSchema, new_schema
-from lakelog.sql.filter_text import parse_filter
-from lakelog.sql.types import parse_type_text
+from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Not, Or, Predicate, StartsWith
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.syntax.type_parser import parse_type_text
 
 COLUMNS = {
     "id": "int", "small": "tinyint", "big": "bigint", "name": "string", "score": "double", "price": "decimal(5, 2)",

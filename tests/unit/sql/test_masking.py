@@ -7,8 +7,8 @@ import time
 import pytest
 
 from lakelog.io.logs import without_secrets as without_secrets_in_logs
-from lakelog.sql.masking import without_secrets
-from lakelog.sql.script import point_at
+from lakelog.sql.syntax.masking import without_secrets
+from lakelog.sql.syntax.source_text import point_at
 
 SPELLINGS = (
     "'properties.sasl.password' = 'AAA'",

@@ -6,9 +6,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.sql.conditions import pushed_condition
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.sql.query.predicate_pushdown import pushed_condition
 
 TYPES = {
     "id": "INT",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import UnsupportedStatement
-from lakelog.sql.assignments import read_assignments
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece, relation_name
-from lakelog.sql.script import StatementText
-from lakelog.sql.tokens import tokenize
+from lakelog.sql.dml.assignments import read_assignments
+from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece, relation_name
+from lakelog.sql.syntax.lexer import tokenize
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 def cursor_of(text: str) -> Cursor:

@@ -5,11 +5,11 @@ import sqlglot
 from sqlglot import exp
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.sql.changes import with_row_kind
-from lakelog.sql.conditions import pushed_condition
-from lakelog.sql.plan import QueryPlan, Source
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.sql.dml.row_kinds import with_row_kind
+from lakelog.sql.query.predicate_pushdown import pushed_condition
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.statements.show_create_table import create_table_text
 
 TYPES = {"id": "INT", "v": "INT", "d": "DOUBLE", "s": "STRING", "day": "DATE"}

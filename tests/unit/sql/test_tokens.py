@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lakelog.errors import UnsupportedStatement
 from lakelog.sql.parse import parse_script
-from lakelog.sql.script import point_at
-from lakelog.sql.tokens import Kind, quoted_name, quoted_text, string_value, tokenize
+from lakelog.sql.syntax.lexer import Kind, quoted_name, quoted_text, string_value, tokenize
+from lakelog.sql.syntax.source_text import point_at
 
 
 def kinds(text: str) -> list[tuple[Kind, str]]:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import UnsupportedStatement
-from lakelog.spec.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
-from lakelog.sql.types import Dialect, parse_type_text, type_text
+from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+from lakelog.sql.syntax.type_parser import Dialect, parse_type_text, type_text
 
 
 @pytest.mark.parametrize(

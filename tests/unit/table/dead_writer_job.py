@@ -7,7 +7,7 @@ import signal
 import sys
 
 import lakelog
-from lakelog.table import writer as module
+from lakelog.table.write import table_writer as module
 from log_tables import rows
 
 

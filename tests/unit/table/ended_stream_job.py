@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import lakelog
-from lakelog.table.committer import committer_for
-from lakelog.table.replay import ready_to_write
-from lakelog.table.sealer import sealer_for
-from lakelog.table.take_over import take_over_quietly
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import committer_for
+from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows
 
 

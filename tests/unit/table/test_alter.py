@@ -9,7 +9,7 @@ from lakelog import Lake, connect
 from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, TableReplaced, UnsupportedFeature
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
-from lakelog.spec.schema_change import (
+from lakelog.paimon.schema.changes import (
     AddColumn,
     ChangeNullability,
     ChangePosition,
@@ -22,11 +22,11 @@ from lakelog.spec.schema_change import (
     SetOption,
     after,
 )
-from lakelog.spec.types import BIGINT, INT, STRING, AtomicType, DataField, RowType, parse_type
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal_staged
-from lakelog.table.task_writer import TaskWriter
+from lakelog.paimon.types.types import BIGINT, INT, STRING, AtomicType, DataField, RowType, parse_type
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 CREATE = "create table db.t (id int, n int, primary key (id)) using lakelog tblproperties ('bucket' = '1'{})"
 WITH_LOG = ", 'log-store.enabled' = 'true'"
@@ -138,7 +138,7 @@ def test_a_seal_from_before_keeps_the_new_columns(
     lake: Lake, table: Table, inline: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("lakelog.table.task_writer._INLINE_BYTES", 0)
+        monkeypatch.setattr("lakelog.table.staging.task_writer._INLINE_BYTES", 0)
     old = lake.table("db.t")
     table.alter(AddColumn(("s",), STRING))
     decide(table, 0, id=[1], n=[10], s=["a"])

@@ -8,7 +8,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidSchema
-from lakelog.spec.statistics import ColumnStatistics, TableStatistics
+from lakelog.paimon.metadata.table_statistics import ColumnStatistics, TableStatistics
 
 COLUMNS = """id int, ok boolean, name string, price decimal(8, 2), day date, at timestamp(3), micro timestamp(6),
 score double, raw binary, tags array<string>, primary key (id)"""

@@ -6,11 +6,11 @@ import pytest
 from lakelog import connect
 from lakelog.errors import CommitConflict, InvalidRequest, InvalidSchema, Unavailable
 from lakelog.filestore.store import FileStore
-from lakelog.table.append import commit_append
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer
-from lakelog.table.log_state import state_of
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.append import commit_append
+from lakelog.table.commit.committer import Committer
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.log_state import state_of
+from lakelog.table.staging.task_writer import TaskWriter
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.header import CORRECTION, decode_header, encode_header
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.protocol.header import CORRECTION, decode_header, encode_header
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import make, rows
 
 Row = tuple[str, int]

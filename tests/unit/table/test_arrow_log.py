@@ -10,9 +10,9 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Unavailable, UnsupportedFeature
 from lakelog.lake.table import Table
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 
 def make(tmp_path: Path, mode: str = "all", key: str = ", primary key (id)", buckets: int = 2) -> Table:
@@ -134,6 +134,6 @@ def test_offsets_without_room_for_rows_within_a_record_are_refused(
 ) -> None:
     """As those of a log that makes them from several numbers may be."""
     table = make(tmp_path)
-    monkeypatch.setattr("lakelog.logstore.systems.embedded._Known.offsets", lambda _: pa.array([1 << 51]))
+    monkeypatch.setattr("lakelog.logstore.embedded.system._Known.offsets", lambda _: pa.array([1 << 51]))
     with pytest.raises(UnsupportedFeature, match="debezium-json"), table.writer() as writer:
         writer.write(rows(("+I", 1, "a")))

@@ -11,8 +11,8 @@ from lakelog.io.metrics import METER
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.table.register import register_follower
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.table.log.register import register_follower
 from log_tables import make, rows
 
 SKIP = {"scan.on-bad-record": "skip"}

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.filestore.filter import Compare
-from lakelog.table import task_writer
-from lakelog.table.committer import Committer
-from lakelog.table.lookup import rows_of_keys
-from lakelog.table.scan import Scan
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.filestore.skipping.predicate import Compare
+from lakelog.table.commit.committed_rows import rows_of_keys
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging import task_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 IDS = list(range(10))
 

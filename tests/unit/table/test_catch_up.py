@@ -12,12 +12,13 @@ from lakelog import connect
 from lakelog.errors import InvalidOption, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
-from lakelog.table import catch_up, committer
-from lakelog.table.catch_up import catch_up_of, is_behind
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit import committer
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging import backfill as catch_up
+from lakelog.table.staging.backfill import catch_up_of, is_behind
+from lakelog.table.staging.task_writer import TaskWriter
 
 GAP = "'emit.auto-write-to-logstore.watermark-gap' = '10 min', 'watermark.column' = 'at'"
 HOUR = 3_600_000

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import CommitUnknown, Unavailable
-from lakelog.io.file_io import FileStatus
+from lakelog.io.storage.file_io import FileStatus
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.systems.embedded import EmbeddedReader
-from lakelog.table.committer import Committer
-from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.lease_keeper import drop_lease
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
-from lakelog.table.waiting_epochs import waiting_epochs
+from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.lease_keeper import drop_lease
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, folded, make, rows, silence
 from ordered_writes import FORMS, Died, added_up, attempt, check, decided, transactional, write
 

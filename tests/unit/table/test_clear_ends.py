@@ -9,11 +9,11 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.commit import _Patience
+from lakelog.filestore.commit.commit import _Patience
 from lakelog.io import clock
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.topics.kafka import error_of
+from lakelog.logstore.kafka.topic import error_of
 from lakelog.options.option import Options
 
 

@@ -11,7 +11,7 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption
 from lakelog.lake import Lake
-from lakelog.logstore.topics import kafka
+from lakelog.logstore.kafka import topic as kafka
 
 HARMFUL = (
     "plugin.library.paths",
@@ -20,7 +20,7 @@ HARMFUL = (
     "sasl.kerberos.kinit.cmd",
     "sasl.oauthbearer.token.endpoint.url",
     "sasl.oauthbearer.config",
-    "enable.sasl.oauthbearer.unsecure.jwt",
+    "enable.sasl.oauthbearer.insecure.jwt",
     "sasl.jaas.config",
     "debug",
     "PLUGIN.LIBRARY.PATHS",

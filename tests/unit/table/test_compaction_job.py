@@ -11,9 +11,12 @@ import pytest
 from lakelog import connect
 from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, Unavailable
 from lakelog.filestore.store import FileStore
-from lakelog.table import compaction_commits, compaction_job, maintenance
-from lakelog.table.compaction_job import compact_table
-from lakelog.table.compaction_task import (
+from lakelog.table.maintenance import after_write as maintenance
+from lakelog.table.maintenance import compaction_commit as compaction_commits
+from lakelog.table.maintenance import compaction_job
+from lakelog.table.maintenance.compaction_job import compact_table
+from lakelog.table.maintenance.compaction_schedule import FULL_MARK
+from lakelog.table.maintenance.compaction_task import (
     BucketOutcome,
     BucketTask,
     LocalExecutor,
@@ -23,8 +26,7 @@ from lakelog.table.compaction_task import (
     plan_tasks,
     runs_of,
 )
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.full_compaction import FULL_MARK
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 
 from lakelog.errors import CommitUnknown
 from lakelog.io import clock
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.table import compaction_lease
-from lakelog.table.compaction_lease import LEASE_MS, Leases
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.table.maintenance import compaction_lease
+from lakelog.table.maintenance.compaction_lease import LEASE_MS, Leases
 
 PARTITION = b"p"
 

@@ -10,15 +10,15 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Unavailable
 from lakelog.filestore.store import FileStore
-from lakelog.spec.partition import encode_partition
-from lakelog.table import compaction_worker
-from lakelog.table.committer import Committer
-from lakelog.table.compaction_task import leases_of
-from lakelog.table.compaction_worker import CompactionWorker
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.register import register_writer
-from lakelog.table.sealer import Sealer
-from lakelog.table.task_writer import TaskWriter
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal_thread import Sealer
+from lakelog.table.log.register import register_writer
+from lakelog.table.maintenance import background as compaction_worker
+from lakelog.table.maintenance.background import CompactionWorker
+from lakelog.table.maintenance.compaction_task import leases_of
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.staging.task_writer import TaskWriter
 
 LONG = 30.0
 

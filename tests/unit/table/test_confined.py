@@ -12,10 +12,10 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Corrupt, InvalidOption, InvalidRequest
-from lakelog.filestore.manifest_cache import MANIFEST_CACHE
-from lakelog.format.avro_file import read_records, write_records
+from lakelog.fileformat.avro_file import read_records, write_records
+from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
 from lakelog.lake import Lake
-from lakelog.spec.manifest_avro import MANIFEST_SCHEMA
+from lakelog.paimon.metadata.manifest_avro import MANIFEST_SCHEMA
 
 CREATE = (
     "create table d.{name} (id bigint not null, primary key (id)) using lakelog tblproperties ('bucket' = '1'{more})"

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidSchema
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.table.conform import conform
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.staging.conform import conform
 
 
 def schema(keyed: bool = True):

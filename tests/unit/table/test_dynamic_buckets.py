@@ -5,10 +5,10 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.hash_index import HashIndex
-from lakelog.table.committer import Committer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.filestore.write.hash_index import HashIndex
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.staging.task_writer import TaskWriter
 
 ROW = pa.schema([("p", pa.string()), ("id", pa.int32()), ("v", pa.string())])
 

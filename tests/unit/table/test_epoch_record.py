@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import Corrupt
-from lakelog.spec.data_file import DataFileMeta, SimpleStats
-from lakelog.table.attempt import AttemptResult, BucketAppend, StagedRun
-from lakelog.table.epoch_record import EpochRecord
+from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
+from lakelog.table.model.attempt import AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.epoch_record import EpochRecord
 
 FILE = DataFileMeta(
     "data-1-0.parquet", 10, 3, b"\x00\x01", b"\xff", SimpleStats(b"a", b"b", (0, None)), level=0, creation_time_ms=5,

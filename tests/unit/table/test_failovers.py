@@ -16,9 +16,9 @@ from failing_jobs import Job, end, files, net
 from lakelog import connect
 from lakelog.errors import Fenced, NotFound
 from lakelog.lake.table import Table
-from lakelog.table.committer import Committer
-from lakelog.table.log_state import newest_state
-from lakelog.table.seal import seal
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.model.log_state import newest_state
 
 
 @pytest.fixture(params=["debezium-json", "arrow"])

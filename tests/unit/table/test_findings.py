@@ -20,11 +20,11 @@ from lakelog.options import metrics as m
 from lakelog.options.option import Options
 from lakelog.service.dashboard.views.overview import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
-from lakelog.service.metrics.states import health_samples
-from lakelog.table.figures import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableFigures
-from lakelog.table.findings import pick_findings
-from lakelog.table.needs import Need
-from lakelog.table.runs import Run, Runs
+from lakelog.service.metrics.table_gauges import health_samples
+from lakelog.table.health.actions import Need
+from lakelog.table.health.findings import pick_findings
+from lakelog.table.health.stats import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import make, rows, silence
 
 KEYED = TableFigures("db.t", 1_000, is_keyed=True)
@@ -123,7 +123,7 @@ def lines(command: object, arguments: list[str]) -> list[dict[str, object]]:
 
 
 def test_what_is_unknown_is_neither_zero_nor_green() -> None:
-    from lakelog.table.health import health_of
+    from lakelog.table.health.health import health_of
 
     class Plain:
         name, options = "db.t", Options()
@@ -146,7 +146,7 @@ def test_a_table_that_cannot_be_read_is_first_in_the_list_of_a_lake(tmp_path: Pa
         for path in (tmp_path / "db.db" / "b" / break_it).iterdir():
             path.unlink() if break_it == "manifest" else path.write_bytes(b"{")
     with connect(warehouse=str(tmp_path)) as lake:
-        from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+        from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
 
         MANIFEST_CACHE.clear()
         found = lake.health("db.b")

@@ -22,15 +22,15 @@ from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, close_clients
 from lakelog.logstore.formats import log_format
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.spec.bucket import bucket_of_rows
-from lakelog.spec.row_kind import DELETE, INSERT
-from lakelog.table import follower
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.follower import Follower
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
-from lakelog.table.scan import Scan
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.row_kind import DELETE, INSERT
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.write import materializer as follower
+from lakelog.table.write.materializer import Follower
 
 
 def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:

@@ -14,9 +14,9 @@ from lakelog.cli.health import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
-from lakelog.table import log_figures
-from lakelog.table.compaction_task import leases_of
-from lakelog.table.log_readers import NamedReaders
+from lakelog.table.health import collect_log as log_figures
+from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.maintenance.compaction_task import leases_of
 from log_tables import make, rows
 
 HOUR = 3_600_000
@@ -155,7 +155,7 @@ def test_a_decided_epoch_without_a_snapshot_is_open_and_decided_offsets_tell_it(
     table = make(tmp_path)
     writer = table.writer()
     writer.write(rows(1, 2, 3, 4))
-    monkeypatch.setattr("lakelog.table.writer.seal", lambda committer: None)
+    monkeypatch.setattr("lakelog.table.write.table_writer.seal", lambda committer: None)
     writer.commit()
     log = table.health().figures.log
     assert all(b.applied < b.decided <= b.end for b in log.buckets)
@@ -237,7 +237,7 @@ def test_a_table_that_is_ill_does_not_hide_the_others(tmp_path) -> None:
     lakelog.connect(warehouse=str(tmp_path / "warehouse")).sql("create table db.u (id int)")
     for path in (tmp_path / "warehouse" / "db.db" / "t" / "manifest").iterdir():
         path.write_bytes(b"rubbish")
-    from lakelog.filestore.manifest_cache import MANIFEST_CACHE
+    from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
 
     MANIFEST_CACHE.clear()
     lines = CliRunner().invoke(health, ["--format", "jsonl", "--warehouse", str(tmp_path / "warehouse")]).output

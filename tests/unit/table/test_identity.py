@@ -15,11 +15,11 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitUnknown, NotFound, TableReplaced
-from lakelog.io.local import LocalFileIO
-from lakelog.table.committer import Committer
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.register import register_writer
-from lakelog.table.task_writer import TaskWriter
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.table.commit.committer import Committer
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.staging.task_writer import TaskWriter
 from two_lakes import files, opened, rows, stores, write
 
 T = TypeVar("T")

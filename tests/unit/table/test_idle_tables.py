@@ -10,16 +10,16 @@ import pytest
 from lakelog.errors import Fenced, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import ABORT, COMMIT, parse_kinds
-from lakelog.logstore.systems.embedded import EmbeddedReader
-from lakelog.table.committer import Committer
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_state import newest_state
-from lakelog.table.lost_records import lost_control_only
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.protocol.header import ABORT, COMMIT, parse_kinds
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.gaps import lost_control_only
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import newest_state
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, make, rows, trim
 
 UNION = {"read.mode": "union"}
@@ -169,7 +169,7 @@ def test_a_log_that_cannot_count_what_it_lost_stays_an_error(tmp_path, monkeypat
     table = make(tmp_path)
     stream(table, (1, 2, 3, 4))
     trim(table)
-    monkeypatch.setattr("lakelog.logstore.systems.embedded.EmbeddedReader.entries", lambda *_: None)
+    monkeypatch.setattr("lakelog.logstore.embedded.system.EmbeddedReader.entries", lambda *_: None)
     check_lost(table)
 
 

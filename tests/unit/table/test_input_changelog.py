@@ -12,13 +12,13 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidOption
-from lakelog.filestore.changelog_files import changelog_style
+from lakelog.filestore.write.changelog_writer import changelog_style
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.options.option import Options
-from lakelog.table.committer import Committer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.staging.task_writer import TaskWriter
 
 ROW = pa.schema([("p", pa.string()), ("id", pa.int32()), ("v", pa.string()), ("_row_kind", pa.string())])
 Told = list[tuple[str, str, int, str]]

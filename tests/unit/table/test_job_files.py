@@ -10,12 +10,12 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import Unavailable
-from lakelog.io.local import LocalFileIO
 from lakelog.io.names import new_uuid
-from lakelog.table.append import commit_append
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.job_files import JobFiles
-from lakelog.table.task_writer import TaskWriter
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.table.commit.append import commit_append
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.staging.job_files import JobFiles
+from lakelog.table.staging.task_writer import TaskWriter
 
 
 @pytest.fixture(params=["", "partitioned by (part)"])

@@ -13,7 +13,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitDecided, Fenced, InvalidSchema, LakelogError, Unavailable, after_decision
-from lakelog.io.local import LocalFileIO
+from lakelog.io.storage.local import LocalFileIO
 from lakelog.lake.table import Table
 from lakelog.logstore.formats import log_format
 

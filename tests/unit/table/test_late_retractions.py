@@ -8,12 +8,12 @@ import pytest
 
 from lakelog import connect
 from lakelog.lake.table import Table
-from lakelog.table import task_writer
-from lakelog.table.append import commit_append
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.append import commit_append
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging import task_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 LOGS = [
     "",

@@ -9,9 +9,9 @@ import pytest
 from debezium_consumer import folded
 from lakelog.errors import Fenced
 from lakelog.lake.table import Table
-from lakelog.table import take_over as module
-from lakelog.table.lease_keeper import drop_lease
-from lakelog.table.take_over import dead_writers, take_over
+from lakelog.table.commit import take_over as module
+from lakelog.table.commit.take_over import dead_writers, take_over
+from lakelog.table.log.lease_keeper import drop_lease
 from log_tables import files, make, rows
 
 TIMEOUT_MS = 1000

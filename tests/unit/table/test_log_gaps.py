@@ -9,10 +9,10 @@ import pytest
 
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.systems.embedded import EmbeddedReader
+from lakelog.logstore.embedded.system import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
-from lakelog.table.committed_records import CommittedRecords
-from lakelog.table.log_scan import LogScan
+from lakelog.table.log.committed_reader import CommittedRecords
+from lakelog.table.log.scan import LogScan
 from log_tables import files, make, rows
 
 

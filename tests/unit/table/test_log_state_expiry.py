@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import NotFound
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.store import FileStore
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.spec.schema import new_schema
-from lakelog.spec.types import parse_type
-from lakelog.table.log_state import LogState, WriterState, newest_state, state_at
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.paimon.schema.schema import new_schema
+from lakelog.paimon.types.types import parse_type
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_at
 
 STATE = LogState({"w": WriterState(7, {}, 0, False)}, {})
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
-from lakelog.table.committer import Committer
-from lakelog.table.log_follow import follow
-from lakelog.table.log_position import LogPosition
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import latest_full
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.position import LogPosition
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.read.snapshot_switch import latest_full
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.tail.subscribe import follow
 from log_tables import files, make, rows, trim
 
 

@@ -11,8 +11,8 @@ import pytest
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.lookup import rows_of_keys
-from lakelog.table.scan import Scan
+from lakelog.table.commit.committed_rows import rows_of_keys
+from lakelog.table.read.file_scan import Scan
 
 
 @pytest.fixture(params=["debezium-json", "arrow"])

@@ -11,13 +11,14 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidRequest, InvalidSchema
-from lakelog.io.local import ScratchFileIO
+from lakelog.io.storage.local import ScratchFileIO
 from lakelog.lake.table import Table
 from lakelog.merge.keys import key_parts, sort_rows
-from lakelog.table import keyed_run, lookup_index
-from lakelog.table.block_cache import BlockCache
-from lakelog.table.keyed_state import KeyedState
-from lakelog.table.lookup_index import LookupIndex, LookupSpec
+from lakelog.state import sorted_run as keyed_run
+from lakelog.state.block_cache import BlockCache
+from lakelog.state.keyed_state import KeyedState
+from lakelog.table.lookup import index as lookup_index
+from lakelog.table.lookup.index import LookupIndex, LookupSpec
 from log_tables import trim
 
 LOGS = {

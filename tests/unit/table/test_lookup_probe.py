@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.merge.keys import key_at, key_parts, sort_rows
-from lakelog.table.keyed_run import ranks, run_in_memory, spread
-from lakelog.table.lookup_probe import look_up, merged, missing
+from lakelog.state.sorted_run import ranks, run_in_memory, spread
+from lakelog.table.lookup.probe import look_up, merged, missing
 
 SCHEMA = pa.schema([pa.field("k", pa.int32(), nullable=False)])
 
@@ -84,7 +84,7 @@ def test_only_the_same_value_of_another_type_is_found(given, kind, want) -> None
 
 @pytest.mark.parametrize("texts", [False, True])
 def test_runs_give_all_rows_with_the_first_columns_of_a_key(texts, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.keyed_run.BLOCK_ROWS", 3)
+    monkeypatch.setattr("lakelog.state.sorted_run.BLOCK_ROWS", 3)
     dice = random.Random(8)
     for _ in range(40):
         rows = sorted({(dice.randrange(6), dice.randrange(9)) for _ in range(dice.randrange(1, 30))})

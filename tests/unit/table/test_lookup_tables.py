@@ -16,10 +16,11 @@ from lakelog.errors import InvalidRequest, Unavailable
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.lake.table import Table
 from lakelog.merge.keys import key_parts
-from lakelog.table import lookup_figures, lookup_tables
-from lakelog.table.lookup_figures import LookupFigures, check_name, forget_figures, keep_figures, lookup_stats
-from lakelog.table.lookup_index import LookupIndex, LookupSpec
-from lakelog.table.lookup_tables import LookupTable, LookupTables
+from lakelog.table.lookup import index_cache as lookup_tables
+from lakelog.table.lookup import stats as lookup_figures
+from lakelog.table.lookup.index import LookupIndex, LookupSpec
+from lakelog.table.lookup.index_cache import LookupTable, LookupTables
+from lakelog.table.lookup.stats import LookupFigures, check_name, forget_figures, keep_figures, lookup_stats
 from log_tables import make, rows
 
 

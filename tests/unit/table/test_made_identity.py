@@ -10,7 +10,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import TableReplaced
-from lakelog.filestore.identity import TABLE_ID
+from lakelog.filestore.metadata.identity import TABLE_ID
 from lakelog.lake.lake import Lake
 from two_lakes import stores, write
 

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lakelog.options.option import Options
-from lakelog.table.figures import (
+from lakelog.table.health.actions import KINDS, pick_needs, pick_waits
+from lakelog.table.health.formatting import aged, sized
+from lakelog.table.health.score import score_parts, total
+from lakelog.table.health.stats import (
     BATCH,
     STREAM,
     BucketFigures,
@@ -17,9 +20,6 @@ from lakelog.table.figures import (
     TableFigures,
     WriterFigures,
 )
-from lakelog.table.needs import KINDS, pick_needs, pick_waits
-from lakelog.table.score import score_parts, total
-from lakelog.table.text import aged, sized
 
 DAY = 24 * 3_600_000
 NOW = 1_000 * DAY

@@ -11,12 +11,13 @@ import pytest
 
 from changelogs import folded
 from lakelog import connect
-from lakelog.io.local import LocalFileIO
-from lakelog.table import keyed_state, normalizer
-from lakelog.table.keyed_run import BLOCK_ROWS
-from lakelog.table.keyed_state import KeyedState, forget_old, saved_offsets
-from lakelog.table.log_scan import LogScan
-from lakelog.table.normalizer import Normalizer, StreamOrigin, StreamStates
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.state import keyed_state
+from lakelog.state.keyed_state import KeyedState, forget_old, saved_offsets
+from lakelog.state.sorted_run import BLOCK_ROWS
+from lakelog.table.log.scan import LogScan
+from lakelog.table.tail import normalizer
+from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates
 from log_tables import make, rows, trim
 
 WHOLE = {"log.consumer.normalize": "true"}

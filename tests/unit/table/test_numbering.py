@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelog.table.staging import Numbering
+from lakelog.table.runs.runs import Numbering
 
 PLACE = (b"", 0)
 

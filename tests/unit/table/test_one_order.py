@@ -10,8 +10,8 @@ from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.seal import seal
-from lakelog.table.take_over import take_over
+from lakelog.table.commit.seal import seal
+from lakelog.table.commit.take_over import take_over
 from log_tables import files, make, rows, silence
 from ordered_writes import (
     CHANGED,

@@ -8,10 +8,10 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitUnknown, InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
-from lakelog.table.committer import Committer
-from lakelog.table.overwrite import commit_overwrite
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.overwrite import commit_overwrite
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_an_overwrite_of_unknown_outcome_happens_once(lake, monkeypatch) -> None
     task = TaskWriter(inner, "o", 0, 0, replaces=True)
     task.write(rows(("a", 1, 2, "new")).to_batches()[0])
     result = task.finish()
-    from lakelog.table.overwrite_target import OverwriteTarget
+    from lakelog.table.model.partition_selection import OverwriteTarget
 
     first = commit_overwrite(inner, "o", [result], OverwriteTarget())
     write(table, ("a", 1, 3, "later"))
@@ -252,7 +252,7 @@ def test_after_a_lost_answer_the_same_writer_can_be_asked_again(lake, monkeypatc
         raise CommitUnknown("the answer was lost")
 
     writer = table.writer(overwrite=True)
-    monkeypatch.setattr("lakelog.table.overwrite_writer.commit_overwrite", lost)
+    monkeypatch.setattr("lakelog.table.write.overwrite_writer.commit_overwrite", lost)
     with pytest.raises(CommitUnknown), writer:
         writer.write(rows(("a", 1, 5, "new")))
     monkeypatch.undo()

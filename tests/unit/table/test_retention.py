@@ -5,14 +5,14 @@ import pytest
 
 import lakelog
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.commit_request import CommitRequest
-from lakelog.table import task_writer
-from lakelog.table.committer import Committer
-from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.log_state import state_at
-from lakelog.table.retention import expire_quietly, expire_snapshots
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.maintenance.retention import expire_quietly, expire_snapshots
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.log_state import state_at
+from lakelog.table.staging import task_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 
 def table_of(tmp_path, options: str, columns: str = "id int, name string, primary key (id)", more: str = ""):

@@ -8,15 +8,15 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitConflict, InvalidRequest, UnsupportedFeature
-from lakelog.filestore.commit_request import CommitRequest, IndexChange
-from lakelog.filestore.deletion_vectors import write_vectors
+from lakelog.filestore.commit.request import CommitRequest, IndexChange
+from lakelog.filestore.read.deletion_vectors import write_vectors
 from lakelog.io.names import new_uuid
-from lakelog.sql.filter_text import parse_filter
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.rewrite import commit_rewrite, files_to_rewrite
-from lakelog.table.row_changes import changeable
-from lakelog.table.scan import Scan
-from lakelog.table.task_writer import TaskWriter
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.dml_support import changeable
+from lakelog.table.write.replace_files import commit_rewrite, files_to_rewrite
 
 
 def make(tmp_path, more: str = "", key: str = ""):

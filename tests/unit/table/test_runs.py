@@ -10,10 +10,10 @@ import pyarrow as pa
 
 import lakelog
 from lakelog.io.clock import now_ms
-from lakelog.io.memory import MemoryFileIO
 from lakelog.io.names import new_uuid
-from lakelog.table import runs as module
-from lakelog.table.runs import DONE, FAILED, Run, Runs
+from lakelog.io.storage.memory import MemoryFileIO
+from lakelog.table.maintenance import run_history as module
+from lakelog.table.maintenance.run_history import DONE, FAILED, Run, Runs
 
 
 def begun(at: int, kind: str = "compaction") -> Run:

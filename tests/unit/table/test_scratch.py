@@ -15,8 +15,10 @@ import pytest
 from lakelog import connect
 from lakelog.errors import Unavailable
 from lakelog.lake.table import Table
-from lakelog.table import keyed_state, lookup_index, lookup_tables
-from lakelog.table.lookup_index import LookupSpec
+from lakelog.state import keyed_state
+from lakelog.table.lookup import index as lookup_index
+from lakelog.table.lookup import index_cache as lookup_tables
+from lakelog.table.lookup.index import LookupSpec
 
 WHOLE_CHANGES = {"log.consumer.normalize": "true"}
 

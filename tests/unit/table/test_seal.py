@@ -10,10 +10,10 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidSchema
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal_staged
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.log.register import register_writer
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, folded, make, rows
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidOption
-from lakelog.spec.schema_change import RemoveOption, SetOption
+from lakelog.paimon.schema.changes import RemoveOption, SetOption
 
 
 @pytest.mark.parametrize("key", ["s3.secret-key", "fs.s3a.secret.key", "s3.access.key", "properties.sasl.password"])

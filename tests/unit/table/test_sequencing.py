@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.spec.data_file import DataFileMeta
-from lakelog.table.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, StagedRun
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.sequencing import places_of, sequence_runs
-from lakelog.table.staging import run_to_ipc
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, StagedRun
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.runs.runs import run_to_ipc
+from lakelog.table.runs.sequencing import places_of, sequence_runs
 
 PLACE = (b"p", 0)
 

@@ -6,11 +6,11 @@ import pytest
 
 from lakelog.errors import InvalidRequest
 from lakelog.lake.table import Table
-from lakelog.table.committer import Committer
-from lakelog.table.log_state import newest_state
-from lakelog.table.replay import ready_to_write
-from lakelog.table.seal import seal, seal_staged
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.seal import seal, seal_staged
+from lakelog.table.model.log_state import newest_state
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import make, rows
 
 
@@ -40,7 +40,7 @@ def clock(monkeypatch) -> list[int]:
         now[0] += 1
         return now[0]
 
-    monkeypatch.setattr("lakelog.table.committer.now_ms", tick)
+    monkeypatch.setattr("lakelog.table.commit.committer.now_ms", tick)
     return now
 
 

@@ -20,13 +20,13 @@ from lakelog.errors import InvalidRequest, NotFound, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.logstore.systems.embedded import EmbeddedReader
-from lakelog.table.attempt import AttemptResult
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_follower, register_writer
-from lakelog.table.seal import seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.embedded.system import EmbeddedReader
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.log.register import register_follower, register_writer
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import make, rows, trim
 
 KEYED = ", primary key (id)"
@@ -123,7 +123,7 @@ def test_a_tail_that_is_stopped_anywhere_tells_what_one_tells_in_one_go(
     form, most = random.Random(seed).choice([("debezium-json", 5), ("arrow", 5), ("arrow", 100_000)])
     world = World(make(tmp_path, f", 'log-store.data-format' = '{form}'", key), form, seed)
     table, dice = world.table, world.dice
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", most)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", most)
     for _ in range(8):
         world.step()
     whole = table.tail(start, stop="latest", options=options)  # reads at the end, from where the log is now
@@ -145,7 +145,7 @@ def test_a_tail_that_is_stopped_anywhere_tells_what_one_tells_in_one_go(
 @pytest.mark.parametrize("start", ["earliest", "latest-full"])
 @pytest.mark.parametrize("options", [{}, TRANSACTIONAL, WHOLE, WHOLE | TRANSACTIONAL])
 def test_every_position_of_a_tail_is_good(tmp_path, monkeypatch, start, options, depth) -> None:
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", 6)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 6)
     world = World(make(tmp_path), "debezium-json", 7)
     for _ in range(10):
         world.step()
@@ -169,7 +169,7 @@ def sealed(table: Table, *batches: pa.Table) -> None:
 
 
 def test_a_long_epoch_is_told_in_parts_and_goes_on_amid_them(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", 4)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
     table = make(tmp_path, key="")
     with table.writer() as writer, table.writer() as other:
         writer.write(rows(*range(20), name="long"))
@@ -203,7 +203,7 @@ def test_the_position_passes_records_that_show_nothing(tmp_path) -> None:
 
 
 def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", 7)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 7)
     table = make(tmp_path, key="")
     sealed(table, rows(*range(60)))
     read, dice, failures = EmbeddedReader.read, random.Random(1), 0
@@ -227,7 +227,7 @@ def test_a_tail_that_a_log_which_is_away_has_ended_goes_on_from_its_position(tmp
 
 
 def test_an_event_ends_a_tail_and_its_position_goes_on(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.log_scan._READ_ROWS", 4)
+    monkeypatch.setattr("lakelog.table.log.scan._READ_ROWS", 4)
     table = make(tmp_path, key="")
     sealed(table, *(rows(n, n + 1) for n in range(3)))
     for start in ("latest-full", "earliest"):

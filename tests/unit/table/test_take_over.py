@@ -20,12 +20,13 @@ from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table import lease_keeper, task_writer
-from lakelog.table.committer import Committer
-from lakelog.table.register import register_writer
-from lakelog.table.registrations import BATCH, STREAM, Lease
-from lakelog.table.take_over import dead_writers, seal_abandoned, take_over, take_over_now
-from lakelog.table.writer import TableWriter
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
+from lakelog.table.log import lease_keeper
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.registrations import BATCH, STREAM, Lease
+from lakelog.table.staging import task_writer
+from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows, silence
 
 UNION = {"read.mode": "union"}

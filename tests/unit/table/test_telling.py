@@ -11,16 +11,16 @@ from lakelog.errors import Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.control import commits_in
-from lakelog.table.committer import Committer
-from lakelog.table.decided_epochs import DecidedEpochs
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import LogState, WriterState, newest_state, state_of
-from lakelog.table.register import register_writer
-from lakelog.table.registrations import Registrations
-from lakelog.table.seal import seal, seal_staged
-from lakelog.table.take_over import take_over_now
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.protocol.control_records import commits_in
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal, seal_staged
+from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import LogState, WriterState, newest_state, state_of
+from lakelog.table.model.registrations import Registrations
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, make, rows, silence
 
 Row = tuple[str, int, str]

@@ -13,18 +13,18 @@ from lakelog.errors import InvalidOption, OffsetExpired, Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for, reader_for
-from lakelog.logstore.control import commit_record, commits_in
-from lakelog.logstore.header import NOBODYS_HEADER
-from lakelog.table.committed_records import CommittedRecords
-from lakelog.table.committer import Committer
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_position import LogPosition
-from lakelog.table.log_scan import LogScan
-from lakelog.table.log_switch import latest_full
-from lakelog.table.register import register_writer
-from lakelog.table.seal import seal, seal_staged
-from lakelog.table.take_over import seal_abandoned, take_over_now
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.protocol.control_records import commit_record, commits_in
+from lakelog.logstore.protocol.header import NOBODYS_HEADER
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal, seal_staged
+from lakelog.table.commit.take_over import seal_abandoned, take_over_now
+from lakelog.table.log.committed_reader import CommittedRecords
+from lakelog.table.log.position import LogPosition
+from lakelog.table.log.register import register_writer
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.read.snapshot_switch import latest_full
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, make, rows, silence, trim
 
 TRANSACTIONAL = {"log.consistency": "transactional"}

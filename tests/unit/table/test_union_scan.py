@@ -13,16 +13,16 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import InvalidRequest, OffsetExpired
-from lakelog.filestore.commit_request import CommitRequest
+from lakelog.filestore.commit.request import CommitRequest
 from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
-from lakelog.logstore.header import DATA, LOG_ONLY, encode_header
-from lakelog.table.committer import Committer
-from lakelog.table.epoch_record import EpochRecord
-from lakelog.table.log_state import FOLLOWER, LogState, WriterState, newest_state
-from lakelog.table.register import register_follower, register_writer
-from lakelog.table.seal import level0_files_of, seal
-from lakelog.table.task_writer import TaskWriter
+from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import level0_files_of, seal
+from lakelog.table.log.register import register_follower, register_writer
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
+from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import files, rows, silence, trim
 from log_tables import make as make_table
 
@@ -72,7 +72,7 @@ def test_rows_of_a_table_without_a_key_are_there_once(tmp_path) -> None:
 
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_a_table_without_buckets(tmp_path, few, form, monkeypatch) -> None:
-    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     lake.sql(
         "create table db.t (id int, name string) using lakelog tblproperties ('log-store.enabled' = 'true', "
@@ -178,7 +178,7 @@ def test_the_rows_of_a_batch_writer_stay_known_after_its_state_is_forgotten(tmp_
     long_lived = table.writer()
     long_lived.write(rows(1))
     long_lived.commit()
-    monkeypatch.setattr("lakelog.table.log_state._KEEP_ONCE_MS", -1)
+    monkeypatch.setattr("lakelog.table.model.log_state._KEEP_ONCE_MS", -1)
     for number in range(3):
         with table.writer() as writer:
             writer.write(rows(10 + number))
@@ -324,8 +324,8 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
 
 @pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
 def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch, form) -> None:
-    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", 100)
-    monkeypatch.setattr("lakelog.table.union_split._LEAST_BUFFER", 1000)
+    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", 100)
+    monkeypatch.setattr("lakelog.table.read.union_split._LEAST_BUFFER", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     options = f"'log-store.enabled' = 'true', 'bucket' = '2', 'log-store.data-format' = '{form}'"
@@ -368,7 +368,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
     with table.writer() as writer:
         writer.write(rows(1))
         writer.commit()
-        monkeypatch.setattr("lakelog.table.writer.seal", lambda committer: None)
+        monkeypatch.setattr("lakelog.table.write.table_writer.seal", lambda committer: None)
         writer.write(rows(2))
         writer.commit()
         writer.write(rows(3, 4))
@@ -383,7 +383,7 @@ def test_it_says_which_store_answers_and_how_old_each_part_is(tmp_path, monkeypa
 @pytest.mark.parametrize("key", [", primary key (id)", ""])
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_a_transactional_union_leaves_open_rows_out(tmp_path, monkeypatch, few, key) -> None:
-    monkeypatch.setattr("lakelog.table.union_scan._FEW_ROWS", few)
+    monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", few)
     table = make(tmp_path, key=key)
     transactional = {"log.consistency": "transactional"}
     with table.writer(options={"emit.mode": "log"}) as only, table.writer() as writer:

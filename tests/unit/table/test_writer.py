@@ -7,8 +7,8 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import CommitConflict, CommitDecided, Unavailable
-from lakelog.table import task_writer
-from lakelog.table.task_writer import TaskWriter
+from lakelog.table.staging import task_writer
+from lakelog.table.staging.task_writer import TaskWriter
 
 
 def make(tmp_path, more: str = ""):
@@ -49,7 +49,7 @@ def test_a_seal_that_fails_loses_no_decided_row(tmp_path, monkeypatch) -> None:
 
     with pytest.raises(CommitDecided, match="do not write them again"), table.writer() as writer:
         writer.write(rows(1))
-        monkeypatch.setattr("lakelog.table.seal._commit", lost)
+        monkeypatch.setattr("lakelog.table.commit.seal._commit", lost)
         writer.commit()
     monkeypatch.undo()
     assert files(table) == fold(table) == {1: "a"}
@@ -80,7 +80,7 @@ def test_a_missing_control_record_is_no_failure_of_the_write(tmp_path, monkeypat
     def away(*_: object) -> None:
         raise Unavailable("broker away")
 
-    monkeypatch.setattr("lakelog.table.committer.Committer.append_commit", away)
+    monkeypatch.setattr("lakelog.table.commit.committer.Committer.append_commit", away)
     with table.writer() as writer:
         writer.write(rows(1))
     assert files(table) == {1: "a"} and table.latest_snapshot() is not None

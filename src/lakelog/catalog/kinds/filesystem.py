@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelog.catalog.directories import Directories
 from lakelog.errors import InvalidOption
-from lakelog.io.file_io import FileIO
+from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_TYPE
 from lakelog.options.option import Options
 

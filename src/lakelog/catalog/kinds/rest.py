@@ -27,15 +27,15 @@ from lakelog.errors import (
     UnsupportedFeature,
 )
 from lakelog.io.clock import now_ms
-from lakelog.io.confined import confined
-from lakelog.io.file_io import FileIO
-from lakelog.io.owned import OwnedFileIO
+from lakelog.io.storage.confined import confined
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.owned import OwnedFileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange, apply_changes
-from lakelog.spec.types import nested_fields, parse_field
+from lakelog.paimon.schema.changes import SchemaChange, apply_changes
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import nested_fields, parse_field
 
 _ALTER_TRIES = 20
 """How often a change that the server refuses is tried on the newer schema that another one has made."""

@@ -13,11 +13,11 @@ from lakelog.catalog.base import DEFAULT_DATABASE, Catalog, CheckChange, Identif
 from lakelog.catalog.directories import Directories, bare_path, check_new_name, near_or_all
 from lakelog.catalog.name_rows import NameRows
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.io.file_io import FileIO
+from lakelog.io.storage.file_io import FileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_URI
 from lakelog.options.option import Options
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import SchemaChange
+from lakelog.paimon.schema.changes import SchemaChange
+from lakelog.paimon.schema.schema import TableSchema
 
 
 class SqlCatalog(Catalog):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelog.logstore.format import LogFormat
+from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.options.registry import Registry
 
 LOG_FORMATS: Registry[LogFormat] = Registry(

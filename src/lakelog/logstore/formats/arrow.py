@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.format import LogFormat, Messages
-from lakelog.logstore.json_rows import parsed_column, plain_rows, to_json_texts
-from lakelog.logstore.updates import may_hold_pairs, second_of_pair
-from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, to_json_texts
+from lakelog.logstore.encoding.record_format import LogFormat, Messages
+from lakelog.logstore.encoding.update_pairs import may_hold_pairs, second_of_pair
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024

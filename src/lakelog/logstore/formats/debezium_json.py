@@ -25,10 +25,10 @@ from pyarrow import json as arrow_json
 
 from lakelog.errors import Corrupt
 from lakelog.logstore.base import Records
-from lakelog.logstore.format import LogFormat
-from lakelog.logstore.json_rows import parsed_column, plain_rows, read_type, restored, to_json_texts
-from lakelog.logstore.updates import second_of_pair
-from lakelog.spec.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.logstore.encoding.json_rows import parsed_column, plain_rows, read_type, restored, to_json_texts
+from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.logstore.encoding.update_pairs import second_of_pair
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 
 _OPS = pa.array(["c", "u", "d"])
 _CREATE, _UPDATE, _DELETE = 0, 1, 2

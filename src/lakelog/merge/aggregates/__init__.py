@@ -8,7 +8,7 @@ from typing import Final
 from lakelog.errors import UnsupportedFeature
 from lakelog.merge.aggregate import Aggregate
 from lakelog.options.registry import Registry
-from lakelog.spec.types import DataField
+from lakelog.paimon.types.types import DataField
 
 _HERE: Final = "lakelog.merge.aggregates"
 

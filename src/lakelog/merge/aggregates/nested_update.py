@@ -9,7 +9,7 @@ from lakelog.errors import InvalidOption
 from lakelog.merge.aggregate import ByKey
 from lakelog.merge.nested import frozen
 from lakelog.options.fields import COUNT_LIMIT, NESTED_KEY, NESTED_SEQUENCE_FIELD, split_names
-from lakelog.spec.types import ArrayType, DataField, RowType
+from lakelog.paimon.types.types import ArrayType, DataField, RowType
 
 
 class NestedUpdate(ByKey):

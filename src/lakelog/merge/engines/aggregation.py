@@ -13,8 +13,8 @@ from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
 from lakelog.options.option import Options
 from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
-from lakelog.spec.row_kind import DELETE, INSERT
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.rows.row_kind import DELETE, INSERT
+from lakelog.paimon.schema.schema import TableSchema
 
 
 class Aggregation(MergeEngine):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from lakelog.merge.base import KIND_COLUMN, Indices, PickingEngine, Piece
-from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 
 
 class Deduplicate(PickingEngine):

@@ -9,7 +9,7 @@ import numpy as np
 from lakelog.errors import InvalidOption, InvalidSchema
 from lakelog.merge.base import KIND_COLUMN, Indices, PickingEngine, Piece
 from lakelog.options.table import SEQUENCE_FIELD
-from lakelog.spec.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 
 
 class FirstRow(PickingEngine):

@@ -22,8 +22,8 @@ from lakelog.options.table import (
     PARTIAL_REMOVE_ON_DELETE,
     PARTIAL_REMOVE_ON_GROUP,
 )
-from lakelog.spec.row_kind import DELETE, INSERT
-from lakelog.spec.schema import TableSchema
+from lakelog.paimon.rows.row_kind import DELETE, INSERT
+from lakelog.paimon.schema.schema import TableSchema
 
 _NEWEST = "primary-key"
 """The function of columns that follow the newest row, of whatever kind."""

@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.answers import Answers
-from lakelog.service.dashboard.failures import (
+from lakelog.service.dashboard.errors import (
     answer_http_error,
     answer_lakelog_error,
     answer_other_error,
     answer_wrong_request,
 )
-from lakelog.service.dashboard.pages import STATIC
+from lakelog.service.dashboard.render import STATIC
 from lakelog.service.dashboard.routes import (
     actions,
     catalogs,

@@ -16,7 +16,6 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
-from lakelog.service.dashboard.figures import FigureHistory
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.security.gate import Access, Gate
@@ -27,6 +26,7 @@ from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
 from lakelog.service.dashboard.streams import Streams
 from lakelog.service.dashboard.terminals import Terminals
+from lakelog.service.dashboard.time_series import FigureHistory
 from lakelog.service.dashboard.watcher import Watcher
 from lakelog.service.terminal.audit import AuditLog
 

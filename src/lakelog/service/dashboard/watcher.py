@@ -12,8 +12,8 @@ from typing import Final
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import Lake
-from lakelog.service.dashboard.figures import FigureHistory, Sample, Total
-from lakelog.table.health import FAIR, GOOD, TableHealth, unreadable_health
+from lakelog.service.dashboard.time_series import FigureHistory, Sample, Total
+from lakelog.table.health.health import FAIR, GOOD, TableHealth, unreadable_health
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _LIST_S: Final = 10.0

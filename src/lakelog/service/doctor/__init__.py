@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lakelog.options.registry import Registry
-from lakelog.service.doctor.base import Check
+from lakelog.service.doctor.check import Check
 
 CHECKS: Final[Registry[Check]] = Registry(
     "check",

@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 
 from lakelog.errors import InvalidRequest, Unavailable
 from lakelog.service.loopback import is_loopback
-from lakelog.service.metrics.figures import collect_from_children
+from lakelog.service.metrics.collector import collect_from_children
 from lakelog.service.metrics.prometheus import LakelogCollector
 
 if TYPE_CHECKING:

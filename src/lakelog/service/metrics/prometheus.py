@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 from lakelog.io.metrics import Sample
 from lakelog.options.metric import COUNTER, HISTOGRAM, Metric
 from lakelog.options.metrics import METRICS
-from lakelog.service.metrics.figures import Figures
+from lakelog.service.metrics.collector import Figures
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake

@@ -14,12 +14,12 @@ from lakelog.io import clock
 from lakelog.io.names import new_attempt
 from lakelog.lake import Lake
 from lakelog.logstore.clients import close_clients
-from lakelog.service.optimizer.schedule import Job, Schedule, Waiting
+from lakelog.service.optimizer.runner import Work, run_need
+from lakelog.service.optimizer.scheduler import Job, Schedule, Waiting
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.service.optimizer.watch import Sighting, Watch
-from lakelog.service.optimizer.work import Work, run_need
-from lakelog.table.compaction_task import Executor
-from lakelog.table.runs import FAILED, NOTHING, WAITS, Run, Runs
+from lakelog.service.optimizer.watcher import Sighting, Watch
+from lakelog.table.maintenance.compaction_task import Executor
+from lakelog.table.maintenance.run_history import FAILED, NOTHING, WAITS, Run, Runs
 
 _LOG = logging.getLogger("lakelog.optimizer")
 _LOOK_S: Final = 1.0

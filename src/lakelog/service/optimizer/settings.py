@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelog.errors import InvalidRequest
-from lakelog.table.needs import KINDS
+from lakelog.table.health.actions import KINDS
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
 from lakelog.service.terminal.config import Limits, TerminalConfig
+from lakelog.service.terminal.error_report import Failure
 from lakelog.service.terminal.events import Event
 from lakelog.service.terminal.execution import Execution, ExecutionState, StatementState
-from lakelog.service.terminal.failure import Failure
 from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 __all__ = [
     "AuditEntry",

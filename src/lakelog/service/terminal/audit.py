@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from lakelog.sql.masking import without_secrets
+from lakelog.sql.syntax.masking import without_secrets
 
 _SHOWN: Final = 10_000
 """Characters of a statement that are kept."""

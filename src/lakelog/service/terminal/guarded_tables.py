@@ -14,12 +14,12 @@ from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, says_where_log_is, shown_value
 from lakelog.options.secrets import HIDDEN
 from lakelog.options.storage import STORAGE_OPTIONS
+from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.service.terminal.option_rules import check_hints, check_options, check_place
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.schema_change import RemoveOption, SchemaChange, SetOption
-from lakelog.sql.right import Right
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_options import ALL_OPTIONS, by_canonical_key
+from lakelog.sql.runtime.privilege import Right
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 
 
 class GuardedTables(CatalogTables):

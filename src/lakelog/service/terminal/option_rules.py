@@ -13,8 +13,8 @@ from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALO
 from lakelog.options.client import CLIENT_PROPERTIES
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
-from lakelog.table.catalog_place import WAREHOUSE
-from lakelog.table.log_options import by_canonical_key
+from lakelog.table.catalog_config import WAREHOUSE
+from lakelog.table.model.log_options import by_canonical_key
 
 _AUTH_PARAMS: Final = "pulsar.client.authParams"
 _A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")

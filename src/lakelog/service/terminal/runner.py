@@ -13,21 +13,21 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
-from lakelog.service.server_process import QUICK_START
+from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.config import TerminalConfig
-from lakelog.service.terminal.failure import Failure, failure_of, place_of
+from lakelog.service.terminal.error_report import Failure, failure_of, place_of
 from lakelog.service.terminal.guarded_tables import GuardedTables
 from lakelog.service.terminal.results import Shown, columns_of, row_batches
+from lakelog.service.terminal.startup_engine import TellingEngine
 from lakelog.service.terminal.streams import Streams
 from lakelog.service.terminal.syntax import check_syntax
-from lakelog.service.terminal.telling_engine import TellingEngine
 from lakelog.service.terminal.time_limit import time_limit
-from lakelog.sql.cursor import Name
 from lakelog.sql.parse import parse_script
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.session import Session
-from lakelog.sql.statement import ParsedStatement
-from lakelog.table.catalog_place import CatalogPlace
+from lakelog.sql.syntax.token_stream import Name
+from lakelog.table.catalog_config import CatalogPlace
 
 Tell = Callable[..., None]
 """Called with an execution's id, a kind, the number of a statement, and what there is to tell."""

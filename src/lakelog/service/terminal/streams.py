@@ -14,14 +14,14 @@ from lakelog.errors import InvalidRequest
 from lakelog.io.clock import monotonic_s
 from lakelog.options.registry import Registry
 from lakelog.service.terminal.config import Limits
-from lakelog.service.terminal.failure import failure_of
+from lakelog.service.terminal.error_report import failure_of
 from lakelog.service.terminal.results import Shown, row_batches
 
 _STREAMS: Final[Registry[Any]] = Registry(
     "stream",
     {
-        "show": "lakelog.spark.running_stream:show_stream",
-        "facts": "lakelog.spark.running_stream:stream_facts",
+        "show": "lakelog.spark.engine.streaming_query:show_stream",
+        "facts": "lakelog.spark.engine.streaming_query:stream_facts",
     },
 )
 _LOOK_S: Final = 0.5

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from lakelog.sql.script import StatementText
 from lakelog.sql.statements import STATEMENTS
-from lakelog.sql.tokens import Kind, Token, tokenize
+from lakelog.sql.syntax.lexer import Kind, Token, tokenize
+from lakelog.sql.syntax.source_text import StatementText
 
 _SPARKS: Final = frozenset(
     [

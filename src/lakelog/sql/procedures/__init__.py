@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.options.registry import Registry
-from lakelog.sql.procedure import Procedure
+from lakelog.sql.runtime.procedure import Procedure
 
 PROCEDURES: Registry[Procedure] = Registry(
     "procedure",

@@ -8,15 +8,15 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.errors import CommitConflict, InvalidRequest
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.engine import Engine
-from lakelog.sql.filter_text import parse_filter
-from lakelog.sql.procedure import Parameter, Procedure, Value, flag, text
-from lakelog.sql.result import counts_row
-from lakelog.table.compaction_commits import CompactionSummary
-from lakelog.table.compaction_job import chosen_partitions, compact_table
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.sorting import Layout, files_to_sort
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
+from lakelog.sql.runtime.result import counts_row
+from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.table.maintenance.compaction_commit import CompactionSummary
+from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.clustering import Layout, files_to_sort
 
 UNORDERED: Final = "none"
 _ATTEMPTS: Final = 5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Procedure
-from lakelog.sql.result import counts_row
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.manifest_compaction import compact_manifests
+from lakelog.sql.runtime.procedure import Procedure
+from lakelog.sql.runtime.result import counts_row
+from lakelog.table.maintenance.manifest_compaction import compact_manifests
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable) -> pa.Table:

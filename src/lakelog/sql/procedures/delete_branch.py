@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, text
-from lakelog.sql.result import done
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.sql.runtime.procedure import Parameter, Procedure, text
+from lakelog.sql.runtime.result import done
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, branch: str) -> pa.Table:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, text
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.end_writer import end_writer
+from lakelog.sql.runtime.procedure import Parameter, Procedure, text
+from lakelog.table.commit.end_writer import end_writer
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, writer: str) -> pa.Table:

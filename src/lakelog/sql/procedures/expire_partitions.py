@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, duration, text
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.retention import expire_partitions
+from lakelog.sql.runtime.procedure import Parameter, Procedure, duration, text
+from lakelog.table.maintenance.retention import expire_partitions
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, expiration_time: timedelta | None = None, expire_strategy: str | None = None) -> pa.Table:

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, age, number
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.retention import expire_snapshots
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age, number
+from lakelog.table.maintenance.retention import expire_snapshots
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from lakelog.io import clock
-from lakelog.sql.procedure import Parameter, Procedure, age
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, older_than: timedelta | None = None) -> pa.Table:

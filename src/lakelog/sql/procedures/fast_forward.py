@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, flag, text
-from lakelog.sql.result import done
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.retention import fast_forward
+from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, text
+from lakelog.sql.runtime.result import done
+from lakelog.table.maintenance.retention import fast_forward
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, branch: str, files_only: bool = False) -> pa.Table:

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, age, flag
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.retention import remove_orphan_files
+from lakelog.sql.runtime.procedure import Parameter, Procedure, age, flag
+from lakelog.table.maintenance.retention import remove_orphan_files
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> pa.Table:

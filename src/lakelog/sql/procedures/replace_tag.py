@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, duration, number, text
-from lakelog.sql.result import done
-from lakelog.table.dynamic_table import DynamicTable
+from lakelog.sql.runtime.procedure import Parameter, Procedure, duration, number, text
+from lakelog.sql.runtime.result import done
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(

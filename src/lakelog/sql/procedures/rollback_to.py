@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.sql.procedure import Parameter, Procedure, flag, number, text
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.retention import roll_back
+from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, number, text
+from lakelog.table.maintenance.retention import roll_back
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 def _run(

@@ -7,7 +7,7 @@ lakelog's, is PASS_THROUGH.
 from __future__ import annotations
 
 from lakelog.options.registry import Registry
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement
 
 PASS_THROUGH = "(anything else)"
 

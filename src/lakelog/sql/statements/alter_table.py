@@ -7,14 +7,14 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
-from lakelog.sql.alterations import Alteration, read_alterations
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.script import point_at
-from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import Token
+from lakelog.sql.ddl.alter_table import Alteration, read_alterations
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.lexer import Token
+from lakelog.sql.syntax.source_text import point_at
+from lakelog.sql.syntax.token_stream import Cursor, Name
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 _UNITS = ("DAYS", "HOURS", "MINUTES")
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 _LEVEL: Final = "storagelevel"
 _SPARKS_LEVEL: Final = "MEMORY_AND_DISK_DESER"

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.errors import InvalidRequest
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.procedure import Procedure, Value
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.right import Right
-from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import Kind
-from lakelog.table.open import open_branch
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.procedure import Procedure, Value
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.lexer import Kind
+from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.table.model.dynamic_table import open_branch
 
 _BRANCH = "$branch_"
 

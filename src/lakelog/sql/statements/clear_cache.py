@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.right import Right
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lakelog.errors import InvalidOption, UnsupportedStatement
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.definition import PROVIDERS
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.ddl.table_definition import PROVIDERS
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 _TYPE = "type"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.token_stream import Cursor, Name
 
 
 @dataclass(frozen=True)

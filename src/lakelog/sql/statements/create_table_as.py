@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import AlreadyExists, InvalidRequest
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.definition import Column, TableDefinition
-from lakelog.sql.replacement import place_of
-from lakelog.sql.result import done
-from lakelog.sql.rewrite import plan_query
-from lakelog.sql.right import Right
-from lakelog.sql.script import StatementText
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.ddl.create_or_replace import place_of
+from lakelog.sql.ddl.table_definition import Column, TableDefinition
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

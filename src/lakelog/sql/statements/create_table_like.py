@@ -7,15 +7,15 @@ from typing import ClassVar
 
 from lakelog.io.clock import now_ms
 from lakelog.options.log import LOG_TOPIC
-from lakelog.spec.schema import TableSchema, check_schema, new_schema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.definition import PROVIDERS
-from lakelog.sql.result import done
-from lakelog.sql.rewrite import plan_query
-from lakelog.sql.right import Right
-from lakelog.sql.script import StatementText
-from lakelog.sql.statement import ParsedStatement
+from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
+from lakelog.sql.ddl.table_definition import PROVIDERS
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor, Name
 
 
 @dataclass(frozen=True)

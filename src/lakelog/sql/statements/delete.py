@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.changing import change_rows, is_of_partitions, target_of
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
-from lakelog.sql.result import done
-from lakelog.sql.right import Right
-from lakelog.sql.row_changes import DELETE, Clause, RowsWhere
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
+from lakelog.sql.dml.target import change_rows, is_of_partitions, target_of
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import RowType
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.result import text_rows
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
-from lakelog.sql.types import type_text
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import RowType
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import text_rows
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.type_parser import type_text
 
 _SPARKS_OWN = (
     "FUNCTION", "CATALOG", "QUERY", "PROCEDURE", "SELECT", "WITH", "VALUES", "FROM"

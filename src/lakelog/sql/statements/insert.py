@@ -9,19 +9,19 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.assignments import default_value
-from lakelog.sql.changing import change_rows, evolved, target_of
-from lakelog.sql.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.pieces import ChangedTable, qualified, read_piece, with_nulls
-from lakelog.sql.replace_where import ReplaceWhere
-from lakelog.sql.rewrite import plan_query
-from lakelog.sql.right import Right
-from lakelog.sql.row_changes import DELETE, INSERT
-from lakelog.sql.script import StatementText
-from lakelog.sql.statement import ParsedStatement
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.assignments import default_value
+from lakelog.sql.dml.replace_where import ReplaceWhere
+from lakelog.sql.dml.row_changes import DELETE, INSERT
+from lakelog.sql.dml.target import change_rows, evolved, target_of
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
+from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_piece, with_nulls
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor, Name
 
 _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 

@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import InvalidSchema
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.assignments import Path, default_value, own_values, read_assignments
-from lakelog.sql.changing import change_rows, evolved, target_of
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.merge import Merge
-from lakelog.sql.pieces import (
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments
+from lakelog.sql.dml.merge import Merge
+from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
+from lakelog.sql.dml.target import change_rows, evolved, target_of
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.fragments import (
     ChangedTable,
     qualified,
     read_changed_table,
     read_piece,
     relation_name,
 )
-from lakelog.sql.right import Right
-from lakelog.sql.row_changes import DELETE, INSERT, UPDATE, Clause
-from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import Kind, quoted_name
+from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.token_stream import Cursor
 
 MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import read_piece
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
-from lakelog.sql.tokens import quoted_name
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.fragments import read_piece
+from lakelog.sql.syntax.lexer import quoted_name
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
-from lakelog.sql.rewrite import plan_query
-from lakelog.sql.right import Right
-from lakelog.sql.script import StatementText
-from lakelog.sql.statement import ParsedStatement
-from lakelog.sql.tokens import Kind
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.lexer import Kind
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor, Name
 
 # Statements that name a table behind these words; of a lakelog table Spark knows nothing.
 _ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)

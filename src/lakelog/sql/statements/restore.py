@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor, Name
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
-from lakelog.table.travel import millis_of
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.table.read.time_travel import millis_of
 
 
 @dataclass(frozen=True)

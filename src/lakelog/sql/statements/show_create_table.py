@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.result import text_rows
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
-from lakelog.sql.tokens import quoted_name, quoted_text
-from lakelog.sql.types import type_text
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import text_rows
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.lexer import quoted_name, quoted_text
+from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.type_parser import type_text
 
 
 def create_table_text(identifier: Identifier, schema: TableSchema) -> str:

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.result import text_rows
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.result import text_rows
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

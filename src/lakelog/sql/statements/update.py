@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.assignments import Path, own_values, read_assignments
-from lakelog.sql.changing import change_rows, target_of
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
-from lakelog.sql.pieces import ChangedTable, qualified, read_changed_table, read_piece
-from lakelog.sql.right import Right
-from lakelog.sql.row_changes import UPDATE, Clause, RowsWhere
-from lakelog.sql.statement import ParsedStatement
+from lakelog.sql.dml.assignments import Path, own_values, read_assignments
+from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
+from lakelog.sql.dml.target import change_rows, target_of
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece
+from lakelog.sql.syntax.token_stream import Cursor
 
 
 @dataclass(frozen=True)

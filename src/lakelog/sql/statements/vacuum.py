@@ -8,12 +8,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from lakelog.catalog.base import Identifier
-from lakelog.spec.schema import TableSchema
-from lakelog.sql.context import Context
-from lakelog.sql.cursor import Cursor
+from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.right import Right
-from lakelog.sql.statement import TableStatement
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.syntax.token_stream import Cursor
 
 _WRITERS_H = 24
 """A file that is younger may be one that a writer has not committed yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lakelog.options.registry import Registry
-from lakelog.table.table_scan import TableScan
+from lakelog.table.read.base import TableScan
 
 SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
     "system table",

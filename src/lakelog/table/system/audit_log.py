@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lakelog.filestore.changes import with_kind_names
-from lakelog.filestore.filter import Predicate
-from lakelog.spec.row_kind import ROW_KIND_COLUMN
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import STRING, DataField
-from lakelog.table.changes_scan import ChangesScan, changes_of_options
-from lakelog.table.scan import Scan
-from lakelog.table.table_scan import TableScan, rows_of, without_kind
-from lakelog.table.travel import as_of, travel_to
+from lakelog.filestore.read.changes import with_kind_names
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import STRING, DataField
+from lakelog.table.read.base import TableScan, rows_of, without_kind
+from lakelog.table.read.changes_scan import ChangesScan, changes_of_options
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.time_travel import as_of, travel_to
 
 ROWKIND: Final = DataField(2147483643, "rowkind", STRING.with_nullable(False))
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.changes import ChangeSplit, DiffSplit
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.types import ArrayType
+from lakelog.filestore.read.changes import ChangeSplit, DiffSplit
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import ArrayType
+from lakelog.table.read.base import TableScan, chosen
 from lakelog.table.system.audit_log import ROWKIND, AuditLog
-from lakelog.table.table_scan import TableScan, chosen
 
 
 class Binlog(TableScan):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from lakelog.paimon.rows.display import partition_text
 from lakelog.table.system.file_counts import count_files
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, needed, wall_clock
-from lakelog.table.system.row_text import partition_text
 
 
 class Buckets(MetadataTable):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.filestore.scan import Place
+from lakelog.filestore.read.plan import Place
 from lakelog.filestore.store import FileStore
-from lakelog.spec.manifest import ADD
-from lakelog.spec.schema import POSTPONE_BUCKET
-from lakelog.spec.snapshot import Snapshot
+from lakelog.paimon.metadata.manifest import ADD
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET
 
 
 @dataclass

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lakelog.filestore.store import FileStore
-from lakelog.spec.arrow import arrow_type
-from lakelog.spec.binary_row import arity_of
-from lakelog.spec.data_file import APPEND_SOURCE, DataFileMeta
-from lakelog.spec.manifest import ManifestEntry
-from lakelog.spec.schema import POSTPONE_BUCKET
-from lakelog.spec.stats import stats_bounds
-from lakelog.spec.types import ArrayType, DataField
+from lakelog.paimon.metadata.column_stats import stats_bounds
+from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
+from lakelog.paimon.metadata.manifest import ManifestEntry
+from lakelog.paimon.rows.binary_row import arity_of
+from lakelog.paimon.rows.display import key_text, map_text, partition_text, value_text
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.types import ArrayType, DataField
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, needed, wall_clock
-from lakelog.table.system.row_text import key_text, map_text, partition_text, value_text
 
 
 class Files(MetadataTable):

@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.io.clock import now_ms
-from lakelog.logstore.header import BEGIN, DATA
-from lakelog.table.dynamic_table import DynamicTable
-from lakelog.table.log_figures import bucket_lag, reader_lag
-from lakelog.table.log_moment import LogMoment, look
-from lakelog.table.log_position import headers_of
-from lakelog.table.log_readers import NamedReaders
-from lakelog.table.log_scan import LogScan
+from lakelog.logstore.protocol.header import BEGIN, DATA
+from lakelog.table.health.collect_log import bucket_lag, reader_lag
+from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.position import headers_of
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.log_view import LogMoment, look
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 BUCKET, WRITER, READER = "bucket", "writer", "reader"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lakelog.format.avro_file import read_records
+from lakelog.fileformat.avro_file import read_records
+from lakelog.paimon.rows.display import partition_text
 from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
-from lakelog.table.system.row_text import partition_text
 
 
 class ManifestFiles(MetadataTable):

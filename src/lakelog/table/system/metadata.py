@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from lakelog.spec.arrow import arrow_schema
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.spec.types import STRING, AtomicType, DataField, DataType
-from lakelog.table.table_scan import TableScan, chosen
-from lakelog.table.travel import travel_to
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.paimon.types.types import STRING, AtomicType, DataField, DataType
+from lakelog.table.read.base import TableScan, chosen
+from lakelog.table.read.time_travel import travel_to
 
 TEXT: Final = STRING
 LONG: Final = AtomicType("BIGINT")

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME
+from lakelog.paimon.rows.display import partition_path
 from lakelog.table.system.file_counts import count_files
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, needed, wall_clock
-from lakelog.table.system.row_text import partition_path
 
 
 class Partitions(MetadataTable):

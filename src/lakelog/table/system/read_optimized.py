@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.filestore.levels import highest_level
-from lakelog.filestore.scan import Split
-from lakelog.spec.schema import TableSchema
-from lakelog.spec.snapshot import Snapshot
-from lakelog.table.table_scan import TableScan
-from lakelog.table.travel import as_of, travel_to
+from lakelog.filestore.metadata.levels import highest_level
+from lakelog.filestore.read.plan import Split
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.time_travel import as_of, travel_to
 
 
 class ReadOptimized(TableScan):

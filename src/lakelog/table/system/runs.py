@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lakelog.spec.types import AtomicType
-from lakelog.table.runs import Runs
+from lakelog.paimon.types.types import AtomicType
+from lakelog.table.maintenance.run_history import Runs
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 
 class MaintenanceRuns(MetadataTable):
-    """One row per run, the newest first; see ``lakelog.table.runs.Run``."""
+    """One row per run, the newest first; see ``lakelog.table.maintenance.run_history.Run``."""
 
     COLUMNS: ClassVar[Columns] = (
         ("kind", needed(TEXT)),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import orjson
 
 from lakelog.options.log import shown_value
-from lakelog.spec.hash_order import in_hash_order
+from lakelog.paimon.types.java_hash_order import in_hash_order
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import orjson
 
-from lakelog.spec import statistics
-from lakelog.spec.sound import read_as
+from lakelog.paimon.metadata import table_statistics as statistics
+from lakelog.paimon.types.checked_values import read_as
 from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, needed
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from lakelog.spec.types import AtomicType
+from lakelog.paimon.types.types import AtomicType
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 # Paimon declares milliseconds and hands out all that the tag's file holds

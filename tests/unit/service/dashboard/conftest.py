@@ -8,7 +8,7 @@ import pytest
 
 from dashboards import PASSWORD
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from lakelog.service.dashboard.security import local_user, patience
 from lakelog.service.dashboard.security.limits import Limits
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import DashboardSettings
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 
 @pytest.fixture(scope="module")

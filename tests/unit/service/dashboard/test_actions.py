@@ -13,7 +13,7 @@ import pytest
 from dashboards import PASSWORD, csrf_of, running_dashboard
 from lakelog import connect
 from lakelog.service.dashboard.watcher import Watcher
-from lakelog.service.demo_process import DemoProcess
+from lakelog.service.demo.process import DemoProcess
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.places import Places
 from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.shared_tails import SharedTails
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 from log_tables import make
 
 SESSIONS = Sessions()

@@ -14,9 +14,9 @@ import pytest
 
 from dashboards import RunningDashboard, running_dashboard
 from lakelog import connect
-from lakelog.service.dashboard.figures import PLOTS, FigureHistory, Sample
-from lakelog.service.dashboard.pages import STATIC
-from lakelog.service.dashboard.words import ago, count, duration, size
+from lakelog.service.dashboard.formatting import ago, count, duration, size
+from lakelog.service.dashboard.render import STATIC
+from lakelog.service.dashboard.time_series import PLOTS, FigureHistory, Sample
 
 TABS = ("columns", "snapshots", "files", "log", "rows", "runs")
 HTML = {"accept": "text/html"}

@@ -20,7 +20,7 @@ from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.terminal.audit import AuditEntry
-from lakelog.table.needs import KINDS
+from lakelog.table.health.actions import KINDS
 
 RUNNING: Final = "running"
 FAILED: Final = "failed"

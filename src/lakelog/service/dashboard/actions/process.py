@@ -17,8 +17,8 @@ import orjson
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import connect
-from lakelog.service.optimizer.work import Done, Work, run_need
-from lakelog.table.runs import DONE, FAILED, NOTHING, WAITS, Run, Runs
+from lakelog.service.optimizer.runner import Done, Work, run_need
+from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, WAITS, Run, Runs
 
 END_WRITER = "end-writer"
 

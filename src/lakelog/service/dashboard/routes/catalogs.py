@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Right.READ))])

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.dashboard.views.log import LogOverview, log_overview
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["log"], dependencies=[Depends(needs(Right.READ))])

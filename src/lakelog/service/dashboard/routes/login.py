@@ -9,13 +9,13 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
-from lakelog.service.dashboard.pages import draw
+from lakelog.service.dashboard.render import draw
 from lakelog.service.dashboard.security.addresses import client_address
 from lakelog.service.dashboard.security.gate import Refused
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import identity_of, needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["sessions"])

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.overview import TableFinding, findings_of
-from lakelog.sql.right import Right
-from lakelog.table.needs import Need, Wait
-from lakelog.table.runs import Run
+from lakelog.sql.runtime.privilege import Right
+from lakelog.table.health.actions import Need, Wait
+from lakelog.table.maintenance.run_history import Run
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Right.READ))])

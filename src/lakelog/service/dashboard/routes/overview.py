@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.io.clock import now_ms
-from lakelog.service.dashboard.figures import Plot
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of, page_rights
+from lakelog.service.dashboard.time_series import Plot
 from lakelog.service.dashboard.views.overview import Overview, overview
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
 api = APIRouter(tags=["tables"], dependencies=[Depends(needs(Right.READ))])

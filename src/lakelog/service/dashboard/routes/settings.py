@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["settings"])

@@ -16,14 +16,14 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.live_tail import event
-from lakelog.service.dashboard.pages import Same, draw
+from lakelog.service.dashboard.render import Same, draw
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
 from lakelog.service.terminal.terminal import TerminalState
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/terminal", tags=["terminal"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fastapi import HTTPException, Request
 
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.sql.right import Right
+from lakelog.sql.runtime.privilege import Right
 
 
 def identity_of(request: Request) -> Identity:

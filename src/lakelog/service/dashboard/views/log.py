@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelog.service.dashboard.watcher import Watched, Watcher
-from lakelog.table.figures import LogBucketFigures, LogFigures
+from lakelog.table.health.stats import LogBucketFigures, LogFigures
 
 
 @dataclass(frozen=True)

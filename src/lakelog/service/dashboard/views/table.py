@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lakelog.lake import Table
 from lakelog.options.log import shown_value
 from lakelog.service.dashboard.previews.grid import Grid, grid_of
-from lakelog.sql.types import type_text
-from lakelog.table.health import TableHealth
+from lakelog.sql.syntax.type_parser import type_text
+from lakelog.table.health.health import TableHealth
 
 
 @dataclass(frozen=True)

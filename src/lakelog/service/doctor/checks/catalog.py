@@ -7,8 +7,8 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.service.doctor.base import Check, Finding, Surroundings
-from lakelog.service.doctor.tables_there import lake_of
+from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.table_listing import lake_of
 
 _SLOW_S: Final = 5.0
 

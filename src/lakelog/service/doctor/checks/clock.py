@@ -7,8 +7,8 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
-from lakelog.service.doctor.base import Check, Finding, Surroundings
-from lakelog.service.doctor.tables_there import tables_there
+from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.table_listing import tables_there
 
 _WARN_MS: Final = 5_000
 _FAIL_MS: Final = 60_000

@@ -9,7 +9,7 @@ from typing import Final
 from lakelog.io import scheme_of
 from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
-from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, Finding, Surroundings
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": ("confluent-kafka",),

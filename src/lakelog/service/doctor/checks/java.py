@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import Final
 
-from lakelog.service.doctor.base import Check, Finding, Surroundings
-from lakelog.service.server_process import java_program
+from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.servers.server_process import java_program
 
 _OLDEST: Final = 17
 _PATIENCE_S: Final = 30.0

@@ -8,7 +8,7 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.logstore import LOG_PROBES
 from lakelog.logstore.base import LogLocation
-from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, Finding, Surroundings
 
 _EMBEDDED: Final = "embedded"
 

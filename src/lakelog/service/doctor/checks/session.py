@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.service.doctor.base import Check, Finding, Surroundings
-from lakelog.spark.session import session_at
-from lakelog.spark.session_gaps import session_gaps
+from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.spark.session.session import session_at
+from lakelog.spark.session.session_check import session_gaps
 
 _START: Final = "check the address, and that the server runs: $SPARK_HOME/sbin/start-connect-server.sh"
 

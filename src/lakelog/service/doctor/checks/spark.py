@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, Finding, Surroundings
 
 OLDEST: Final = (4, 2)
 BELOW: Final = (4, 4)

@@ -8,9 +8,9 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.io.file_io import FileIO
-from lakelog.io.local import LocalFileIO
-from lakelog.service.doctor.base import Check, Finding, Surroundings
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.service.doctor.check import Check, Finding, Surroundings
 
 _LITTLE: Final = 1 << 30
 _NONE: Final = 64 << 20

@@ -8,8 +8,8 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import close_clients
-from lakelog.service.doctor.base import Check, Finding, Surroundings
-from lakelog.service.doctor.tables_there import tables_there
+from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.table_listing import tables_there
 
 _LONG_S: Final = 30.0
 _URGENT: Final = 50

@@ -1,0 +1,30 @@
+"""Arrow batches ⇄ bytes of data files, and records ⇄ bytes of metadata files."""
+
+from __future__ import annotations
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.fileformat.base import FileFormat
+from lakelog.options.registry import Registry
+
+FILE_FORMATS: Registry[FileFormat] = Registry(
+    "file format",
+    {
+        "parquet": "lakelog.fileformat.parquet:ParquetFormat",
+        "orc": "lakelog.fileformat.orc:OrcFormat",
+        "avro": "lakelog.fileformat.avro:AvroFormat",
+    },
+)
+"""File name extension → format of a data file."""
+
+
+def format_of(file_name: str) -> FileFormat:
+    """The format of a data file, by its extension alone: one table may hold files of several formats.
+
+    Raises UnsupportedFeature for an extension that is not known.
+    """
+    extension = file_name.rpartition(".")[2]
+    if extension not in FILE_FORMATS:
+        raise UnsupportedFeature(
+            f"data file '{file_name}' has a format that is not known: {', '.join(FILE_FORMATS)} are"
+        )
+    return FILE_FORMATS.create(extension)

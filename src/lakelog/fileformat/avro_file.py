@@ -1,0 +1,87 @@
+"""Avro object container files as lists of plain records: manifests, and the rows of Avro data files."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException, to_parsing_canonical_form
+
+from lakelog.errors import Corrupt
+from lakelog.fileformat.avro_container import SCHEMA_KEY, parse_container
+
+Record = dict[str, Any]
+Block = tuple[int, bytes]
+"""(number of records, their plain bytes)."""
+
+_CODECS: Final = {"zstd": "zstandard", "none": "null", "null": "null"}
+_BLOCK_BYTES: Final = 64 << 10
+
+
+def read_records(data: bytes) -> list[Record]:
+    """All records of a container file, as dicts.
+
+    Values come raw: a timestamp, date or time is the number in the file, a decimal its bytes, because a creation
+    time is kept as a number and a year may be beyond what Python can say. Raises Corrupt, UnsupportedFeature.
+    """
+    return read_container(data)[1]
+
+
+def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
+    """The writer's schema, with its logical types, and all records. Raises Corrupt, UnsupportedFeature."""
+    container = parse_container(data)
+    try:
+        schema = json.loads(container.header[SCHEMA_KEY])
+        raw = json.dumps(without_logical_types(schema)).encode()
+    except (ValueError, KeyError) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return schema, read_plain(replace(container, header={SCHEMA_KEY: raw}).to_bytes("null"))
+
+
+def read_plain(data: bytes) -> list[Record]:
+    """All records of a container file that is not compressed, logical types as its schema says. Raises Corrupt."""
+    try:
+        records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
+    except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return records
+
+
+def write_records(
+    schema: Mapping[str, Any],
+    records: Iterable[Mapping[str, Any]],
+    compression: str = "zstd",
+    blocks: Sequence[Block] = (),
+) -> bytes:
+    """A container file of records; ``compression`` is zstd or none. Times are given as raw numbers.
+
+    ``blocks`` are those of other files with this schema, which come before the records.
+    """
+    out = io.BytesIO()
+    fastavro.writer(out, dict(schema), records, codec="null", sync_interval=_BLOCK_BYTES)
+    made = parse_container(out.getvalue())
+    return replace(made, blocks=(*blocks, *made.blocks)).to_bytes(_CODECS[compression])
+
+
+def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:
+    """The blocks of a container file; None when its records are not of exactly this schema. Raises Corrupt."""
+    container = parse_container(data)
+    try:
+        written = json.loads(container.header[SCHEMA_KEY])
+        is_same = to_parsing_canonical_form(written) == to_parsing_canonical_form(dict(schema))
+    except (ValueError, KeyError, SchemaParseException) as why:
+        raise Corrupt(f"not a sound Avro file: {why!r}") from None
+    return container.blocks if is_same else None
+
+
+def without_logical_types(schema: Any) -> Any:
+    """An Avro schema whose values come raw, as the numbers and bytes in the file."""
+    if isinstance(schema, dict):
+        return {k: without_logical_types(v) for k, v in schema.items() if k != "logicalType"}
+    if isinstance(schema, list):
+        return [without_logical_types(part) for part in schema]
+    return schema

@@ -1,0 +1,132 @@
+"""Data files: Arrow batches ⇄ bytes; one implementation per format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import Corrupt
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.nested import fresh_offsets, map_array
+from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+
+BATCH_ROWS = 65536
+
+
+class FileFormat(ABC):
+    """One format of data files. Reads in batches, so that a file need not fit into memory."""
+
+    name: str
+
+    @abstractmethod
+    def file_columns(self, io: FileIO, path: str) -> list[str]:
+        """Names of the columns in a file, in its order. Raises NotFound, Corrupt."""
+
+    @abstractmethod
+    def read(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        filter: pc.Expression | None = None,
+        fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file in order, with ``columns`` (None: all) in the order asked for.
+
+        ``filter`` drops rows that do not match, and skips what it can by statistics; it may use any column of the
+        file. ``filter_columns`` are those that it looks at, if the caller knows: then they are read first, and the
+        others only where rows match. ``fields`` are the columns of the schema that the file was written with: their
+        types then apply to the columns that bear their names, which ORC and Avro need to tell a TIME from an INT, a
+        TINYINT from an INT, or the unit of a timestamp. Without them the batches have the types that the file tells.
+        Raises NotFound, Corrupt (not this format, or without a column asked for), UnsupportedFeature.
+        """
+
+    @abstractmethod
+    def write(
+        self,
+        io: FileIO,
+        path: str,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        compression: str = "zstd",
+        level: int | None = 1,
+    ) -> int:
+        """Writes a new file and returns its bytes; ``schema`` may carry field ids (``spec.arrow.file_schema``).
+
+        Batches have the columns of ``schema`` in its order. Nothing is left behind when it fails. Raises
+        UnsupportedFeature for a compression or a type that the format does not have.
+        """
+
+
+def select_columns(path: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to read; raises Corrupt when the file lacks one."""
+    if columns is None:
+        return list(known)
+    for name in columns:
+        if name not in known:
+            raise Corrupt(f"data file '{path}' has no column '{name}'; it has: {', '.join(known)}")
+    return list(columns)
+
+
+def filter_rows(batch: pa.RecordBatch, filter: pc.Expression) -> pa.RecordBatch:
+    """The rows of a batch that match."""
+    table = pa.Table.from_batches([batch]).filter(filter).combine_chunks()
+    found = table.to_batches()
+    return found[0] if found else batch.slice(0, 0)
+
+
+def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_padded: bool = False) -> pa.RecordBatch:
+    """The batch with the types of ``fields`` for the columns that bear their names, and without metadata.
+
+    ``blank_padded`` takes the blanks back that a format puts behind CHAR values.
+    """
+    if not batch.num_columns:
+        # made anew, it would lose its number of rows
+        return batch
+    by_name = {f.name: f for f in fields or ()}
+    arrays, made = [], []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        known = by_name.get(field.name)
+        if known is not None and (blank_padded or column.type != arrow_type(known.type)):
+            column = _as_type(column, known.type, blank_padded)
+        arrays.append(column)
+        made.append(pa.field(field.name, column.type, field.nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+
+
+def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
+    """The values as Arrow's type of ``kind``; parts of rows are found by name."""
+    wanted = arrow_type(kind)
+    if isinstance(kind, AtomicType):
+        padded = blank_padded and kind.root == "CHAR"
+        if column.type != wanted:
+            # a file may have a finer unit than the type; the digits beyond the type's are zeros
+            is_time = pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted)
+            column = column.cast(wanted, safe=not is_time)
+        return pc.utf8_rtrim(column, characters=" ") if padded else column
+    mask = column.is_null() if column.null_count else None
+    if isinstance(kind, RowType):
+        places = [column.type.get_field_index(f.name) for f in kind.fields]
+        if -1 in places:
+            raise Corrupt(f"a row in the file lacks '{kind.fields[places.index(-1)].name}': it has {column.type}")
+        columns = column.flatten()
+        parts = [_as_type(columns[at], f.type, blank_padded) for at, f in zip(places, kind.fields, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+    if isinstance(kind, ArrayType):
+        offsets, start, stop = fresh_offsets(column)
+        values = _as_type(column.values.slice(start, stop - start), kind.element, blank_padded)
+        return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=mask)
+    if not isinstance(kind, MapType):
+        # how often an element is in a multiset
+        kind = MapType(cast("MultisetType", kind).element, AtomicType("INT", False))
+    offsets, start, stop = fresh_offsets(column)
+    keys = _as_type(column.keys.slice(start, stop - start), kind.key, blank_padded)
+    items = _as_type(column.items.slice(start, stop - start), kind.value, blank_padded)
+    return map_array(offsets, keys, items, wanted, mask)

@@ -1,0 +1,144 @@
+"""ORC data files (format sheet 6.4)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
+from lakelog.fileformat.base import BATCH_ROWS, FileFormat, filter_rows, select_columns, with_types
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.types.arrow import FIELD_ID
+from lakelog.paimon.types.types import DataField
+
+_ID = b"paimon.id"
+_COMPRESSIONS = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zlib": "zlib",
+    "gzip": "zlib",
+    "none": "uncompressed",
+}
+
+
+class OrcFormat(FileFormat):
+    """Timestamps before 1970 with a fraction of a second are refused: ORC's own readers and writers damage them."""
+
+    name = "orc"
+
+    def file_columns(self, io: FileIO, path: str) -> list[str]:
+        with _opened(io, path) as file:
+            return list(file.schema.names)
+
+    def read(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        filter: pc.Expression | None = None,
+        fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        with _opened(io, path) as file:
+            known = file.schema.names
+            wanted = select_columns(path, known, columns)
+            for number in range(file.nstripes):
+                # a filter may use columns that are not asked for
+                stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
+                typed = with_types(_as_batch(stripe), fields, blank_padded=True)
+                for start in range(0, stripe.num_rows, batch_rows):
+                    batch = typed.slice(start, batch_rows)
+                    if filter is not None:
+                        batch = filter_rows(batch, filter)
+                    if batch.num_rows:
+                        yield batch.select(wanted)
+
+    def write(
+        self,
+        io: FileIO,
+        path: str,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        compression: str = "zstd",
+        level: int | None = 1,
+    ) -> int:
+        if compression not in _COMPRESSIONS:
+            raise UnsupportedFeature(
+                f"'file.compression' = '{compression}' is not supported for ORC files: use one of "
+                f"{', '.join(_COMPRESSIONS)}"
+            )
+        target = pa.schema([_orc_field(f) for f in schema])
+        try:
+            with io.open_output(path) as sink:
+                with orc.ORCWriter(sink, compression=_COMPRESSIONS[compression]) as writer:
+                    for batch in batches:
+                        _check_times(batch)
+                        pairs = zip(batch.columns, target, strict=True)
+                        columns = [_whole(c) if c.type == f.type else _whole(c).cast(f.type) for c, f in pairs]
+                        writer.write(pa.Table.from_arrays(columns, schema=target))
+                size = int(sink.tell())
+        except BaseException:
+            io.delete(path)
+            raise
+        return size
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """The column as an array of its own: the ORC writer takes the wrong rows of a part of a nested one."""
+    nested = pa.types.is_nested(column.type) and column.offset
+    return column.take(pa.array(range(len(column)), pa.int64())) if nested else column
+
+
+def _orc_field(field: pa.Field) -> pa.Field:
+    """The field as ORC has it: a TIME is a whole number, and field ids, nested ones too, are attributes."""
+    number = (field.metadata or {}).get(FIELD_ID)
+    made = field.with_type(_orc_type(field.type)).remove_metadata()
+    return made if number is None else made.with_metadata({_ID: number})
+
+
+def _orc_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_map(kind):
+        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_orc_field(kind.value_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_orc_field(kind.field(i)) for i in range(kind.num_fields)])
+    return kind
+
+
+def _check_times(batch: pa.RecordBatch) -> None:
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not pa.types.is_timestamp(field.type) or column.null_count == len(column):
+            continue
+        numbers = column.drop_null().view(pa.int64()).to_numpy()
+        fraction = numbers % {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[field.type.unit]
+        if ((numbers < 0) & (fraction != 0)).any():
+            raise UnsupportedFeature(
+                f"column '{field.name}' has a time before 1970 with a fraction of a second, which ORC files do not "
+                f"hold rightly: use 'file.format' = 'parquet'"
+            )
+
+
+@contextlib.contextmanager
+def _opened(io: FileIO, path: str) -> Iterator[orc.ORCFile]:
+    with io.open_input(path) as source:
+        try:
+            yield orc.ORCFile(source)
+        except pa.ArrowInvalid as why:
+            raise Corrupt(f"'{path}' is not a sound ORC file: {why}") from None
+        except OSError as why:
+            if why.errno is None:
+                raise Corrupt(f"'{path}' is not a sound ORC file: {why}") from None
+            raise Unavailable(f"'{path}' cannot be read: {why}") from why
+
+
+def _as_batch(stripe: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    return stripe.combine_chunks().to_batches()[0] if isinstance(stripe, pa.Table) else stripe

@@ -1,0 +1,248 @@
+"""Parquet data files with the physical types of Apache Paimon (format sheet 6.3)."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from lakelog.errors import Corrupt, Unavailable, UnsupportedFeature
+from lakelog.fileformat.base import BATCH_ROWS, FileFormat, select_columns, with_types
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.types.types import DataField
+
+_LEVELLED = ("zstd", "gzip", "brotli")
+_OF_OTHERS = {"null": "none", "zlib": "gzip"}
+_GROUP_ROWS = 1 << 16
+_GROUP_BYTES = 8 << 20
+"""A row group is what a reader may skip, and what it must decode for one row."""
+_ROW = "_lakelog_row"
+_SAMPLE_ROWS = 1 << 12
+_MOST_DISTINCT = 0.5
+"""A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""
+_WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
+"""Newer releases of pyarrow only; readers of the format do not look at it."""
+
+_DATASET_FORMAT = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
+
+class ParquetFormat(FileFormat):
+    """The default format; read and written."""
+
+    name = "parquet"
+
+    def file_columns(self, io: FileIO, path: str) -> list[str]:
+        with _opened(io, path) as file:
+            return list(file.schema_arrow.names)
+
+    def read(
+        self,
+        io: FileIO,
+        path: str,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = BATCH_ROWS,
+        filter: pc.Expression | None = None,
+        fields: Sequence[DataField] | None = None,
+        filter_columns: Sequence[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        with _opened(io, path) as file:
+            wanted = select_columns(path, file.schema_arrow.names, columns)
+            if filter is None:
+                found = _scan(file, wanted, batch_rows, range(file.num_row_groups))
+            else:
+                found = _filtered(io, path, file, wanted, batch_rows, filter, filter_columns)
+            for batch in found:
+                if batch.num_rows:
+                    yield with_types(batch, fields)
+
+    def write(
+        self,
+        io: FileIO,
+        path: str,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        compression: str = "zstd",
+        level: int | None = 1,
+    ) -> int:
+        try:
+            # closing the sink makes the file durable, and tells its size before that
+            with io.open_output(path) as sink:
+                groups = (group.cast(schema) for group in _row_groups(batches))
+                first = next(groups, schema.empty_table())
+                with _writer(sink, first, compression, level) as writer:
+                    for group in itertools.chain([first] if first.num_rows else [], groups):
+                        writer.write_table(group, row_group_size=_GROUP_ROWS)
+                size = int(sink.tell())
+        except BaseException:
+            io.delete(path)
+            raise
+        return size
+
+
+@contextlib.contextmanager
+def _opened(io: FileIO, path: str) -> Iterator[pq.ParquetFile]:
+    with io.open_input(path) as source:
+        try:
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            yield file
+        except pa.ArrowInvalid as why:
+            raise Corrupt(f"'{path}' is not a sound Parquet file: {why}") from None
+        except OSError as why:
+            if why.errno is None:
+                raise Corrupt(f"'{path}' is not a sound Parquet file: {why}") from None
+            raise Unavailable(f"'{path}' cannot be read: {why}") from why
+
+
+def _scan(file: pq.ParquetFile, columns: list[str], batch_rows: int, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    # asked for all groups at once, the file's reader would hold what it has read of each to the end
+    for group in groups:
+        for batch in file.iter_batches(batch_rows, columns=columns, row_groups=[group]):
+            yield batch if batch.schema.names == columns else batch.select(columns)
+
+
+def _filtered(
+    io: FileIO,
+    path: str,
+    file: pq.ParquetFile,
+    columns: list[str],
+    batch_rows: int,
+    filter: pc.Expression,
+    filter_columns: Sequence[str],
+) -> Iterator[pa.RecordBatch]:
+    """Row groups by their statistics first, then rows; a group is decoded up to the last row that matches."""
+    with io.open_input(path) as source:
+        fragment = _DATASET_FORMAT.make_fragment(source)
+        if not filter_columns:
+            yield from fragment.to_batches(columns=columns, filter=filter, batch_size=batch_rows)
+            return
+        asked = {group.id for group in fragment.subset(filter).row_groups}
+    groups = [g for g in range(file.num_row_groups) if g in asked or _may_hide_nan(file, g, filter_columns)]
+    for group in groups:
+        mask = _matches(_scan(file, list(filter_columns), batch_rows, [group]), filter)
+        found = np.flatnonzero(mask)
+        if not len(found):
+            continue
+        start = 0
+        # the last batch ends with the last row that matches
+        for batch in _scan(file, columns, min(batch_rows, int(found[-1]) + 1), [group]):
+            kept = np.flatnonzero(mask[start : start + batch.num_rows])
+            start += batch.num_rows
+            if len(kept) == batch.num_rows:
+                yield batch
+            elif len(kept):
+                yield batch.take(pa.array(kept)) if columns else batch.slice(0, len(kept))
+            if start > found[-1]:
+                break
+
+
+def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> bool:
+    """Whether Arrow takes a floating column of a group for one value: NaN may be beside it, statistics do not say."""
+    meta = file.metadata.row_group(group)
+    for chunk in map(meta.column, range(meta.num_columns)):
+        if chunk.physical_type in ("FLOAT", "DOUBLE") and chunk.path_in_schema in columns:
+            bounds = chunk.statistics
+            if bounds is not None and bounds.has_min_max and bounds.min == bounds.max:
+                return True
+    return False
+
+
+def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.NDArray[np.bool_]:
+    """For each row whether it matches."""
+    rows = pa.Table.from_batches(batches)
+    mask = np.zeros(rows.num_rows, dtype=np.bool_)
+    mask[rows.append_column(_ROW, pa.array(np.arange(len(mask)))).filter(filter).column(_ROW).to_numpy()] = True
+    return mask
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in tables of the size of a row group; the last one may be smaller."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            row_bytes = max(1, (size + batch.nbytes) // (rows + batch.num_rows))
+            wanted = max(1, min(_GROUP_ROWS, _GROUP_BYTES // row_bytes) - rows)
+            part = batch.slice(start, wanted)
+            held.append(part)
+            rows, size, start = rows + part.num_rows, size + part.nbytes, start + part.num_rows
+            if part.num_rows == wanted:
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int | None) -> pq.ParquetWriter:
+    """A writer with encodings that suit the rows of the first row group."""
+    schema = first.schema
+    if compression in _OF_OTHERS:
+        raise UnsupportedFeature(
+            f"'file.compression' = '{compression}' is not supported for Parquet files: use {_OF_OTHERS[compression]}"
+        )
+    stamps = [kind for field in schema for kind in _timestamps(field.type)]
+    nanos = [kind for kind in stamps if kind.unit == "ns"]
+    if nanos and len(nanos) < len(stamps):
+        raise UnsupportedFeature(
+            "a table with TIMESTAMP(7) to (9) beside TIMESTAMP(0) to (6) cannot be written: a Parquet file holds the "
+            "former as INT96, and then all of them; give all timestamps 6 digits at most"
+        )
+    plain = {field.name for field in schema if _has_many_values(first.column(field.name))}
+    whole = (pa.int32(), pa.int64())
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        version="2.6",
+        compression="NONE" if compression == "none" else compression,
+        compression_level=level if compression in _LEVELLED else None,
+        use_dictionary=[path for f in schema if f.name not in plain for path in _leaves(f.name, f.type)],
+        # keys and sequence numbers, which are sorted or close to each other, shrink to few bits
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in plain if schema.field(name).type in whole},
+        use_deprecated_int96_timestamps=bool(nanos),
+        store_decimal_as_integer=True,
+        use_compliant_nested_type=True,
+        store_schema=False,
+        write_page_index=True,
+        # a damaged page of numbers would decompress to other numbers
+        write_page_checksum=True,
+        **({"write_time_adjusted_to_utc": True} if _WRITES_ADJUSTED_TIME else {}),
+    )
+
+
+def _has_many_values(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_nested(column.type) or not len(column):
+        return False
+    step = max(1, len(column) // _SAMPLE_ROWS)
+    sample = column.take(pa.array(np.arange(0, len(column), step)))
+    return len(sample.unique()) > _MOST_DISTINCT * len(sample)
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    """The Parquet columns of an Arrow column."""
+    if pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
+
+
+def _timestamps(kind: pa.DataType) -> Iterator[pa.TimestampType]:
+    if pa.types.is_timestamp(kind):
+        yield kind
+    for i in range(kind.num_fields):
+        yield from _timestamps(kind.field(i).type)

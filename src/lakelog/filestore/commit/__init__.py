@@ -1,0 +1,1 @@
+"""One commit makes one snapshot: request, conflicts, sequence numbers, manifests."""

@@ -1,0 +1,287 @@
+"""Commits files as one new snapshot (format sheet 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, TableReplaced
+from lakelog.filestore.commit.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
+from lakelog.filestore.commit.partition_statistics import partition_changes
+from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.commit.snapshot_builder import NextSnapshot
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.metadata.index_manifests import IndexManifests
+from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.io import clock
+from lakelog.io.metrics import METER
+from lakelog.io.names import random_fraction
+from lakelog.io.storage.snapshot_owner import SnapshotOwner
+from lakelog.options.metrics import COMMIT_CONFLICTS
+from lakelog.options.option import Options
+from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT, check_writable
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
+from lakelog.paimon.metadata.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
+
+_KINDS = (APPEND, COMPACT, OVERWRITE, ANALYZE)
+_STALLED_ROUNDS = 10
+"""A commit gives up after so many lost rounds in which no other commit came."""
+_GROWING_ROUNDS = 6
+_ASKED_AGAIN = 3
+"""How often a snapshot whose outcome is unknown is looked up and created again."""
+
+
+@dataclass(frozen=True)
+class TableCommit:
+    """Commits to one table.
+
+    1 collect the changes · 2 already committed (user, identifier, kind) → return that snapshot · 3 check conflicts with
+    the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all files there ·
+    4 write manifests and manifest lists, and look whether this is still the table that was opened · 5 create
+    ``snapshot-<n+1>`` if it is absent, or have the table's owner do so; lost → back to 2 · 6 write the hints. Nothing
+    is visible before step 5, everything after it.
+
+    What an overwrite replaces is found anew in each round (step 3), so it is all that the snapshot before it had.
+    """
+
+    snapshots: Snapshots
+    manifests: Manifests
+    renumbering: Renumbering
+    table: str = ""
+    identity: Identity | None = None
+
+    def commit(self, request: CommitRequest) -> Snapshot:
+        """Commits, and returns the snapshot that holds the files (an older one, if it was committed before).
+
+        Raises CommitConflict (files were replaced by others; or the race was lost too often, see ``_Patience``),
+        CommitUnknown (nobody can say whether the snapshot was created: ask again with the same request),
+        InvalidRequest for an empty commit, UnsupportedFeature for a table that must not be written, TableReplaced, and
+        what ``prepare`` raises.
+        """
+        # 1
+        changes = self._collect(request)
+        options = Options(self.manifests.paths.schema.options)
+        patience = _Patience(options)
+        seen = 0
+        while True:
+            latest = self.snapshots.latest()
+            # 2
+            if patience.losses > 0 or not request.first_try:
+                done = self.snapshots.find(request.user, request.identifier, request.kind, latest, after=seen)
+                if done is not None:
+                    return done
+            seen = 0 if latest is None else latest.id
+            writer = ManifestWriter(self.manifests.io, self.manifests.paths)
+            try:
+                # 3
+                changes, replaced = self._fit(request, changes, latest)
+                # 4
+                entries = [*replaced, *entries_of(changes)]
+                snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
+                self._check_identity()
+            except NotFound:
+                # others have committed since, and expiry has removed what this snapshot alone named
+                if (self.snapshots.latest_id() or 0) == seen:
+                    self._delete_copies(request, changes)
+                    raise
+            except Exception:
+                # a conflict, another table, or ``prepare`` gives the commit up
+                self._delete_copies(request, changes)
+                self._delete(writer)
+                raise
+            else:
+                # 5
+                if self._create(snapshot, entries) and self._follows_the_newest(snapshot, entries, latest):
+                    # 6
+                    self._write_hints(snapshot)
+                    return snapshot
+                METER.add(COMMIT_CONFLICTS, table=self.table)
+            self._delete(writer)
+            if not patience.lost(seen):
+                break
+        self._delete_copies(request, changes)
+        raise CommitConflict(
+            f"commit {request.identifier} of user {request.user} to table {self.manifests.paths.root} lost against "
+            f"other commits {patience.losses} times: try again, or raise '{patience.limit}'"
+        )
+
+    def _collect(self, request: CommitRequest) -> tuple[BucketFiles, ...]:
+        if request.kind not in _KINDS:
+            raise InvalidRequest(f"unknown commit kind '{request.kind}': use one of {', '.join(_KINDS)}")
+        if request.overwrite is not None and request.kind != OVERWRITE:
+            raise InvalidRequest(f"only a commit of kind {OVERWRITE} replaces partitions, not {request.kind}")
+        check_writable(self.manifests.paths.schema.options)
+        changes = tuple(b for b in request.files if b.new_files or b.deleted_files or b.changelog_files)
+        others = (request.overwrite, request.statistics, request.index or None)
+        if not changes and not request.allow_empty and all(other is None for other in others):
+            raise InvalidRequest(f"commit {request.identifier} of user {request.user} has no files")
+        return changes
+
+    def _fit(
+        self, request: CommitRequest, changes: tuple[BucketFiles, ...], latest: Snapshot | None
+    ) -> tuple[tuple[BucketFiles, ...], list[ManifestEntry]]:
+        """The changes as they fit the newest snapshot, and the entries that delete what is overwritten."""
+        live = self._touched(request, changes, latest)
+        covers = (lambda _: False) if request.overwrite is None else request.overwrite.covers
+        replaced = [replace(e, kind=DELETE) for e in live if covers(e.partition)]
+        schema = self.manifests.paths.schema
+        check_conflicts(live, [*replaced, *entries_of(changes)], request.kind, schema)
+        check_vectors(live, [*replaced, *entries_of(changes)], request.index)
+        if request.index.seen:
+            check_seen(IndexManifests(self.manifests).entries(latest), request.index)
+        if not schema.is_keyed or request.kind == COMPACT:
+            return changes, replaced
+        gone = {e.identifier for e in (*entries_of(changes), *replaced)}
+        highest = highest_sequences(e for e in live if e.identifier not in gone)
+        fitted = tuple(self.renumbering.above(b, highest.get((b.partition, b.bucket))) for b in changes)
+        self._delete_copies(request, [old for old, new in zip(changes, fitted, strict=True) if old is not new])
+        return fitted, replaced
+
+    def _touched(
+        self, request: CommitRequest, changes: tuple[BucketFiles, ...], latest: Snapshot | None
+    ) -> list[ManifestEntry]:
+        """The live files of all partitions that the commit changes."""
+        partitions = {b.partition for b in changes} | {e.partition for e in request.index.added}
+        over = request.overwrite
+        if over is not None and over.partitions is None:
+            return self.manifests.live(latest)
+        if over is not None and over.partitions is not None:
+            partitions |= over.partitions
+        pruning = Pruning(Schemas(self.manifests.io, self.manifests.paths), partitions=frozenset(partitions))
+        return self.manifests.live(latest, pruning.wants_manifest, in_place=pruning.wants_place) if partitions else []
+
+    def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
+        """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""
+        given = [f for b in request.files for f in (*b.new_files, *b.changelog_files)]
+        for change in changes:
+            self.renumbering.delete(change, but=given)
+
+    def _create(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        """Whether the snapshot is ours now; False when another commit has its number."""
+        path = self.manifests.paths.snapshot(snapshot.id)
+        unknown: CommitUnknown | None = None
+        for _ in range(_ASKED_AGAIN):
+            try:
+                return self._publish(path, snapshot, entries) or self._is_at(path, snapshot) is True
+            except CommitUnknown as why:
+                unknown = why
+            found = self._is_at(path, snapshot)
+            if found is not None:
+                return found
+            # it may still arrive; creating the same snapshot again does no harm
+        raise CommitUnknown(
+            f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
+            f"{snapshot.commit_identifier}, or commit the same again"
+        ) from unknown
+
+    def _publish(self, path: str, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        owner = self._owner
+        if owner is None:
+            return self.snapshots.io.create(path, snapshot.to_json())
+        paths = self.manifests.paths
+        return owner.commit(paths.branch, snapshot.to_json(), partition_changes(entries, paths.schema))
+
+    def _check_identity(self) -> None:
+        if self.identity is not None:
+            self.identity.check()
+
+    @property
+    def _owner(self) -> SnapshotOwner | None:
+        return self.snapshots.io.snapshot_owner
+
+    def _is_at(self, path: str, snapshot: Snapshot) -> bool | None:
+        """Whether the file of a snapshot holds this one; None when there is no file."""
+        found = self._content(path)
+        if found is None:
+            return None
+        # an owner writes the file in words of its own
+        return found == snapshot.to_json() or (self._owner is not None and Snapshot.from_json(found) == snapshot)
+
+    def _follows_the_newest(
+        self, snapshot: Snapshot, entries: Sequence[ManifestEntry], latest: Snapshot | None
+    ) -> bool:
+        """Whether a created snapshot follows the newest one; False (and it is deleted) when its number was free only
+        because expiry or a rollback had removed a snapshot of this number while the commit was under way.
+
+        Expiry removes the oldest first and never the newest, a rollback the newest first: with the snapshot before
+        it still there, all is well; but another one may have its number since a rollback. An owner knows by itself.
+        """
+        if self._owner is not None:
+            return True
+        before = self._content(self.manifests.paths.snapshot(snapshot.id - 1))
+        if before is not None and Snapshot.from_json(before) == latest:
+            return True
+        try:
+            self._check_identity()
+        except TableReplaced:
+            self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+            raise
+        ids = self.snapshots.ids()
+        if snapshot.id + 1 in ids:
+            # what follows says what it was built on
+            base = self.snapshots.get(snapshot.id + 1).base_manifest_list
+            held = {e.identifier for e in self.manifests.live_of_list(base)}
+            if all((e.identifier in held) == (e.kind == ADD) for e in entries):
+                return True
+        elif snapshot.id not in ids:
+            raise CommitUnknown(
+                f"snapshot {snapshot.id} of table {self.manifests.paths.root} was expired or rolled back while it was "
+                f"committed: look for user {snapshot.commit_user} and identifier {snapshot.commit_identifier}"
+            )
+        elif max(ids) == snapshot.id and min(ids) == snapshot.id:
+            return True
+        self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+        return False
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self.snapshots.io.read(path)
+        except NotFound:
+            return None
+
+    def _write_hints(self, snapshot: Snapshot) -> None:
+        self.snapshots.write_hint(LATEST, snapshot.id)
+        if snapshot.id == 1:
+            self.snapshots.write_hint(EARLIEST, snapshot.id)
+
+    def _delete(self, writer: ManifestWriter) -> None:
+        """Deletes the manifests of a round that has certainly lost."""
+        for name in writer.written:
+            try:
+                writer.io.delete(writer.paths.manifest(name))
+            except LakelogError:
+                return
+
+
+class _Patience:
+    """How often and how long a commit is tried again.
+
+    Each loss to another commit is progress of the table, so it alone ends nothing: of n writers each wins about each
+    nth round. Waits grow to 64 times the shortest one and no further, so that who lost often does not come last.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._shortest, self._longest = (options.need(o).total_seconds() for o in (COMMIT_MIN_WAIT, COMMIT_MAX_WAIT))
+        self._most, timeout = options.get_typed(COMMIT_MAX_RETRIES), options.get_typed(COMMIT_TIMEOUT)
+        self._end = None if timeout is None else clock.monotonic_s() + timeout.total_seconds()
+        self._newest, self._stalled = -1, 0
+        self.losses, self.limit = 0, COMMIT_MAX_RETRIES.key
+
+    def lost(self, seen: int) -> bool:
+        """Waits after a round that was lost, in which ``seen`` was the newest snapshot; False when it was the last."""
+        self.losses += 1
+        self._stalled = self._stalled + 1 if seen == self._newest else 0
+        self._newest = seen
+        if self._end is not None and clock.monotonic_s() > self._end:
+            self.limit = COMMIT_TIMEOUT.key
+            return False
+        if self.losses > self._most if self._most is not None else self._stalled >= _STALLED_ROUNDS:
+            return False
+        grown = self._shortest * 2 ** min(self.losses - 1, _GROWING_ROUNDS)
+        clock.sleep(min(self._longest, grown) * (0.5 + random_fraction()))
+        return True

@@ -1,0 +1,121 @@
+"""Whether a commit still fits the newest snapshot (format sheet 2.1, step 3). Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lakelog.errors import CommitConflict
+from lakelog.filestore.commit.request import IndexChange
+from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS
+from lakelog.filestore.metadata.levels import KeyRange
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, DELETE, IndexManifestEntry, ManifestEntry
+from lakelog.paimon.metadata.snapshot import OVERWRITE
+from lakelog.paimon.schema.schema import TableSchema
+
+
+def entries_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
+    """The manifest entries of a commit: deletes before adds."""
+    held = list(files)
+    deleted = [ManifestEntry(DELETE, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.deleted_files]
+    added = [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in held for f in b.new_files]
+    return [*deleted, *added]
+
+
+def changelog_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
+    """The manifest entries of a commit's changelog files."""
+    return [ManifestEntry(ADD, b.partition, b.bucket, b.total_buckets, f) for b in files for f in b.changelog_files]
+
+
+def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], index: IndexChange) -> None:
+    """Raises CommitConflict when a deletion vector of the commit is for a data file that would not be live."""
+    named = [(e, r.data_file) for e in index.added for r in e.deletion_vectors or ()]
+    if not named:
+        return
+    alive = {_file(e) for e in live} | {_file(e) for e in changes if e.kind == ADD}
+    alive -= {_file(e) for e in changes if e.kind == DELETE}
+    for entry, data_file in named:
+        if (entry.partition, entry.bucket, data_file) not in alive:
+            raise CommitConflict(
+                f"data file '{data_file}' of bucket {entry.bucket} was replaced by another commit while rows of it "
+                f"were deleted; take the newest snapshot and do it again"
+            )
+
+
+def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None:
+    """Raises CommitConflict when a compacted bucket has other deletion vectors than the compaction has read.
+
+    Rows that were deleted meanwhile would come back. ``before`` are the index files of the newest snapshot.
+    """
+    now: dict[tuple[bytes, int], set[str]] = defaultdict(set)
+    for entry in before:
+        if entry.index_type == DELETION_VECTORS:
+            now[entry.partition, entry.bucket].add(entry.file_name)
+    for seen in index.seen:
+        if now[seen.partition, seen.bucket] != seen.file_names:
+            raise CommitConflict(
+                f"rows of bucket {seen.bucket} were deleted by another commit while it was compacted; keep one "
+                f"compactor per bucket, and compact again"
+            )
+
+
+def check_conflicts(
+    live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], kind: str, schema: TableSchema
+) -> None:
+    """Raises CommitConflict when the changes do not fit the live files of the partitions they touch.
+
+    No file may be added and deleted at once; every deleted file must be live; the number of buckets of a partition
+    stays (unless the commit overwrites); files of one level ≥ 1 of a bucket must not overlap.
+    """
+    alive = {e.identifier: e for e in live}
+    added = {e.identifier for e in changes if e.kind == ADD}
+    for entry in changes:
+        if entry.kind == DELETE and entry.identifier in added:
+            raise CommitConflict(f"data file '{entry.file.file_name}' is both added and deleted")
+        if entry.kind == DELETE and alive.pop(entry.identifier, None) is None:
+            raise CommitConflict(
+                f"data file '{entry.file.file_name}' of bucket {entry.bucket} was replaced by another commit; "
+                f"take the newest snapshot and do it again"
+            )
+    kept = list(alive.values())
+    if kind != OVERWRITE:
+        _check_buckets(kept, changes)
+    if schema.is_keyed:
+        _check_levels(kept, changes, schema)
+
+
+def _check_buckets(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry]) -> None:
+    totals = {e.partition: e.total_buckets for e in live}
+    for entry in changes:
+        total = totals.get(entry.partition, entry.total_buckets)
+        if total != entry.total_buckets:
+            raise CommitConflict(
+                f"the partition has {total} buckets and the commit was made for {entry.total_buckets}: "
+                f"open the table again; if 'bucket' was changed, overwrite the partition first"
+            )
+
+
+def _check_levels(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], schema: TableSchema) -> None:
+    touched = {_level(e) for e in changes if e.kind == ADD and e.file.level > 0}
+    by_level: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in (*live, *(e for e in changes if e.kind == ADD)):
+        if _level(entry) in touched:
+            by_level[_level(entry)].append(entry.file)
+    keys = KeyRange.of(schema)
+    for (_, bucket, level), files in by_level.items():
+        ordered = sorted(files, key=keys.low)
+        for one, other in zip(ordered, ordered[1:], strict=False):
+            if keys.high(one) >= keys.low(other):
+                raise CommitConflict(
+                    f"files '{one.file_name}' and '{other.file_name}' of bucket {bucket} overlap on level {level}: "
+                    f"another compaction was faster; keep one compactor per bucket"
+                )
+
+
+def _file(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.file_name
+
+
+def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
+    return entry.partition, entry.bucket, entry.file.level

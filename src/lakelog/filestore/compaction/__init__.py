@@ -1,0 +1,1 @@
+"""Compaction of a bucket: plan, merge, result."""

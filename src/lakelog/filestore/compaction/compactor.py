@@ -1,0 +1,149 @@
+"""Runs a compaction task: bounded memory, files that need no rewrite only change their level (format sheet 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakelog.filestore.compaction.bucket_vectors import BucketVectors
+from lakelog.filestore.compaction.merge import CompactionMerge, compaction_changes
+from lakelog.filestore.compaction.planner import CompactionTask
+from lakelog.filestore.compaction.record_expiry import RecordExpiry
+from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.compaction.strategy import is_small
+from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
+from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_rows
+from lakelog.filestore.read.deletion_vectors import vector_of
+from lakelog.filestore.write.data_file_writer import DataFileWriter, target_file_size
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.merge.lowest_level import with_level
+from lakelog.merge.output import Output
+from lakelog.merge.runs import merge_runs
+from lakelog.options.option import Options
+from lakelog.options.table import DELETION_VECTORS
+from lakelog.paimon.metadata.data_file import COMPACT_SOURCE, BucketFiles, DataFileMeta
+
+
+@dataclass
+class Compactor:
+    """Runs tasks for one table."""
+
+    files: DataFileReader
+
+    def run_compaction(self, task: CompactionTask) -> CompactionResult:
+        """Writes the new files of a task and returns what the commit has to change.
+
+        Sections of one run whose files are large and need no change are only moved to the output level. Called by the
+        writer, a job or the service; nothing is visible before the commit. Raises NotFound when another compaction
+        was faster and expiry removed its files.
+        """
+        paths = self.files.paths
+        writer = DataFileWriter(self.files.io, paths, task.partition, task.bucket, task.output_level, COMPACT_SOURCE)
+        vectors = BucketVectors(self.files.io, paths, task.partition, task.bucket, task.vector_files)
+        run = _Run(self.files, task, writer, vectors)
+        result = run.keyed() if paths.schema.is_keyed else run.appended()
+        kept = {f.file_name for f in result.moved if f.level == task.output_level}
+        files = BucketFiles(
+            task.partition,
+            task.bucket,
+            task.total_buckets,
+            new_files=(
+                *(f.at_level(task.output_level) for f in result.moved if f.file_name not in kept),
+                *result.written,
+            ),
+            deleted_files=tuple(f for f in task.files if f.file_name not in kept),
+            changelog_files=result.told,
+        )
+        if not Options(paths.schema.options).need(DELETION_VECTORS) and not task.vector_files:
+            return CompactionResult(files)
+        moved = {f.file_name for f in result.moved}
+        return CompactionResult(files, vectors.change(f.file_name for f in task.files if f.file_name not in moved))
+
+
+@dataclass
+class _Result:
+    """Files that only change their level, if that, files that were written, and changelog files."""
+
+    moved: list[DataFileMeta] = field(default_factory=list)
+    written: list[DataFileMeta] = field(default_factory=list)
+    told: tuple[DataFileMeta, ...] = ()
+
+
+class _Run:
+    """One task that runs."""
+
+    def __init__(
+        self, files: DataFileReader, task: CompactionTask, writer: DataFileWriter, vectors: BucketVectors
+    ) -> None:
+        self._files, self._task, self._writer, self._vectors = files, task, writer, vectors
+        self._schema = files.paths.schema
+        self._expiry = RecordExpiry.of(self._schema) if task.drop_deletes else None
+        self._columns = self._schema.field_names
+
+    def keyed(self) -> _Result:
+        result = _Result()
+        waiting: list[Section] = []
+        changes = compaction_changes(self._writer)
+        merge = CompactionMerge.of(self._files, self._task, self._vectors, changes)
+        target = target_file_size(self._schema)
+        for section in sections(self._task.files, KeyRange.of(self._schema)):
+            file = section.files[0]
+            if len(section.files) > 1 or is_small(file, target) or self._must_change(file, merge):
+                waiting.append(section)
+                continue
+            self._finish(waiting, merge, result)
+            waiting = []
+            self._move(section, merge, result)
+        self._finish(waiting, merge, result)
+        result.told = () if changes is None else changes.finish()
+        return result
+
+    def appended(self) -> _Result:
+        return _Result([], self._writer.write(self._rows(self._task.files, merge_batch_rows([self._task.files]))))
+
+    def _finish(self, waiting: Sequence[Section], merge: CompactionMerge, result: _Result) -> None:
+        """Merges sections into new files; one small file alone need not be written again."""
+        if len(waiting) == 1 and len(waiting[0].files) == 1 and not self._must_change(waiting[0].files[0], merge):
+            self._move(waiting[0], merge, result)
+        elif waiting:
+            result.written += self._writer.write(self._merged(waiting, merge))
+
+    def _move(self, section: Section, merge: CompactionMerge, result: _Result) -> None:
+        """Takes the file of a section over as it is; what its rows replace is looked up all the same."""
+        result.moved += section.files
+        if merge.must_see(section.files[0]):
+            for _ in self._merged([section], merge):
+                pass
+
+    def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
+        """The rows of sections; old ones go only when nothing older of their key is left below."""
+        columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
+        output = Output(columns, with_deletes=not self._task.drop_deletes)
+        for section in parts:
+            chosen = section.runs(KeyRange.of(self._schema))
+            batch_rows = merge_batch_rows(chosen)
+            runs = [self._run(files, merge, batch_rows) for files in chosen]
+            for batch in merge_runs(runs, self._schema.trimmed_primary_keys, merge.engine, output):
+                yield batch if self._expiry is None else self._expiry.kept(batch)
+
+    def _run(self, files: Sequence[DataFileMeta], merge: CompactionMerge, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        rows = self._rows(files, batch_rows)
+        return (with_level(batch, files[0].level) for batch in rows) if merge.takes_levels else rows
+
+    def _rows(self, files: Sequence[DataFileMeta], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        for file in files:
+            vector = vector_of(self._vectors.places, file.file_name)
+            yield from self._files.read(
+                task.partition, task.bucket, file, self._columns, True, vector=vector, batch_rows=batch_rows
+            )
+
+    def _must_change(self, file: DataFileMeta, merge: CompactionMerge) -> bool:
+        task = self._task
+        if task.drop_deletes and has_deletes(file):
+            return True
+        if task.purges and vector_of(self._vectors.places, file.file_name) is not None:
+            return True
+        return merge.must_rewrite(file) or (self._expiry is not None and self._expiry.has_old(file))

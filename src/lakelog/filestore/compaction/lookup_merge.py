@@ -1,0 +1,150 @@
+"""The merge of a compaction that looks up what it replaces in the levels above its output (format sheet 7, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.filestore.compaction.upper_levels import Hits, UpperLevels
+from lakelog.merge.base import SEQUENCE_COLUMN, Indices, Mask, MergeEngine, Piece, one_array
+from lakelog.merge.keys import key_parts
+from lakelog.merge.lowest_level import LEVEL_COLUMN, LowestLevel, counting_rows, with_level
+from lakelog.merge.matching import find_keys
+from lakelog.merge.numbers import order_numbers
+
+Tell = Callable[[pa.Table, pa.Table, Mask, Mask], None]
+"""Takes the rows of some keys before and after, and which of the keys have one (``merge.changes.change_rows``)."""
+
+
+class LookupMerge(MergeEngine):
+    """Folds as ``LowestLevel``, with the old rows of keys that come with rows of level 0 alone, from the upper levels.
+
+    ``on_hits`` is told of each row that was found. ``takes_rows`` says whether the finder gives whole rows, which then
+    take part in the merge; ``tell``, which needs them, is told what became of the keys of level 0.
+    """
+
+    def __init__(
+        self,
+        inner: MergeEngine,
+        upper: UpperLevels,
+        takes_rows: bool,
+        on_hits: Callable[[Hits], None] | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        super().__init__(inner.schema)
+        self._lowest = LowestLevel(inner)
+        self._keys = inner.schema.trimmed_primary_keys
+        self._upper, self._takes_rows, self._on_hits, self._tell = upper, takes_rows, on_hits, tell
+
+    def fold(self, piece: Piece) -> pa.Table:
+        whole = self._completed(piece)
+        rows = self._lowest.fold(whole)
+        if self._tell is not None:
+            is_new = np.minimum.reduceat(whole.numbers(LEVEL_COLUMN), whole.starts) == 0
+            is_old = counting_rows(whole) & (whole.numbers(LEVEL_COLUMN) > 0)
+            tell_changes(self._tell, self._keys, whole, rows, is_old, is_new)
+        return rows
+
+    def _completed(self, piece: Piece) -> Piece:
+        """The piece with the rows that were found; its keys are folded even if they have one row."""
+        levels = piece.numbers(LEVEL_COLUMN)
+        asked = np.flatnonzero(np.maximum.reduceat(levels, piece.starts) == 0)
+        folded = replace(piece, folds_alone=np.ones(len(piece.starts), dtype=np.bool_))
+        if not len(asked):
+            return folded
+        found = []
+        for hits in self._upper.find(_keys_of(piece.rows_at(piece.starts[asked]), self._keys)):
+            if self._on_hits is not None:
+                self._on_hits(hits)
+            found.append(hits)
+        return with_rows(folded, [(asked[h.keys], h) for h in found], self) if found and self._takes_rows else folded
+
+
+class FirstRowLookup(MergeEngine):
+    """Merge engine ``first-row``: a key that an upper level has keeps the row that is there; others are told."""
+
+    def __init__(self, inner: MergeEngine, upper: UpperLevels, tell: Tell | None = None) -> None:
+        super().__init__(inner.schema)
+        self._inner, self._upper, self._tell = inner, upper, tell
+        self._keys = inner.schema.trimmed_primary_keys
+
+    def fold(self, piece: Piece) -> pa.Table:
+        is_new = np.maximum.reduceat(piece.numbers(LEVEL_COLUMN), piece.starts) == 0
+        rows = self._inner.fold(replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN])))
+        asked = np.flatnonzero(is_new)
+        is_known = np.zeros(len(is_new), dtype=np.bool_)
+        if len(asked):
+            for hits in self._upper.find(_keys_of(piece.rows_at(piece.starts[asked]), self._keys)):
+                is_known[asked[hits.keys]] = True
+        if self._tell is not None:
+            tell_changes(
+                self._tell, self._keys, piece, rows, np.zeros(piece.rows.num_rows, dtype=np.bool_), is_new & ~is_known
+            )
+        return rows.filter(pa.array(~is_known[keys_of_result(piece, rows, self._keys)])) if is_known.any() else rows
+
+
+class TopLevelChanges(MergeEngine):
+    """Tells what becomes of the keys of the highest level in a full compaction; folds as the engine ``inner``."""
+
+    def __init__(self, inner: MergeEngine, top_level: int, tell: Tell) -> None:
+        super().__init__(inner.schema)
+        self._inner, self._top_level, self._tell = inner, top_level, tell
+        self._keys = inner.schema.trimmed_primary_keys
+
+    def fold(self, piece: Piece) -> pa.Table:
+        is_old = piece.numbers(LEVEL_COLUMN) == self._top_level
+        takes_levels = isinstance(self._inner, LowestLevel)
+        rows = self._inner.fold(piece if takes_levels else replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN])))
+        # a key that has only the row of the highest level has not changed
+        tell_changes(self._tell, self._keys, piece, rows, is_old, (piece.sizes > 1) | ~is_old[piece.starts])
+        return rows
+
+
+def tell_changes(tell: Tell, keys: Sequence[str], piece: Piece, result: pa.Table, is_old: Mask, is_told: Mask) -> None:
+    """Tells what became of keys (with the key columns ``keys``) of a piece with levels that was folded to ``result``.
+
+    ``is_old`` marks the rows, in the order of the piece, that keys had before, one of a key at most; ``is_told`` the
+    keys to tell of.
+    """
+    names = result.column_names
+    of_row = np.repeat(np.arange(len(piece.starts)), piece.sizes)
+    at = np.flatnonzero(is_old & is_told[of_row])
+    of_result = keys_of_result(piece, result, keys)
+    kept = is_told[of_result]
+    has_before, has_after = (np.zeros(len(piece.starts), dtype=np.bool_) for _ in range(2))
+    has_before[of_row[at]] = True
+    has_after[of_result[kept]] = True
+    before = piece.rows_at(at).select(names)
+    tell(before, result if kept.all() else result.filter(pa.array(kept)), has_before[is_told], has_after[is_told])
+
+
+def with_rows(piece: Piece, found: Sequence[tuple[Indices, Hits]], engine: MergeEngine) -> Piece:
+    """A piece with further rows; ``found`` are keys (their numbers in the piece) and the row of each."""
+    levels = [with_level(h.rows.select(piece.rows.column_names[:-1]), h.file.level) for _, h in found]
+    rows = pa.concat_tables([piece.rows, pa.Table.from_batches(levels)])
+    before = piece.rows.num_rows
+    order = np.arange(before) if piece.order is None else piece.order
+    order = np.concatenate([order, np.arange(before, rows.num_rows)])
+    keys = np.concatenate([np.repeat(np.arange(len(piece.starts)), piece.sizes), *(k for k, _ in found)])
+    ages = [rows.column(SEQUENCE_COLUMN).to_numpy()[order]]
+    if engine.sequence_fields:
+        columns = [one_array(rows.column(name)) for name in engine.sequence_fields]
+        ages.append(order_numbers(columns, engine.smallest_is_newest)[order])
+    by_age = np.lexsort((*ages, keys))
+    starts = np.flatnonzero(np.diff(keys[by_age], prepend=-1))
+    return Piece(rows, order[by_age], starts, piece.folds_alone)
+
+
+def keys_of_result(piece: Piece, result: pa.Table, keys: Sequence[str]) -> Indices:
+    """For each row of what a piece was folded to, the number of its key in the piece."""
+    if result.num_rows == len(piece.starts):
+        return np.arange(result.num_rows)
+    return find_keys(_keys_of(result, keys), _keys_of(piece.rows_at(piece.starts), keys))
+
+
+def _keys_of(rows: pa.Table, names: Sequence[str]) -> list[np.ndarray | pa.Array]:
+    arrays = [one_array(rows.column(name)) for name in names]
+    return key_parts(pa.RecordBatch.from_arrays(arrays, names=list(names)), names)

@@ -1,0 +1,116 @@
+"""How the runs of a compaction are merged: what is looked up, and which files may change their level as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.filestore.compaction.bucket_vectors import BucketVectors
+from lakelog.filestore.compaction.lookup_merge import FirstRowLookup, LookupMerge, Tell, TopLevelChanges
+from lakelog.filestore.compaction.planner import CompactionTask
+from lakelog.filestore.compaction.upper_levels import UpperFiles
+from lakelog.filestore.read.changes import producer_of
+from lakelog.filestore.read.data_file_reader import DataFileReader
+from lakelog.filestore.read.split_reader import engine_of, files_engine_of
+from lakelog.filestore.write.changelog_writer import CompactionChanges
+from lakelog.filestore.write.data_file_writer import DataFileWriter
+from lakelog.merge.base import MergeEngine
+from lakelog.merge.lowest_level import LowestLevel
+from lakelog.options.option import Options
+from lakelog.options.picking import FORCE_REWRITE
+from lakelog.options.table import (
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS,
+    FILE_COMPRESSION_PER_LEVEL,
+    FILE_FORMAT_PER_LEVEL,
+    MERGE_ENGINE,
+    levels_of,
+    needs_lookup,
+)
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.schema.schema import TableSchema
+
+LOOKUP: Final = "lookup"
+FULL_COMPACTION: Final = "full-compaction"
+"""Changelog producers whose changes compactions tell."""
+
+
+@dataclass(frozen=True)
+class CompactionMerge:
+    """The merge of one task; ``takes_levels`` asks for runs with their level (``merge.lowest_level``).
+
+    Files of levels below ``sees_below`` go through it even if they are not written again, for what it looks up or
+    tells.
+    """
+
+    engine: MergeEngine
+    takes_levels: bool
+    task: CompactionTask
+    schema: TableSchema
+    sees_below: int = 0
+
+    @staticmethod
+    def of(
+        files: DataFileReader, task: CompactionTask, vectors: BucketVectors, changes: CompactionChanges | None
+    ) -> CompactionMerge:
+        """Called once for each task; ``changes`` takes what it tells, if it tells anything.
+
+        Raises InvalidOption for options of the engine that do not fit the columns.
+        """
+        schema, level = files.paths.schema, task.output_level
+        options = Options(schema.options)
+        tell = None if changes is None else changes.tell
+        engine = files_engine_of(schema)
+        if tell is not None and options.need(CHANGELOG_PRODUCER) == FULL_COMPACTION:
+            if task.to_top:
+                return CompactionMerge(TopLevelChanges(engine, level, tell), True, task, schema, sees_below=level)
+            tell = None
+        if not needs_lookup(options) or all(f.level > 0 for f in task.files):
+            return CompactionMerge(engine, isinstance(engine, LowestLevel), task, schema)
+        made = _lookup_engine(files, task, vectors, tell)
+        return CompactionMerge(made, True, task, schema, sees_below=1 if task.upper_files or tell else 0)
+
+    def must_see(self, file: DataFileMeta) -> bool:
+        """Whether the rows of a file that is not written again must go through the merge."""
+        return file.level < self.sees_below
+
+    def must_rewrite(self, file: DataFileMeta) -> bool:
+        """Whether a file cannot go to the output level as it is.
+
+        Its format or compression may not be that of the level. Rows of level 0 must become whole values on their way
+        up, unless they are that already or nothing is above.
+        """
+        options = Options(self.schema.options)
+        if options.need(FORCE_REWRITE):
+            return True
+        for option in (FILE_FORMAT_PER_LEVEL, FILE_COMPRESSION_PER_LEVEL):
+            given = levels_of(option, options)
+            if given.get(file.level) != given.get(self.task.output_level):
+                return True
+        if file.level != 0 or self.task.to_top or not needs_lookup(options):
+            return False
+        return not engine_of(self.schema).number_decides
+
+
+def _lookup_engine(
+    files: DataFileReader, task: CompactionTask, vectors: BucketVectors, tell: Tell | None
+) -> MergeEngine:
+    schema = files.paths.schema
+    options = Options(schema.options)
+    deleted = vectors.deleted(f.file_name for f in task.upper_files)
+    upper = UpperFiles(files, task.partition, task.bucket, task.upper_files, deleted)
+    inner = engine_of(schema)
+    if options.need(MERGE_ENGINE) == "first-row":
+        return FirstRowLookup(inner, upper.finder(with_rows=False), tell)
+    marks = options.need(DELETION_VECTORS)
+    # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
+    # need them
+    needs_rows = tell is not None or not marks or not inner.number_decides
+    return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
+
+
+def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:
+    """What takes the changes that a compaction tells; None for tables whose compactions tell nothing."""
+    schema = writer.paths.schema
+    tells = schema.is_keyed and producer_of(schema) in (LOOKUP, FULL_COMPACTION)
+    return CompactionChanges(writer) if tells else None

@@ -1,0 +1,121 @@
+"""Decides what to compact in one bucket (format sheet 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelog.filestore.compaction.record_expiry import RecordExpiry
+from lakelog.filestore.compaction.strategy import (
+    is_small,
+    lookup_interval,
+    pick_level_zero,
+    pick_runs,
+    pick_small_files,
+)
+from lakelog.filestore.metadata.levels import KeyRange, SortedRun, highest_level, sorted_runs
+from lakelog.filestore.write.data_file_writer import target_file_size
+from lakelog.io import clock
+from lakelog.options.option import Options
+from lakelog.options.picking import DELETE_RATIO, FORCE_REWRITE, FORCE_UP_LEVEL_ZERO
+from lakelog.options.table import COMPACTION_MIN_FILES, DELETION_VECTORS, needs_lookup
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
+
+
+@dataclass(frozen=True)
+class CompactionTask:
+    """Files of one bucket to merge, and where the result goes.
+
+    ``drop_deletes``: nothing older is left below the result, or deletion vectors hide it, so delete rows have done
+    their work. ``to_top``: the output level is the highest that the table has. ``upper_files`` are those of the bucket
+    that stay where they are, on levels above the output: what the merged rows replace there is looked up.
+    ``vector_files`` are the index files with the bucket's deletion vectors; with ``purges`` files that have one are
+    written again without the deleted rows.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+    output_level: int
+    drop_deletes: bool
+    to_top: bool = False
+    upper_files: tuple[DataFileMeta, ...] = ()
+    vector_files: tuple[IndexManifestEntry, ...] = ()
+    purges: bool = False
+
+
+def pick_compaction(
+    entries: Sequence[ManifestEntry],
+    schema: TableSchema,
+    full: bool = False,
+    vector_files: Sequence[IndexManifestEntry] = (),
+) -> CompactionTask | None:
+    """What to compact in one bucket; None when there is nothing to do.
+
+    ``entries`` are the live files of the bucket, ``vector_files`` its index files with deletion vectors.
+    """
+    if not entries:
+        return None
+    first, files = entries[0], [e.file for e in entries]
+    place = (first.partition, first.bucket, first.total_buckets)
+    deleted = {r.data_file: r.cardinality or 0 for entry in vector_files for r in entry.deletion_vectors or ()}
+    if not schema.is_keyed:
+        picked = _pick_appended(files, schema, full, deleted)
+        return CompactionTask(*place, picked, 0, False, vector_files=tuple(vector_files)) if picked else None
+    runs = sorted_runs(files, KeyRange.of(schema))
+    counted = _pick_keyed(runs, schema, full, deleted)
+    if counted is None:
+        return None
+    count, level = counted
+    return CompactionTask(
+        *place,
+        tuple(f for run in runs[:count] for f in run.files),
+        level,
+        level >= runs[-1].level or Options(schema.options).need(DELETION_VECTORS),
+        level >= max(highest_level(schema), runs[-1].level),
+        tuple(f for run in runs[count:] for f in run.files),
+        tuple(vector_files),
+        purges=full,
+    )
+
+
+def _pick_keyed(
+    runs: Sequence[SortedRun], schema: TableSchema, full: bool, deleted: Mapping[str, int]
+) -> tuple[int, int] | None:
+    """How many of the newest runs to merge and to which level."""
+    options = Options(schema.options)
+    picked = pick_runs(runs, options, full, clock.local_now_ms())
+    if picked is None and full:
+        expiry = RecordExpiry.of(schema)
+        files = [f for run in runs for f in run.files]
+        is_old = any(f.file_name in deleted or (expiry is not None and expiry.has_old(f)) for f in files)
+        return (len(runs), runs[-1].level) if is_old or options.need(FORCE_REWRITE) else None
+    if picked is None and options.need(FORCE_UP_LEVEL_ZERO):
+        return pick_level_zero(runs, options)
+    if picked is None and needs_lookup(options):
+        return pick_level_zero(runs, options, lookup_interval(options))
+    return picked
+
+
+def _pick_appended(
+    files: Sequence[DataFileMeta], schema: TableSchema, full: bool, deleted: Mapping[str, int]
+) -> tuple[DataFileMeta, ...]:
+    """Files with many deleted rows, or neighbouring small ones; both at once for a full compaction.
+
+    Where rows have an order, a file with many deleted rows is taken by itself.
+    """
+    options = Options(schema.options)
+    ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
+    limit = 0.0 if full else options.need(DELETE_RATIO)
+    target = target_file_size(schema)
+    worn = tuple(f for f in ordered if deleted.get(f.file_name, 0) > limit * f.row_count)
+    if schema.num_buckets != DYNAMIC_BUCKET:
+        worn = worn[:1]
+    elif full:
+        names = {f.file_name for f in worn}
+        picked = tuple(f for f in ordered if f.file_name in names or is_small(f, target))
+        return picked if worn or len(picked) > 1 else ()
+    return worn or pick_small_files(ordered, target, options.need(COMPACTION_MIN_FILES), full)

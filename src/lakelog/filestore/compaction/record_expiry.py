@@ -1,0 +1,89 @@
+"""Rows that are too old, by a column of their own: dropped when a compaction rewrites them (format sheet 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidOption
+from lakelog.io import clock
+from lakelog.options.option import Options
+from lakelog.options.retention import RECORD_EXPIRE_TIME, RECORD_TIME_FIELD
+from lakelog.paimon.metadata.column_stats import stats_bounds
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType
+
+_ROOTS: Final = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
+_MILLISECONDS_FROM: Final = 1_000_000_000_000
+"""A BIGINT from here on is milliseconds, below it seconds."""
+
+
+@dataclass(frozen=True)
+class RecordExpiry:
+    """Which rows of a table are older than ``record-level.expire-time``; ``oldest`` is in seconds since 1970."""
+
+    schema: TableSchema
+    column: str
+    oldest: int
+
+    @staticmethod
+    def of(schema: TableSchema) -> RecordExpiry | None:
+        """The rule of a table with a primary key as of now; None when its rows do not expire.
+
+        Raises InvalidOption for a time field that is missing or of another type.
+        """
+        options = Options(schema.options)
+        age = options.get_typed(RECORD_EXPIRE_TIME)
+        if age is None or not schema.is_keyed:
+            return None
+        name = options.get_typed(RECORD_TIME_FIELD)
+        if name is None or name not in schema.field_names:
+            raise InvalidOption(
+                f"option '{RECORD_EXPIRE_TIME.key}' needs '{RECORD_TIME_FIELD.key}' with a column of the table; "
+                f"'{name}' is not one of: {', '.join(schema.field_names)}"
+            )
+        kind = schema.field(name).type
+        if not isinstance(kind, AtomicType) or kind.root not in _ROOTS:
+            raise InvalidOption(
+                f"option '{RECORD_TIME_FIELD.key}' = '{name}' must be a column of type INT, BIGINT or TIMESTAMP"
+            )
+        return RecordExpiry(schema, name, clock.now_ms() // 1000 - int(age.total_seconds()))
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that are young enough; those without a time stay."""
+        seconds = _seconds(batch.column(batch.schema.get_field_index(self.column)))
+        young = pc.greater_equal(seconds, pa.scalar(self.oldest, pa.int64()))
+        return batch.filter(pc.fill_null(young, True))
+
+    def has_old(self, file: DataFileMeta) -> bool:
+        """Whether the statistics of a file say that a row of it is too old; False when they do not tell."""
+        if file.schema_id != self.schema.id or file.value_stats_cols is not None:
+            return False
+        fields = self.schema.fields
+        at = self.schema.field_names.index(self.column)
+        low, _, _ = stats_bounds(file.value_stats, [f.type for f in fields], at)
+        found = _as_seconds(low)
+        return found is not None and found < self.oldest
+
+
+def _seconds(values: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(values.type):
+        return pc.divide(pc.cast(pc.cast(values, pa.timestamp("ms"), safe=False), pa.int64()), 1000)
+    whole = pc.cast(values, pa.int64())
+    return pc.if_else(pc.greater_equal(whole, _MILLISECONDS_FROM), pc.divide(whole, 1000), whole)
+
+
+def _as_seconds(value: Any) -> int | None:
+    if isinstance(value, datetime):
+        return int(value.replace(tzinfo=value.tzinfo or UTC).timestamp())
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[s]").astype(np.int64))
+    if isinstance(value, int):
+        return value // 1000 if value >= _MILLISECONDS_FROM else value
+    return None

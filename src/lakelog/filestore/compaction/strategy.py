@@ -1,0 +1,142 @@
+"""Which sorted runs, or which files of a table without a key, a compaction takes (format sheet 7). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelog.filestore.metadata.levels import SortedRun, has_deletes
+from lakelog.options.option import Options
+from lakelog.options.picking import (
+    INCREMENTAL_SIZE_THRESHOLD,
+    LOOKUP_COMPACT,
+    LOOKUP_COMPACT_INTERVAL,
+    OPTIMIZATION_INTERVAL,
+    TOTAL_SIZE_THRESHOLD,
+)
+from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS, SIZE_AMPLIFICATION, SIZE_RATIO
+from lakelog.paimon.metadata.data_file import DataFileMeta
+
+_SMALL_SHARE = 0.7
+"""A file below this share of the target size is small: worth writing again together with its neighbours."""
+
+
+def pick_runs(
+    runs: Sequence[SortedRun], options: Options, full: bool = False, now_ms: int | None = None
+) -> tuple[int, int] | None:
+    """How many of the newest runs to merge and to which level; None when there is nothing to do.
+
+    ``runs`` are newest first. With ``full``, or when the options of early full compactions say so (``now_ms`` is the
+    local time, as in ``_CREATION_TIME``), everything goes to the highest level. Else universal compaction, once
+    ``num-sorted-run.compaction-trigger`` runs are there: all runs when the newer ones together pass
+    ``compaction.max-size-amplification-percent`` of the oldest; the newest ones of like size
+    (``compaction.size-ratio``); or as many of the newest as bring the number below the trigger.
+    """
+    trigger = options.need(COMPACTION_TRIGGER)
+    top = _top_level(runs, options)
+    if full:
+        done = all(r.level == top and not any(has_deletes(f) for f in r.files) for r in runs)
+        return None if done else (len(runs), top)
+    if len(runs) < 2:
+        return None
+    if _is_due(runs, options, top, now_ms):
+        return len(runs), top
+    if len(runs) < trigger:
+        return None
+    newer = sum(r.size for r in runs[:-1])
+    if newer * 100 > options.need(SIZE_AMPLIFICATION) * runs[-1].size:
+        return len(runs), top
+    ratio = options.need(SIZE_RATIO)
+    count = _like_sized(runs, 1, ratio)
+    if count == 1:
+        count = _like_sized(runs, max(2, len(runs) - trigger + 2), ratio)
+    return _with_level(runs, count, top)
+
+
+def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1) -> tuple[int, int] | None:
+    """How many of the newest runs to merge, and to which level, so that nothing stays on level 0.
+
+    Called for tables whose level 0 is looked up, or not read, before it is compacted. None when level 0 has fewer than
+    ``least`` files.
+    """
+    count = sum(run.level == 0 for run in runs)
+    if count < least:
+        return None
+    return _with_level(runs, _like_sized(runs, count, options.need(SIZE_RATIO)), _top_level(runs, options))
+
+
+def lookup_interval(options: Options) -> int:
+    """How many files of level 0 a lookup compaction waits for (``lookup-compact``)."""
+    if options.need(LOOKUP_COMPACT) == "radical":
+        return 1
+    trigger = options.need(COMPACTION_TRIGGER)
+    return max(trigger, options.get_typed(LOOKUP_COMPACT_INTERVAL) or 2 * trigger)
+
+
+def _top_level(runs: Sequence[SortedRun], options: Options) -> int:
+    """The highest level: that of the options, or a higher one that has files since they were others."""
+    top = (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1
+    return max([top, *(run.level for run in runs)])
+
+
+def _is_due(runs: Sequence[SortedRun], options: Options, top: int, now_ms: int | None) -> bool:
+    """Whether an early full compaction is due: by time, because the bucket is small, or because much is new."""
+    interval = options.get_typed(OPTIMIZATION_INTERVAL)
+    if interval is not None and now_ms is not None:
+        last = max((f.creation_time_ms or 0 for run in runs if run.level == top for f in run.files), default=0)
+        if now_ms - last > interval.total_seconds() * 1000:
+            return True
+    total, new = options.get_typed(TOTAL_SIZE_THRESHOLD), options.get_typed(INCREMENTAL_SIZE_THRESHOLD)
+    if total is not None and sum(run.size for run in runs) < total:
+        return True
+    return new is not None and sum(run.size for run in runs if run.level != top) > new
+
+
+def _like_sized(runs: Sequence[SortedRun], count: int, ratio: int) -> int:
+    """The first ``count`` runs and those after them that are not larger than all before together."""
+    size = sum(r.size for r in runs[:count])
+    while count < len(runs) and size * (100 + ratio) >= runs[count].size * 100:
+        size += runs[count].size
+        count += 1
+    return count
+
+
+def _with_level(runs: Sequence[SortedRun], count: int, max_level: int) -> tuple[int, int]:
+    if count < len(runs):
+        level = runs[count].level - 1
+        if level > 0:
+            return count, level
+        # level 0 can be no target: go on until the run of a higher level is in
+        while count < len(runs):
+            count += 1
+            if runs[count - 1].level > 0:
+                break
+        if count < len(runs):
+            return count, runs[count - 1].level
+    return count, max_level
+
+
+def pick_small_files(
+    files: Sequence[DataFileMeta], target_size: int, trigger: int, full: bool = False
+) -> tuple[DataFileMeta, ...]:
+    """Neighbouring small files of an append table to join, in order; () when there are too few.
+
+    ``files`` in the order of their rows. Picks the first stretch of at least ``trigger`` small files (2 with ``full``),
+    as long as it stays within the target size or has not yet reached it.
+    """
+    least = 2 if full else trigger
+    held: list[DataFileMeta] = []
+    size = 0
+    for file in files:
+        if file.file_size < target_size * _SMALL_SHARE and (size < target_size or full):
+            held.append(file)
+            size += file.file_size
+            continue
+        if len(held) >= least:
+            break
+        held, size = ([file], file.file_size) if file.file_size < target_size * _SMALL_SHARE else ([], 0)
+    return tuple(held) if len(held) >= least else ()
+
+
+def is_small(file: DataFileMeta, target_size: int) -> bool:
+    """Whether a file is worth writing again."""
+    return file.file_size < target_size * _SMALL_SHARE

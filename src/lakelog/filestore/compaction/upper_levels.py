@@ -1,0 +1,191 @@
+"""Finds the rows that keys have in the levels above the output of a compaction (format sheet 7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.filestore.compaction.lookup_cache import process_cache
+from lakelog.filestore.metadata.levels import KeyRange, SortedRun, sorted_runs
+from lakelog.filestore.read.data_file_reader import DataFileReader
+from lakelog.merge.base import Indices
+from lakelog.merge.keys import Key, Part, key_at, key_parts
+from lakelog.merge.matching import find_keys
+from lakelog.options.option import Options
+from lakelog.paimon.index.deletion_vector import Positions
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_type
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Rows of one data file that have wanted keys.
+
+    ``keys`` are the places of the keys among those asked for, ``positions`` those of the rows in the file, ``rows`` the
+    rows with the columns that the finder reads.
+    """
+
+    file: DataFileMeta
+    keys: Indices
+    positions: Indices
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class UpperFiles:
+    """The files of a bucket that a compaction does not touch; all of them are older than what it compacts.
+
+    ``deleted`` are the deleted positions of those files that have a deletion vector.
+    """
+
+    reader: DataFileReader
+    partition: bytes
+    bucket: int
+    files: tuple[DataFileMeta, ...]
+    deleted: Mapping[str, Positions]
+
+    def finder(self, with_rows: bool) -> UpperLevels:
+        """A finder that reads the key columns only, or whole rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
+        schema = self.reader.paths.schema
+        columns = schema.field_names if with_rows else schema.trimmed_primary_keys
+        runs = sorted_runs(self.files, KeyRange.of(schema))
+        return UpperLevels([_Level(run, self, columns, with_rows) for run in runs], len(schema.trimmed_primary_keys))
+
+    def stretches(self, file: DataFileMeta, columns: Sequence[str], with_rows: bool) -> Iterator[_Stretch]:
+        """The rows of a file in batches."""
+        schema = self.reader.paths.schema
+        names = schema.trimmed_primary_keys
+        deleted = self.deleted.get(file.file_name)
+        path = self.reader.paths.data_file(self.partition, self.bucket, file)
+        # branches share files, and may have given one schema id to different columns
+        copy = f"{self.reader.io.absolute(path)} {schema.id} {schema.select(columns)} {with_rows}"
+        rows = process_cache().batches(
+            copy,
+            lambda: self.reader.read(self.partition, self.bucket, file, columns, with_rows),
+            Options(schema.options),
+        )
+        first = 0
+        for batch in rows:
+            if batch.num_rows:
+                yield _Stretch(file, first, batch, key_parts(batch, names), deleted)
+            first += batch.num_rows
+
+
+class UpperLevels:
+    """Looks keys up, each call with larger keys than the one before: so each file is read once at most.
+
+    Holds one batch of each level.
+    """
+
+    def __init__(self, levels: Sequence[_Level], key_columns: int) -> None:
+        self._levels = levels
+        self._key_columns = key_columns
+
+    def find(self, keys: Sequence[Part]) -> Iterator[Hits]:
+        """The newest row of each key that has one; ``keys`` are sorted key columns (``merge.keys``), each key once."""
+        left = np.arange(len(keys[0]))
+        for level in self._levels:
+            if not len(left):
+                return
+            wanted = [_taken(part, left) for part in keys]
+            low, high = key_at(wanted, 0), key_at(wanted, len(left) - 1)
+            seen = np.zeros(len(left), dtype=np.bool_)
+            for stretch in level.between(low, high):
+                at = stretch.rows_of(wanted)
+                found = np.flatnonzero(at >= 0)
+                if len(found):
+                    seen[found] = True
+                    positions = at[found]
+                    rows = stretch.batch.take(pa.array(positions))
+                    yield Hits(stretch.file, left[found], stretch.first + positions, rows)
+            left = left[~seen]
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """A batch of a file; ``first`` is the position of its first row."""
+
+    file: DataFileMeta
+    first: int
+    batch: pa.RecordBatch
+    parts: list[Part]
+    deleted: Positions | None
+
+    @property
+    def low(self) -> Key:
+        return key_at(self.parts, 0)
+
+    @property
+    def high(self) -> Key:
+        return key_at(self.parts, self.batch.num_rows - 1)
+
+    def rows_of(self, wanted: Sequence[Part]) -> Indices:
+        """The row of each key; -1 for a key without one, or with one that is deleted."""
+        at = find_keys(wanted, self.parts)
+        if self.deleted is None or not len(self.deleted):
+            return at
+        positions = self.first + at
+        nearest = np.minimum(np.searchsorted(self.deleted, positions), len(self.deleted) - 1)
+        return np.where(self.deleted[nearest] == positions, -1, at)
+
+
+class _Level:
+    """The files of one level, read from the smallest key to the largest."""
+
+    def __init__(self, run: SortedRun, source: UpperFiles, columns: Sequence[str], with_rows: bool) -> None:
+        schema = source.reader.paths.schema
+        self._files = deque((file, *_key_range(file, schema)) for file in run.files)
+        self._read: Callable[[DataFileMeta], Iterable[_Stretch]] = lambda f: source.stretches(f, columns, with_rows)
+        self._stretches: Iterator[_Stretch] = iter(())
+        self._held: _Stretch | None = None
+
+    def between(self, low: Key, high: Key) -> Iterator[_Stretch]:
+        """The batches that may have keys from ``low`` to ``high``."""
+        while self._fill(low, high):
+            held = self._held
+            if held is None or held.low > high:
+                return
+            yield held
+            if held.high > high:
+                return
+            self._held = None
+
+    def _fill(self, low: Key, high: Key) -> bool:
+        """Whether there is a batch that does not end before ``low``; files outside of the keys are not opened."""
+        while self._held is None or self._held.high < low:
+            self._held = next(self._stretches, None)
+            if self._held is not None:
+                continue
+            while self._files and self._files[0][2] < low:
+                self._files.popleft()
+            if not self._files or self._files[0][1] > high:
+                return False
+            self._stretches = iter(self._read(self._files.popleft()[0]))
+        return True
+
+
+def _key_range(file: DataFileMeta, schema: TableSchema) -> tuple[Key, Key]:
+    """The smallest and the largest key of a file, comparable with those of rows."""
+    keys = KeyRange.of(schema)
+    fields = schema.select(schema.trimmed_primary_keys)
+    ends = zip(fields, keys.low(file), keys.high(file), strict=True)
+    batch = pa.record_batch({f.name: _values([low, high], arrow_type(f.type)) for f, low, high in ends})
+    parts = key_parts(batch, [f.name for f in fields])
+    return key_at(parts, 0), key_at(parts, 1)
+
+
+def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    # nanoseconds come without a zone
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.array(values, pa.timestamp("ns")).cast(kind)
+    return pa.array(values, kind)
+
+
+def _taken(part: Part, rows: Indices) -> Part:
+    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))

@@ -1,0 +1,1 @@
+"""Removal of files that nothing reaches: expiry, orphans, partitions, consumers."""

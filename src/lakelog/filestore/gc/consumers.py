@@ -1,0 +1,89 @@
+"""The positions of named readers, which keep snapshots from expiry (format sheet 1, 12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import orjson
+
+from lakelog.errors import Corrupt, InvalidRequest, NotFound
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.io import clock
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.names import name_fault, visible
+
+_NAME: Final = re.compile(r"consumer-(.+)")
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A reader: the next snapshot that it will read, and when it last moved (milliseconds)."""
+
+    name: str
+    next_snapshot: int
+    moved_ms: int
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """The consumers of one branch of a table."""
+
+    io: FileIO
+    paths: TablePaths
+
+    def list(self) -> Sequence[Consumer]:
+        """All consumers, by name."""
+        out = []
+        for status in self.io.list(self.paths.consumers):
+            match = _NAME.fullmatch(status.name)
+            position = self._read(match[1]) if match else None
+            if match and position is not None:
+                out.append(Consumer(match[1], position, status.mtime_ms))
+        return out
+
+    def position(self, name: str) -> int | None:
+        """The next snapshot of a consumer; None for one that is not known."""
+        return self._read(name)
+
+    def smallest(self) -> int | None:
+        """The oldest snapshot that a consumer still needs; None without consumers."""
+        return min((c.next_snapshot for c in self.list()), default=None)
+
+    def record(self, name: str, next_snapshot: int) -> None:
+        """Notes that a consumer has read all before ``next_snapshot``. Called by streaming readers, and to reset one.
+
+        Raises InvalidRequest for a name or an id that cannot be.
+        """
+        if fault := name_fault(name):
+            raise InvalidRequest(f"'{visible(name)}' cannot be the name of a consumer: {fault}")
+        if next_snapshot < 1:
+            raise InvalidRequest(f"consumer '{name}' cannot be at snapshot {next_snapshot}: ids begin with 1")
+        self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))
+
+    def delete(self, name: str) -> None:
+        """Forgets a consumer. Raises NotFound."""
+        if not self.io.exists(self.paths.consumer(name)):
+            known = ", ".join(c.name for c in self.list()) or "none"
+            raise NotFound(f"table {self.paths.root} has no consumer '{name}'; it has: {known}")
+        self.io.delete(self.paths.consumer(name))
+
+    def expire(self, older_than: timedelta) -> Sequence[Consumer]:
+        """Forgets the consumers that have not moved for this long, and returns them."""
+        limit = clock.now_ms() - older_than.total_seconds() * 1000
+        gone = [c for c in self.list() if c.moved_ms < limit]
+        for consumer in gone:
+            self.io.delete(self.paths.consumer(consumer.name))
+        return gone
+
+    def _read(self, name: str) -> int | None:
+        path = self.paths.consumer(name)
+        try:
+            return int(orjson.loads(self.io.read(path))["nextSnapshot"])
+        except NotFound:
+            return None
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as why:
+            raise Corrupt(f"'{path}' is not the position of a consumer: {why}") from None

@@ -1,0 +1,226 @@
+"""Expires snapshots and changelogs, and the files that only they needed (format sheet 9, 12)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from lakelog.errors import InvalidOption, LakelogError, NotFound
+from lakelog.filestore.gc.consumers import Consumers
+from lakelog.filestore.gc.reachability import References, Root
+from lakelog.filestore.gc.removal import Removal
+from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
+from lakelog.io import clock
+from lakelog.options.option import Options
+from lakelog.options.retention import CHANGELOG_TIME, CHANGELOGS_MAX, CHANGELOGS_MIN, CONSUMER_CHANGELOG_ONLY
+from lakelog.options.table import (
+    SNAPSHOT_EXPIRE_LIMIT,
+    SNAPSHOT_TIME,
+    SNAPSHOTS_MAX,
+    SNAPSHOTS_MIN,
+)
+from lakelog.paimon.metadata.manifest import ADD
+
+_FOR_EVER: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What expiry keeps: at least ``smallest`` and at most ``largest`` of the newest, between them what is younger
+    than ``time``; and how many it removes at most in one run."""
+
+    smallest: int
+    largest: int
+    time: timedelta
+    limit: int
+
+    def __post_init__(self) -> None:
+        if self.smallest < 1 or self.largest < self.smallest:
+            raise InvalidOption(
+                f"expiry cannot keep at least {self.smallest} and at most {self.largest}: the first number must be 1 "
+                f"or more, the second not smaller than the first"
+            )
+
+
+def snapshot_retention(given: Mapping[str, str]) -> Retention:
+    """The retention of snapshots by a table's options."""
+    options = Options(given)
+    return Retention(
+        options.need(SNAPSHOTS_MIN),
+        options.need(SNAPSHOTS_MAX),
+        options.need(SNAPSHOT_TIME),
+        options.need(SNAPSHOT_EXPIRE_LIMIT),
+    )
+
+
+def changelog_retention(given: Mapping[str, str]) -> Retention:
+    """The retention of changelogs: that of the snapshots where nothing else is said."""
+    options, of_snapshots = Options(given), snapshot_retention(given)
+    smallest, largest = options.get_typed(CHANGELOGS_MIN), options.get_typed(CHANGELOGS_MAX)
+    return Retention(
+        of_snapshots.smallest if smallest is None else smallest,
+        of_snapshots.largest if largest is None else largest,
+        options.get_typed(CHANGELOG_TIME) or of_snapshots.time,
+        of_snapshots.limit,
+    )
+
+
+def outlives(changelogs: Retention, snapshots: Retention) -> bool:
+    """Whether a changelog stays when its snapshot goes."""
+    return (
+        changelogs.smallest > snapshots.smallest
+        or changelogs.largest > snapshots.largest
+        or changelogs.time > snapshots.time
+    )
+
+
+def pick_end(
+    first: int, newest: int, time_of: Callable[[int], int | None], keep: Retention, now_ms: int, limit: int = _FOR_EVER
+) -> int:
+    """The first id that stays when ids from ``first`` expire; ``first`` itself when nothing does. Pure.
+
+    ``time_of`` is the commit time of an id in milliseconds (None: it is gone); ``limit`` is an id that must stay. An
+    id goes for its age only when the one after it is older than the retention time, so that what a reader began to
+    read before the next one came is there for that long.
+    """
+    begin = max(newest - keep.largest + 1, first)
+    end = min(newest - keep.smallest + 1, limit, first + keep.limit)
+    oldest = now_ms - keep.time.total_seconds() * 1000
+    for at in range(begin, end):
+        time = time_of(at + 1)
+        if time is not None and oldest <= time:
+            return max(at, first)
+    return max(min(end, newest), first)
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """Expires the snapshots and changelogs of one branch; ``check`` raises when another table lies there by now."""
+
+    references: References
+    check: Callable[[], None] = lambda: None
+
+    def expire(self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None) -> list[int]:
+        """Removes old snapshots, oldest first; returns their ids.
+
+        ``keep`` None takes the table's options; ``keep_from`` says from which id on all stay, whatever their age. Never
+        removes the newest snapshot, one that a consumer has still to read, or a file that a snapshot, tag, branch or
+        changelog names. Safe at any time, also in several processes at once.
+        """
+        removal = Removal(self.references)
+        removal.finish()
+        ids = self.plan(keep, keep_from)
+        if ids:
+            self._remove(removal, ids)
+        self._expire_changelogs(removal)
+        return ids
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self.references.io, self.references.paths)
+
+    @property
+    def _options(self) -> Options:
+        return Options(self.references.paths.schema.options)
+
+    def plan(
+        self,
+        keep: Retention | None = None,
+        keep_from: Callable[[], int | None] | None = None,
+        minds_consumers: bool = True,
+    ) -> list[int]:
+        """The ids that ``expire`` would remove now, oldest first; nothing is changed. See there for what is given.
+
+        With ``minds_consumers`` false, those that would go if no consumer needed them.
+        """
+        snapshots = self._snapshots
+        newest, first = snapshots.latest_id(), snapshots.earliest_id()
+        keep = snapshot_retention(self._options) if keep is None else keep
+        if newest is None or first is None or newest - first < keep.smallest:
+            return []
+        chain = snapshots.chain_ids()
+        if not chain:
+            return []
+        first, newest = chain[0], chain[-1]
+        found = None if keep_from is None else keep_from()
+        limit = _FOR_EVER if found is None else found
+        if minds_consumers and not self._options.need(CONSUMER_CHANGELOG_ONLY):
+            needed = Consumers(self.references.io, self.references.paths).smallest()
+            limit = min(limit, _FOR_EVER if needed is None else needed)
+        return list(range(first, pick_end(first, newest, self._time_of, keep, clock.now_ms(), limit)))
+
+    def _time_of(self, snapshot_id: int) -> int | None:
+        try:
+            return self._snapshots.get(snapshot_id).time_millis
+        except NotFound:
+            return None
+
+    def _remove(self, removal: Removal, ids: Sequence[int]) -> None:
+        references = self.references
+        end = ids[-1] + 1
+        try:
+            going = [replace(self._root(i), going=True) for i in ids]
+            kept = self._root(end)
+        except NotFound:
+            return  # another process is at it
+        if outlives(changelog_retention(self._options), snapshot_retention(self._options)):
+            self._keep_changelogs(ids)
+        candidates = {path for root in going for path in references.metadata_of(root)}
+        for root in going:
+            candidates |= {p for e in references.changelog(root.snapshot) for p in references.entry_files(e)}
+        for root in (*going[1:], kept):
+            # a file goes with the snapshot before the one that deleted it
+            candidates |= self._deleted_by(root)
+        removal.remove(
+            going,
+            candidates - references.metadata_of(kept),
+            lambda: [kept, *references.tag_roots(), *references.changelogs(), *references.other_branches_roots()],
+            before=self.check,
+            after=lambda: self._snapshots.write_hint(EARLIEST, end),
+        )
+
+    def _root(self, snapshot_id: int) -> Root:
+        return Root(self.references.paths.snapshot(snapshot_id), self._snapshots.get(snapshot_id))
+
+    def _deleted_by(self, root: Root) -> set[str]:
+        try:
+            entries = self.references.manifests.delta(root.snapshot)
+        except NotFound:
+            return set()  # an expiry of another engine died here, after it had deleted the data files
+        added = {p for e in entries if e.kind == ADD for p in self.references.entry_files(e)}
+        return {p for e in entries if e.kind != ADD for p in self.references.entry_files(e)} - added
+
+    # changelogs that outlive their snapshots
+
+    def _keep_changelogs(self, ids: Sequence[int]) -> None:
+        io, paths = self.references.io, self.references.paths
+        for snapshot_id in ids:
+            io.create(paths.changelog(snapshot_id), io.read(paths.snapshot(snapshot_id)))
+        self._write_changelog_hints()
+
+    def _expire_changelogs(self, removal: Removal) -> None:
+        references = self.references
+        held = references.changelogs()
+        newest = self._snapshots.latest_id()
+        if len(held) < 2 or newest is None:
+            return
+        needed = Consumers(references.io, references.paths).smallest()
+        times = {root.snapshot.id + 1: root.snapshot.time_millis for root in held}
+        first, last = held[0].snapshot.id, held[-1].snapshot.id
+        limit = min(last, last if needed is None else needed)
+        end = pick_end(first, newest, times.get, changelog_retention(self._options), clock.now_ms(), limit)
+        going = [root for root in held if root.snapshot.id < end]
+        if going:
+            candidates = {path for root in going for path in references.files_going(root)}
+            removal.remove(going, candidates, removal.all_roots, after=self._write_changelog_hints)
+
+    def _write_changelog_hints(self) -> None:
+        ids = [root.snapshot.id for root in self.references.changelogs()]
+        for name, chosen in ((EARLIEST, min), (LATEST, max)):
+            if ids:
+                with contextlib.suppress(LakelogError):
+                    path = f"{self.references.paths.changelogs}/{name}"
+                    self.references.io.write(path, str(chosen(ids)).encode())

@@ -1,0 +1,131 @@
+"""Removes files that nothing names: what killed writers, lost commits and killed expiries have left (sheet 1, 12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.gc.reachability import References
+from lakelog.filestore.gc.removal import Removal
+from lakelog.filestore.metadata.listing import OWN_DIRECTORIES, bucket_directories, partition_levels
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.io import clock
+from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.options.option import Options
+from lakelog.options.table import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+
+DAY_MS: Final = 24 * 3_600_000
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA: Final = {
+    "manifest": re.compile(rf"(?:manifest|manifest-list|index-manifest)-{_UUID}-\d+"),
+    "index": re.compile(rf"index-{_UUID}-\d+"),
+    "statistics": re.compile(rf"stat-{_UUID}-\d+"),
+}
+_TEMPORARY: Final = re.compile(r"\..+\.tmp")
+_SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """What a cleaning found, and deleted unless it only looked."""
+
+    files: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class OrphanCleaning:
+    """Cleans one table, all its branches at once.
+
+    1 list the files that are old enough · 2 ask which are decided but in no snapshot yet (``staged``) · 3 read what
+    snapshots, tags, changelogs and unfinished removals name · 4 delete the rest. In this order a file that is
+    committed meanwhile is in 2 or 3. What a running writer made is in neither: its age is what protects it, by the
+    storage's clock. A file whose name is not of the format stays.
+    """
+
+    references: References
+    staged: Callable[[], Iterable[str]] = tuple
+
+    def clean(self, older_than_ms: int = DAY_MS, dry_run: bool = False) -> Orphans:
+        """Removes what is older than ``older_than_ms`` and named by nobody, and directories that are empty.
+
+        Raises NotFound when a manifest is missing (nothing is deleted then), InvalidRequest for a negative age.
+        """
+        if older_than_ms < 0:
+            raise InvalidRequest(f"orphan files cannot be older than {older_than_ms} ms: give an age of 0 or more")
+        removal = Removal(self.references)
+        if not dry_run:
+            removal.finish()
+        limit = clock.now_ms() - older_than_ms
+        # 1
+        old = {path: size for path, size, changed in self._files() if changed <= limit}
+        if not old:
+            self._remove_empty(limit, dry_run)
+            return Orphans((), 0)
+        # 2
+        named = set(self.staged())
+        # 3
+        named |= self.references.used(removal.all_roots)
+        orphans = {path: size for path, size in old.items() if path not in named}
+        # 4
+        if not dry_run:
+            removal.delete_all(orphans)
+            self._remove_empty(limit, dry_run)
+        return Orphans(tuple(sorted(orphans)), sum(orphans.values()))
+
+    @property
+    def _io(self) -> FileIO:
+        return self.references.io
+
+    @property
+    def _root(self) -> str:
+        return self.references.paths.root
+
+    def _files(self) -> Iterator[tuple[str, int, int]]:
+        """(path, size, time of change) of all files that may be orphans, by their names."""
+        for name, pattern in _METADATA.items():
+            for path, status in self._inside(f"{self._root}/{name}"):
+                if pattern.fullmatch(status.name) or _TEMPORARY.fullmatch(status.name):
+                    yield path, status.size, status.mtime_ms
+        for branch in (MAIN_BRANCH, *self.references.branches()):
+            yield from self._own_files(branch)
+        for directory in bucket_directories(self._io, self.references.paths):
+            for path, status in self._inside(directory):
+                if self._data_name.fullmatch(status.name) or _TEMPORARY.fullmatch(status.name):
+                    yield path, status.size, status.mtime_ms
+
+    def _own_files(self, branch: str) -> Iterator[tuple[str, int, int]]:
+        """Temporary files of a branch, and snapshots beyond a gap."""
+        paths = self.references.of_branch(branch).paths
+        found = [(name, *file) for name in OWN_DIRECTORIES for file in self._inside(f"{paths.branch_root}/{name}")]
+        # asked for after the listing: what was committed since is in it
+        chain = set(Snapshots(self._io, paths).chain_ids())
+        for name, path, status in found:
+            snapshot = _SNAPSHOT.fullmatch(status.name) if name == "snapshot" else None
+            stray = snapshot is not None and chain and int(snapshot[1]) not in chain
+            if stray or _TEMPORARY.fullmatch(status.name):
+                yield path, status.size, status.mtime_ms
+
+    @property
+    def _data_name(self) -> re.Pattern[str]:
+        options = Options(self.references.paths.schema.options)
+        given = {options.need(option) for option in (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX)}
+        prefixes = "|".join(re.escape(p) for p in sorted(given | {"data-", "changelog-"}))
+        return re.compile(rf"(?:{prefixes}).*{_UUID}-\d+\..+")
+
+    def _remove_empty(self, limit: int, dry_run: bool) -> None:
+        if dry_run:
+            return
+        for level in reversed(list(partition_levels(self._io, self.references.paths))):
+            for path, status in level:
+                if status.mtime_ms <= limit and not self._io.list(path):
+                    self._io.delete_empty_dir(path)
+
+    def _inside(self, directory: str) -> Iterator[tuple[str, FileStatus]]:
+        for status in self._io.list(directory):
+            if not status.is_dir:
+                yield f"{directory}/{status.name}", status

@@ -1,0 +1,241 @@
+"""What a table needs: which files its snapshots, tags and changelogs name, on all branches (format sheet 1, 12)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lakelog.errors import NotFound
+from lakelog.filestore.metadata.index_manifests import IndexManifests
+from lakelog.filestore.metadata.manifests import EntryTest, Manifests
+from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.filestore.read.changes import producer_of
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, ManifestEntry
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.tag import Tag, tag_from_json
+from lakelog.paimon.types.checked_values import read_as, sound
+
+SNAPSHOT: Final = "snapshot"
+TAG: Final = "tag"
+CHANGELOG: Final = "changelog"
+
+_TAG: Final = re.compile(r"tag-(.+)")
+_CHANGELOG: Final = re.compile(r"changelog-(\d+)")
+_BRANCH: Final = re.compile(r"branch-(.+)")
+
+
+@dataclass(frozen=True)
+class Root:
+    """One file that keeps others: a snapshot, a tag or a changelog of a branch.
+
+    ``follows``: the snapshot before it is a root as well, so that of the data files only those that it added count.
+    ``going``: it is about to be removed, and what is missing of it has been removed already.
+    """
+
+    path: str
+    snapshot: Snapshot
+    kind: str = SNAPSHOT
+    follows: bool = False
+    going: bool = False
+
+
+@dataclass(frozen=True)
+class References:
+    """The roots of a table and the files that they name; paths as ``TablePaths`` makes them."""
+
+    io: FileIO
+    paths: TablePaths
+    _directories: dict[tuple[bytes, int], str] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def manifests(self) -> Manifests:
+        """The manifests, which all branches keep in one place."""
+        return Manifests(self.io, self.paths)
+
+    def of_branch(self, branch: str) -> References:
+        """The same table as another branch sees it."""
+        return replace(self, paths=replace(self.paths, branch=branch))
+
+    # roots
+
+    def branches(self) -> dict[str, int]:
+        """Each branch but main, by name → ms since 1970 of its directory's last change."""
+        found = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
+        return dict(sorted((match[1], changed) for match, changed in found if match))
+
+    def chain(self) -> list[Root]:
+        """The snapshots of this branch, oldest first: the run of consecutive ids that ends at the newest."""
+        snapshots = Snapshots(self.io, self.paths)
+        out: list[Root] = []
+        for snapshot_id in snapshots.chain_ids():
+            try:
+                found = read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
+            except NotFound:
+                out.clear()  # expiry goes on from the oldest
+                continue
+            out.append(Root(self.paths.snapshot(snapshot_id), found, follows=bool(out)))
+        return out
+
+    def tags(self) -> list[Tag]:
+        """The tags of this branch, by snapshot and name."""
+        out = []
+        for status in self.io.list(self.paths.tags):
+            match = _TAG.fullmatch(status.name)
+            data = self._content(f"{self.paths.tags}/{status.name}") if match else None
+            if match and data is not None:
+                with sound(status.path):
+                    out.append(tag_from_json(match[1], data))
+        return sorted(out, key=lambda tag: (tag.snapshot.id, tag.name))
+
+    def changelogs(self) -> list[Root]:
+        """The changelogs of this branch that outlived their snapshots, oldest first."""
+        out = []
+        for status in self.io.list(self.paths.changelogs):
+            path = f"{self.paths.changelogs}/{status.name}"
+            data = self._content(path) if _CHANGELOG.fullmatch(status.name) else None
+            if data is not None:
+                with sound(path):
+                    out.append(Root(path, Snapshot.from_json(data), CHANGELOG))
+        return sorted(out, key=lambda root: root.snapshot.id)
+
+    def tag_roots(self) -> list[Root]:
+        """The tags of this branch as roots."""
+        return [Root(self.paths.tag(tag.name), tag.snapshot, TAG) for tag in self.tags()]
+
+    def branch_roots(self) -> list[Root]:
+        """All roots of this branch."""
+        return [*self.tag_roots(), *self.changelogs(), *self.chain()]
+
+    def other_branches_roots(self) -> list[Root]:
+        """All roots of all branches but this one."""
+        others = [name for name in (MAIN_BRANCH, *self.branches()) if name != self.paths.branch]
+        return [root for name in others for root in self.of_branch(name).branch_roots()]
+
+    # files
+
+    def used(self, roots: Callable[[], Sequence[Root]]) -> set[str]:
+        """All files that the roots name; they are asked for again when one of them goes meanwhile.
+
+        Raises NotFound for a manifest that is missing though its root is there.
+        """
+        return self._read(roots, lambda root: self.metadata_of(root) | self.data_of(root))
+
+    def used_among(self, candidates: set[str], roots: Callable[[], Sequence[Root]]) -> set[str]:
+        """Those of the candidates that a root names, like ``used``; reads no more than it takes to say so."""
+        names = {path.rpartition("/")[2] for path in candidates if not path.startswith(f"{self.paths.root}/manifest/")}
+        if not candidates:
+            return set()
+        return candidates & self._read(
+            roots, lambda root: self.metadata_of(root) | (self.data_of(root, names) if names else set())
+        )
+
+    def metadata_of(self, root: Root) -> set[str]:
+        """Manifest lists, manifests, index manifest, index files and statistics file that a root names."""
+        snapshot = root.snapshot
+        lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
+        if root.kind == CHANGELOG:
+            lists = [snapshot.delta_manifest_list] if self._keeps_deltas else []
+        names = {name for listed in lists for name in (listed, *self._manifests_in(listed, root.going))}
+        if snapshot.changelog_manifest_list is not None and root.kind != TAG:
+            listed = snapshot.changelog_manifest_list
+            names |= {listed, *self._manifests_in(listed, True)}
+        out = {self.paths.manifest(name) for name in names}
+        if root.kind == CHANGELOG:
+            return out
+        if snapshot.index_manifest is not None:
+            out.add(self.paths.manifest(snapshot.index_manifest))
+            out |= self._index_files(root)
+        if snapshot.statistics is not None:
+            out.add(self.paths.statistics_file(snapshot.statistics))
+        return out
+
+    def data_of(self, root: Root, names: set[str] | None = None) -> set[str]:
+        """The data and changelog files that a root needs, with their extra files; ``names`` limits it to these."""
+        snapshot, manifests = root.snapshot, self.manifests
+        wanted: EntryTest | None = None
+        if names is not None:
+            wanted = lambda e: e.file.file_name in names or not names.isdisjoint(e.file.extra_files)  # noqa: E731
+        if root.kind == CHANGELOG:
+            entries = self.changelog(snapshot)
+            if self._keeps_deltas:
+                entries += [e for e in manifests.delta(snapshot) if e.kind == ADD and is_from_writer(e.file)]
+        else:
+            entries = [] if root.follows else manifests.live(snapshot, wanted=wanted)
+            entries += [e for e in manifests.delta(snapshot) if e.kind == ADD] if root.follows else []
+            entries += self.changelog(snapshot) if root.kind == SNAPSHOT else []
+        return {path for e in entries if wanted is None or wanted(e) for path in self.entry_files(e)}
+
+    def files_going(self, root: Root) -> set[str]:
+        """What a root that is about to be removed names; what is missing of it has been removed already."""
+        going = replace(root, going=True)
+        out = self.metadata_of(going)
+        with contextlib.suppress(NotFound):
+            out |= self.data_of(going)
+        return out
+
+    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of a snapshot; a branch may begin with one whose changelog expired on main."""
+        try:
+            return self.manifests.changelog(snapshot)
+        except NotFound:
+            return []
+
+    def entry_files(self, entry: ManifestEntry) -> list[str]:
+        """The data file of an entry and its extra files."""
+        return [*self.paths.files_of(self._directory(entry), entry.file)]
+
+    def _read(self, roots: Callable[[], Sequence[Root]], read: Callable[[Root], set[str]]) -> set[str]:
+        while True:
+            held = roots()
+            try:
+                return {path for root in held for path in read(root)}
+            except NotFound:
+                if all(self.io.exists(root.path) for root in held):
+                    raise
+
+    @property
+    def _keeps_deltas(self) -> bool:
+        """Whether a changelog without its snapshot is told by the files that the snapshot added."""
+        return producer_of(self.paths.schema) == "none"
+
+    def _manifests_in(self, manifest_list: str, may_be_gone: bool) -> list[str]:
+        try:
+            return [meta.file_name for meta in self.manifests.read_list(manifest_list)]
+        except NotFound:
+            if may_be_gone:
+                return []
+            raise
+
+    def _index_files(self, root: Root) -> set[str]:
+        try:
+            entries = IndexManifests(self.manifests).entries(root.snapshot)
+        except NotFound:
+            if root.going:
+                return set()
+            raise
+        paths = self.paths
+        return {paths.bucket_index_file(e.partition, e.bucket, e.file_name, e.external_path) for e in entries}
+
+    def _directory(self, entry: ManifestEntry) -> str:
+        place = (entry.partition, entry.bucket)
+        found = self._directories.get(place)
+        if found is None:
+            found = self._directories[place] = self.paths.bucket_dir(*place)
+        return found
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self.io.read(path)
+        except NotFound:
+            return None
+
+
+def is_from_writer(file: DataFileMeta) -> bool:
+    """Whether a data file holds rows as they were written; a file that does not say so may."""
+    return file.file_source in (None, APPEND_SOURCE)

@@ -1,0 +1,1 @@
+"""Snapshots, schemas, manifests, paths, levels, identity."""

@@ -1,0 +1,150 @@
+"""The files of one bucket as sorted runs, and the sections in which their key ranges overlap (format sheet 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lakelog.options.option import Options
+from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.rows.binary_row import decode_row
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataType
+
+Key = tuple[Any, ...]
+
+
+class _NaN(float):
+    """NaN in a key: equal to itself and above all numbers, as rows are sorted in files."""
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: float) -> bool:
+        return False
+
+    def __le__(self, other: float) -> bool:
+        return self == other
+
+    def __gt__(self, other: float) -> bool:
+        return self != other
+
+    def __ge__(self, other: float) -> bool:
+        return True
+
+
+def key_value(value: Any) -> Any:
+    """A value of a key column in a form that compares as rows are sorted in files."""
+    return _NaN(value) if isinstance(value, float) and math.isnan(value) else value
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Reads the key ranges of files; ``types`` are those of the trimmed primary key."""
+
+    types: tuple[DataType, ...]
+
+    @staticmethod
+    def of(schema: TableSchema) -> KeyRange:
+        """For the files of a table."""
+        return KeyRange(tuple(f.type for f in schema.select(schema.trimmed_primary_keys)))
+
+    def low(self, file: DataFileMeta) -> Key:
+        """The smallest key; keys compare as the format sorts them (text by code point, which is byte order)."""
+        return self._key(file.min_key)
+
+    def high(self, file: DataFileMeta) -> Key:
+        """The largest key."""
+        return self._key(file.max_key)
+
+    def _key(self, row: bytes) -> Key:
+        values = decode_row(row, self.types)
+        return tuple(map(key_value, values)) if self._has_floats else values
+
+    @cached_property
+    def _has_floats(self) -> bool:
+        return any(isinstance(t, AtomicType) and t.root in ("FLOAT", "DOUBLE") for t in self.types)
+
+
+@dataclass(frozen=True)
+class SortedRun:
+    """Files of one level whose key ranges do not overlap, in key order. At level 0 each file is a run of its own."""
+
+    level: int
+    files: tuple[DataFileMeta, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(f.file_size for f in self.files)
+
+
+def sorted_runs(files: Iterable[DataFileMeta], keys: KeyRange) -> list[SortedRun]:
+    """The runs of a bucket, newest first: level 0 by sequence number, then level 1, 2, …"""
+    by_level: dict[int, list[DataFileMeta]] = {}
+    for file in files:
+        by_level.setdefault(file.level, []).append(file)
+    runs = [SortedRun(0, (file,)) for file in sorted(by_level.pop(0, []), key=_age)]
+    for level in sorted(by_level):
+        runs.append(SortedRun(level, tuple(sorted(by_level[level], key=keys.low))))
+    return runs
+
+
+def _age(file: DataFileMeta) -> tuple[Any, ...]:
+    """Newest first; ties by the smaller first number, the creation time, the name."""
+    return (-file.max_sequence_number, file.min_sequence_number, file.creation_time_ms or 0, file.file_name)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Files whose key ranges overlap, directly or through each other; other sections have other keys."""
+
+    files: tuple[DataFileMeta, ...]
+    low: Key
+    high: Key
+
+    def runs(self, keys: KeyRange) -> list[tuple[DataFileMeta, ...]]:
+        """The fewest runs of files that do not overlap, oldest first."""
+        if len(self.files) == 1:
+            return [self.files]
+        return [run.files for run in reversed(sorted_runs(self.files, keys))]
+
+
+def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
+    """Cuts the files of a bucket into sections, in key order."""
+    out: list[Section] = []
+    held: list[DataFileMeta] = []
+    low: Key = ()
+    high: Key = ()
+    for start, end, file in sorted(((keys.low(f), keys.high(f), f) for f in files), key=lambda item: item[:2]):
+        if held and start > high:
+            out.append(Section(tuple(held), low, high))
+            held = []
+        if not held:
+            low, high = start, end
+        held.append(file)
+        high = max(high, end)
+    if held:
+        out.append(Section(tuple(held), low, high))
+    return out
+
+
+def has_deletes(file: DataFileMeta) -> bool:
+    """Whether a file has rows of kind -U or -D; unknown counts as yes."""
+    return file.delete_row_count is None or file.delete_row_count > 0
+
+
+def highest_level(schema: TableSchema) -> int:
+    """The level that a full compaction writes to (``num-levels``, or the compaction trigger + 1 levels)."""
+    options = Options(schema.options)
+    return (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1

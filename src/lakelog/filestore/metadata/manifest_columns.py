@@ -1,0 +1,176 @@
+"""The entries of a manifest as columns: filtered by place without being built, built when they are wanted (sheet 4.2).
+
+A manifest of the format holds up to some hundred thousand entries, of which a plan for one key wants a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from lakelog.errors import Corrupt
+from lakelog.fileformat.avro_columns import CHUNK_BYTES, Columns, read_columns
+from lakelog.paimon.metadata.column_stats import merge_bounds
+from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
+from lakelog.paimon.metadata.manifest import DELETE, ManifestEntry, ManifestFileMeta, check_manifest_version
+from lakelog.paimon.rows.partition import decode_partition, partition_types
+from lakelog.paimon.schema.schema import TableSchema
+
+PlaceTest = Callable[[bytes, int, int], bool]
+"""(serialised partition row, bucket, total buckets) → whether its files are wanted."""
+
+_PLACE: Final = ("_PARTITION", "_BUCKET", "_TOTAL_BUCKETS")
+_REQUIRED: Final = ("_KIND", *_PLACE)
+_FILE_REQUIRED: Final = (
+    "_FILE_NAME",
+    "_FILE_SIZE",
+    "_ROW_COUNT",
+    "_MIN_KEY",
+    "_MAX_KEY",
+    "_KEY_STATS._MIN_VALUES",
+    "_KEY_STATS._MAX_VALUES",
+    "_VALUE_STATS._MIN_VALUES",
+    "_VALUE_STATS._MAX_VALUES",
+    "_MIN_SEQUENCE_NUMBER",
+    "_MAX_SEQUENCE_NUMBER",
+    "_SCHEMA_ID",
+    "_LEVEL",
+    "_EXTRA_FILES",
+)
+_FILE_OPTIONAL: Final = (
+    "_KEY_STATS._NULL_COUNTS",
+    "_VALUE_STATS._NULL_COUNTS",
+    "_CREATION_TIME",
+    "_DELETE_ROW_COUNT",
+    "_EMBEDDED_FILE_INDEX",
+    "_FILE_SOURCE",
+    "_VALUE_STATS_COLS",
+    "_EXTERNAL_PATH",
+    "_FIRST_ROW_ID",
+    "_WRITE_COLS",
+)
+_PATHS: Final = ("_VERSION", *_REQUIRED, *(f"_FILE.{name}" for name in (*_FILE_REQUIRED, *_FILE_OPTIONAL)))
+
+
+@dataclass(frozen=True)
+class EntryColumns:
+    """A part of a manifest: a frame of its columns, and the row numbers of each (partition, bucket, total buckets)."""
+
+    frame: pl.DataFrame
+    places: tuple[tuple[tuple[bytes, int, int], np.ndarray], ...]
+
+    @property
+    def count(self) -> int:
+        """Number of entries."""
+        return self.frame.height
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        held = int(self.frame.estimated_size())
+        return held + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
+
+    def entries(self, in_place: PlaceTest | None = None) -> list[ManifestEntry]:
+        """The entries, all or those of the places that ``in_place`` wants, in the order of the manifest."""
+        if in_place is None:
+            return self._build(None)
+        wanted = [rows for place, rows in self.places if in_place(*place)]
+        if len(wanted) == len(self.places):
+            return self._build(None)
+        return self._build(np.sort(np.concatenate(wanted))) if wanted else []
+
+    def at(self, rows: np.ndarray) -> list[ManifestEntry]:
+        """The entries of some row numbers."""
+        return self._build(rows)
+
+    def deleted_names(self) -> list[str]:
+        """The names of the files that are deleted here."""
+        return self.frame["_FILE._FILE_NAME"].filter(self.frame["_KIND"] == DELETE).to_list()
+
+    def is_named(self, names: Sequence[str]) -> np.ndarray:
+        """For each entry, whether its file has one of these names."""
+        return self.frame["_FILE._FILE_NAME"].is_in(names).to_numpy()
+
+    def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
+        taken = self.frame if rows is None else self.frame[rows]
+        known = frozenset(taken.columns)
+
+        def values(name: str) -> list[Any]:
+            return taken.get_column(name).to_list() if name in known else [None] * taken.height
+
+        def stats(name: str) -> Iterable[SimpleStats]:
+            nulls = (tuple(v) if v else () for v in values(f"_FILE.{name}._NULL_COUNTS"))
+            return map(SimpleStats, values(f"_FILE.{name}._MIN_VALUES"), values(f"_FILE.{name}._MAX_VALUES"), nulls)
+
+        def names(name: str) -> Iterable[tuple[str, ...] | None]:
+            return (None if v is None else tuple(v) for v in values(name))
+
+        files = map(
+            DataFileMeta,
+            *(values(f"_FILE.{name}") for name in _FILE_REQUIRED[:5]),
+            stats("_KEY_STATS"),
+            stats("_VALUE_STATS"),
+            *(values(f"_FILE.{name}") for name in _FILE_REQUIRED[9:13]),
+            map(tuple, values("_FILE._EXTRA_FILES")),
+            *(values(f"_FILE.{name}") for name in _FILE_OPTIONAL[2:6]),
+            names("_FILE._VALUE_STATS_COLS"),
+            values("_FILE._EXTERNAL_PATH"),
+            values("_FILE._FIRST_ROW_ID"),
+            names("_FILE._WRITE_COLS"),
+        )
+        return list(map(ManifestEntry, *(values(name) for name in _REQUIRED), files))
+
+
+def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[EntryColumns]:
+    """The parts of a manifest file, in order; each takes about ``chunk_bytes``. Raises UnsupportedFeature, Corrupt."""
+    for columns in read_columns(data, _PATHS, chunk_bytes):
+        yield _entry_columns(columns)
+
+
+def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: TableSchema) -> ManifestFileMeta:
+    """What a manifest list says of a manifest of ``size`` bytes that has these parts, at least one."""
+    places = {place for part in parts for place, _ in part.places}
+    partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
+    deleted = sum(len(part.deleted_names()) for part in parts)
+    levels = pl.concat([part.frame["_FILE._LEVEL"] for part in parts])
+    return ManifestFileMeta(
+        name,
+        size,
+        len(levels) - deleted,
+        deleted,
+        merge_bounds(partitions, partition_types(schema)),
+        schema.id,
+        min(bucket for _, bucket, _ in places),
+        max(bucket for _, bucket, _ in places),
+        min(levels.to_list()),
+        max(levels.to_list()),
+    )
+
+
+def _entry_columns(columns: Columns) -> EntryColumns:
+    versions = columns.get("_VERSION")
+    for version in (None,) if versions is None or versions.null_count() else (versions.min(), versions.max()):
+        check_manifest_version(version)
+    for name in (*_REQUIRED, *(f"_FILE.{name}" for name in _FILE_REQUIRED)):
+        if name not in columns or columns[name].null_count():
+            raise Corrupt(f"a manifest entry has no field '{name.rpartition('.')[2]}'")
+    kept = {name: column for name, column in columns.items() if name != "_VERSION" and not _is_empty(column)}
+    frame = pl.DataFrame(kept)
+    grouped = (
+        frame.select(*_PLACE, pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+        .group_by(_PLACE, maintain_order=True)
+        .agg("row")
+    )
+    places = tuple(
+        ((partition, bucket, total), rows.to_numpy())
+        for partition, bucket, total, rows in zip(*(grouped.get_column(n) for n in (*_PLACE, "row")), strict=True)
+    )
+    return EntryColumns(frame, places)
+
+
+def _is_empty(column: pl.Series) -> bool:
+    return column.null_count() == len(column)

@@ -1,0 +1,133 @@
+"""Keeps the manifests of a table few: joins small ones, forgets files that were added and deleted (sheet 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from lakelog.fileformat.avro_file import Block
+from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.options.option import Options
+from lakelog.options.table import MANIFEST_FULL_COMPACTION_SIZE, MANIFEST_MERGE_COUNT, MANIFEST_TARGET_SIZE
+from lakelog.paimon.metadata.manifest import ADD, ManifestEntry, ManifestFileMeta
+from lakelog.paimon.rows.partition import decode_partition
+from lakelog.paimon.schema.schema import TableSchema
+
+_COPIED_FROM: Final = 1000
+"""Manifests with at least so many entries are read again to copy blocks; smaller ones are in memory, or soon built."""
+
+
+def merge_manifests(
+    metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
+) -> list[ManifestFileMeta]:
+    """The manifests of a new base list: the same entries, order kept, in fewer files where it is worth it.
+
+    Called by each commit with all manifests of the snapshot before. Small neighbours are joined when there are
+    ``manifest.merge-min-count`` small ones, and blocks of entries that nothing has deleted are copied as they are;
+    everything is rewritten to what is alive when manifests with deletes pass
+    ``manifest.full-compaction-threshold-size``.
+    """
+    options = Options(manifests.paths.schema.options)
+    target = int(options.need(MANIFEST_TARGET_SIZE))
+    changed = sum(m.file_size for m in metas if m.num_deleted_files)
+    if changed >= int(options.need(MANIFEST_FULL_COMPACTION_SIZE)):
+        return rewrite_manifests(metas, manifests, writer)
+    if sum(m.file_size < target for m in metas) < options.need(MANIFEST_MERGE_COUNT):
+        return list(metas)
+    out: list[ManifestFileMeta] = []
+    group: list[ManifestFileMeta] = []
+    for meta in metas:
+        if meta.file_size >= target or sum(m.file_size for m in group) >= target:
+            out += _join(group, manifests, writer)
+            group = []
+        if meta.file_size >= target:
+            out.append(meta)
+        else:
+            group.append(meta)
+    return out + _join(group, manifests, writer)
+
+
+def are_few(metas: Sequence[ManifestFileMeta], schema: TableSchema) -> bool:
+    """Whether writing manifests again would leave as many: none has deletes, and their bytes need so many."""
+    target = int(Options(schema.options).need(MANIFEST_TARGET_SIZE))
+    least = -(-sum(m.file_size for m in metas) // target)
+    return all(not m.num_deleted_files for m in metas) and len(metas) <= least
+
+
+def rewrite_manifests(
+    metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
+) -> list[ManifestFileMeta]:
+    """What is alive, in as few manifests as there can be, ordered by partition and bucket.
+
+    Called when manifests with deletes have become large, and when a user asks for it.
+    """
+    target = int(Options(manifests.paths.schema.options).need(MANIFEST_TARGET_SIZE))
+    entries = without_pairs(entry for meta in metas for entry in manifests.read(meta.file_name))
+    # by place, so that a plan of one partition finds it in one manifest
+    order = sorted({e.partition for e in entries}, key=lambda p: _order(decode_partition(p, manifests.paths.schema)))
+    place = {partition: at for at, partition in enumerate(order)}
+    entries.sort(key=lambda e: (place[e.partition], e.bucket))
+    all_entries = sum(m.num_added_files + m.num_deleted_files for m in metas)
+    per_file = max(1, target * all_entries // max(1, sum(m.file_size for m in metas)))
+    return [writer.write(entries[at : at + per_file]) for at in range(0, len(entries), per_file)]
+
+
+def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter) -> list[ManifestFileMeta]:
+    if len(group) < 2:
+        return list(group)
+    gone = [name for meta in group for part in manifests.parts(meta.file_name) for name in part.deleted_names()]
+    blocks: list[Block] = []
+    others: list[ManifestEntry] = []
+    for meta in group:
+        copied, built = _copied(meta, gone, manifests)
+        blocks += copied
+        others += built
+    entries = without_pairs(others)
+    return [writer.write(entries, blocks)] if entries or blocks else []
+
+
+def _copied(
+    meta: ManifestFileMeta, gone: Sequence[str], manifests: Manifests
+) -> tuple[Sequence[Block], Sequence[ManifestEntry]]:
+    """The blocks of a manifest that have no file with a name in ``gone``, and the entries of all other blocks.
+
+    Most entries of a table that grows are never touched again, and need not be decoded to be kept.
+    """
+    is_large = meta.num_added_files + meta.num_deleted_files >= _COPIED_FROM
+    blocks = manifests.blocks(meta.file_name) if is_large else None
+    if blocks is None:
+        return (), manifests.read(meta.file_name)
+    ends = np.cumsum([count for count, _ in blocks])
+    kept = np.ones(len(blocks), bool)
+    built: list[ManifestEntry] = []
+    start = 0
+    parts = list(manifests.parts(meta.file_name))
+    for part in parts:
+        named = start + np.flatnonzero(part.is_named(gone))
+        kept[np.searchsorted(ends, named, side="right")] = False
+        start += part.count
+    start = 0
+    for part in parts:
+        at = np.searchsorted(ends, np.arange(start, start + part.count), side="right")
+        built += part.at(np.flatnonzero(~kept[at]))
+        start += part.count
+    return [block for block, is_kept in zip(blocks, kept, strict=True) if is_kept], built
+
+
+def _order(values: Sequence[Any]) -> tuple[tuple[bool, Any], ...]:
+    """Partition values, NULL first."""
+    return tuple((value is not None, 0 if value is None else value) for value in values)
+
+
+def without_pairs(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """The entries without those that were added and then deleted; a DELETE of a file added elsewhere stays."""
+    kept: dict[tuple[object, ...], ManifestEntry] = {}
+    for entry in entries:
+        before = kept.get(entry.identifier)
+        if entry.kind != ADD and before is not None and before.kind == ADD:
+            del kept[entry.identifier]
+        else:
+            kept[entry.identifier] = entry
+    return list(kept.values())

@@ -1,0 +1,196 @@
+"""Reads and writes manifests and manifest lists, and replays them to the live files (format sheet 4)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from lakelog.fileformat.avro_file import Block, read_blocks, read_records, write_records
+from lakelog.filestore.metadata.manifest_cache import MANIFEST_CACHE
+from lakelog.filestore.metadata.manifest_columns import EntryColumns, PlaceTest, decode_manifest, manifest_meta
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.option import Options
+from lakelog.options.table import MANIFEST_COMPRESSION
+from lakelog.paimon.metadata.manifest import (
+    DELETE,
+    INDEX_MANIFEST_SCHEMA,
+    MANIFEST_LIST_SCHEMA,
+    MANIFEST_SCHEMA,
+    IndexManifestEntry,
+    ManifestEntry,
+    ManifestFileMeta,
+    entry_to_record,
+    file_meta_from_record,
+    file_meta_to_record,
+    index_entry_to_record,
+    live_files,
+)
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.types.checked_values import checked, read_as, sound
+
+MetaTest = Callable[[ManifestFileMeta], bool]
+EntryTest = Callable[[ManifestEntry], bool]
+
+
+_THREADS: Final = 8
+"""Manifests that are read at once; the storage is waited for, and decoding lets other threads run."""
+_RECORD_BYTES: Final = 1500
+"""Memory of one decoded record of a manifest list or index manifest, about."""
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """The manifests of one table."""
+
+    io: FileIO
+    paths: TablePaths
+
+    def read(self, name: str) -> tuple[ManifestEntry, ...]:
+        """The entries of one manifest, in order. Raises NotFound, Corrupt, UnsupportedFeature."""
+        return tuple(self._wanted(name, None, None))
+
+    def read_list(self, name: str) -> tuple[ManifestFileMeta, ...]:
+        """The manifests in one manifest list, in order."""
+        return self.read_records(name, file_meta_from_record)
+
+    def manifests_of(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """All manifests of a snapshot: base list, then delta list."""
+        return [*self.read_list(snapshot.base_manifest_list), *self.read_list(snapshot.delta_manifest_list)]
+
+    def live(
+        self,
+        snapshot: Snapshot | None,
+        in_manifest: MetaTest | None = None,
+        wanted: EntryTest | None = None,
+        in_place: PlaceTest | None = None,
+    ) -> list[ManifestEntry]:
+        """The files alive in a snapshot.
+
+        ``in_manifest`` skips manifests and ``in_place`` whole buckets, before their entries are built; both must answer
+        alike for the ADD and the DELETE of one file. ``wanted`` is asked for added files only, since a DELETE may come
+        with other statistics. All are called by several threads at once.
+        """
+        if snapshot is None:
+            return []
+        return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_place))
+
+    def live_of_list(self, name: str) -> list[ManifestEntry]:
+        """The files alive after the manifests of one manifest list."""
+        return live_files(self._entries(self.read_list(name)))
+
+    def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """What one snapshot added and deleted."""
+        return list(self._entries(self.read_list(snapshot.delta_manifest_list)))
+
+    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of one snapshot; none when it has no changelog."""
+        name = snapshot.changelog_manifest_list
+        return [] if name is None else list(self._entries(self.read_list(name)))
+
+    def _entries(
+        self,
+        metas: Iterable[ManifestFileMeta],
+        in_manifest: MetaTest | None = None,
+        wanted: EntryTest | None = None,
+        in_place: PlaceTest | None = None,
+    ) -> Iterator[ManifestEntry]:
+        """The wanted entries of manifests, in order; manifests that are not in memory are read side by side."""
+        names = [m.file_name for m in metas if in_manifest is None or in_manifest(m)]
+        missing = sum(MANIFEST_CACHE.get(self._key(name)) is None for name in names)
+        read = partial(self._wanted, wanted=wanted, in_place=in_place)
+        if missing < 2:
+            yield from itertools.chain.from_iterable(map(read, names))
+            return
+        with ThreadPoolExecutor(min(missing, _THREADS), thread_name_prefix="manifests") as threads:
+            yield from itertools.chain.from_iterable(threads.map(read, names))
+
+    def _wanted(self, name: str, wanted: EntryTest | None, in_place: PlaceTest | None) -> list[ManifestEntry]:
+        parts = (part.entries(in_place) for part in self.parts(name))
+        return [e for part in parts for e in part if wanted is None or e.kind == DELETE or wanted(e)]
+
+    def blocks(self, name: str) -> tuple[Block, ...] | None:
+        """The blocks of one manifest, plain; None when another writer has put other fields into it."""
+        return read_as(self.io, self.paths.manifest(name), lambda data: read_blocks(data, MANIFEST_SCHEMA))
+
+    def parts(self, name: str) -> Iterator[EntryColumns]:
+        """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
+        key = self._key(name)
+        found: tuple[EntryColumns, ...] | None = MANIFEST_CACHE.get(key)
+        if found is not None:
+            yield from found
+            return
+        held: list[EntryColumns] = []
+        size = 0
+        decoded = decode_manifest(self.io.read(key[1]))
+        while True:
+            with sound(key[1]):
+                part = next(decoded, None)
+            if part is None:
+                break
+            size += part.nbytes
+            if MANIFEST_CACHE.takes(size):
+                held.append(part)
+            else:
+                held.clear()
+            yield part
+        MANIFEST_CACHE.put(key, tuple(held), size)
+
+    def read_records(self, name: str, decode: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """The decoded records of any metadata file of the manifest directory, in order."""
+        key = self._key(name)
+        found: tuple[Any, ...] | None = MANIFEST_CACHE.get(key)
+        if found is None:
+            found = read_as(*key, lambda data: tuple(checked(decode(record)) for record in read_records(data)))
+            MANIFEST_CACHE.put(key, found, _RECORD_BYTES * (1 + len(found)))
+        return found
+
+    def _key(self, name: str) -> tuple[FileIO, str]:
+        return self.io, self.paths.manifest(name)
+
+
+@dataclass
+class ManifestWriter:
+    """Writes the manifests of one commit; names carry one UUID and a counter. Remembers them, to delete what lost."""
+
+    io: FileIO
+    paths: TablePaths
+    written: list[str] = field(default_factory=list)
+    _uuid: str = field(default_factory=new_uuid)
+    _number: Iterator[int] = field(default_factory=itertools.count)
+
+    def write(self, entries: Sequence[ManifestEntry], blocks: Sequence[Block] = ()) -> ManifestFileMeta:
+        """Writes entries as a new manifest, behind ``blocks`` of others (see ``Manifests.blocks``)."""
+        name = f"manifest-{self._uuid}-{next(self._number)}"
+        data = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries], blocks)
+        # the next plan and the next commit ask for it
+        parts = tuple(decode_manifest(data))
+        MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), parts, sum(part.nbytes for part in parts))
+        return manifest_meta(name, len(data), parts, self.paths.schema)
+
+    def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
+        """Writes a manifest list; returns its name and size."""
+        name = f"manifest-list-{self._uuid}-{next(self._number)}"
+        size = len(self._put(name, MANIFEST_LIST_SCHEMA, [file_meta_to_record(m) for m in metas]))
+        MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), tuple(metas), _RECORD_BYTES * (1 + len(metas)))
+        return name, size
+
+    def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Writes the complete list of index files as a new index manifest; returns its name."""
+        name = f"index-manifest-{self._uuid}-{next(self._number)}"
+        self._put(name, INDEX_MANIFEST_SCHEMA, [index_entry_to_record(e) for e in entries])
+        return name
+
+    def _put(
+        self, name: str, schema: dict[str, Any], records: list[dict[str, Any]], blocks: Sequence[Block] = ()
+    ) -> bytes:
+        compression = Options(self.paths.schema.options).need(MANIFEST_COMPRESSION)
+        data = write_records(schema, records, compression, blocks)
+        self.written.append(name)
+        self.io.write(self.paths.manifest(name), data)
+        return data

@@ -1,0 +1,162 @@
+"""Where the files of a table lie (format sheet 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import Corrupt, InvalidRequest
+from lakelog.options.names import file_name_fault
+from lakelog.options.option import Options
+from lakelog.options.table import DATA_DIRECTORY, INDEX_BESIDE_DATA
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.rows.partition import decode_partition, partition_dir
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
+
+MAIN_BRANCH: Final = "main"
+
+
+@dataclass(frozen=True)
+class TablePaths:
+    """Paths below the directory ``root`` of a table, as one of its branches sees it.
+
+    Names of branches, tags and consumers come from users: one that would lead to another directory raises
+    InvalidRequest. All other names come from metadata: they raise Corrupt.
+    """
+
+    root: str
+    schema: TableSchema
+    branch: str = MAIN_BRANCH
+
+    @property
+    def branch_root(self) -> str:
+        """The directory of the branch's own schemas, snapshots, tags and consumers; all else is the table's."""
+        return self.root if self.branch == MAIN_BRANCH else _inside(self.branches, "branch", self.branch)
+
+    @property
+    def snapshots(self) -> str:
+        """The directory of the snapshots and their hints."""
+        return f"{self.branch_root}/snapshot"
+
+    def snapshot(self, snapshot_id: int) -> str:
+        """A snapshot file."""
+        return f"{self.snapshots}/snapshot-{snapshot_id}"
+
+    def snapshot_hint(self, name: str) -> str:
+        """The hint ``EARLIEST`` or ``LATEST``."""
+        return f"{self.snapshots}/{name}"
+
+    @property
+    def schemas(self) -> str:
+        """The directory of the schema files."""
+        return f"{self.branch_root}/schema"
+
+    def schema_file(self, schema_id: int) -> str:
+        """A schema file."""
+        return f"{self.schemas}/schema-{schema_id}"
+
+    @property
+    def tags(self) -> str:
+        """The directory of the tags."""
+        return f"{self.branch_root}/tag"
+
+    def tag(self, name: str) -> str:
+        """A tag file."""
+        return _inside(self.tags, "tag", name)
+
+    @property
+    def branches(self) -> str:
+        """The directory of the branches, below the table's own."""
+        return f"{self.root}/branch"
+
+    @property
+    def consumers(self) -> str:
+        """The directory of the consumers' positions."""
+        return f"{self.branch_root}/consumer"
+
+    def consumer(self, name: str) -> str:
+        """The file with the position of a consumer."""
+        return _inside(self.consumers, "consumer", name)
+
+    @property
+    def changelogs(self) -> str:
+        """The directory of the changelogs that outlive their snapshots."""
+        return f"{self.branch_root}/changelog"
+
+    def changelog(self, snapshot_id: int) -> str:
+        """A changelog that outlived its snapshot."""
+        return f"{self.changelogs}/changelog-{snapshot_id}"
+
+    @property
+    def removals(self) -> str:
+        """The directory of the lists of files whose deletion has begun."""
+        return f"{self.root}/lakelog/removals"
+
+    @property
+    def compaction_leases(self) -> str:
+        """The directory of the leases of compactors that work on the branch."""
+        return f"{self.branch_root}/lakelog/compact"
+
+    def index_file(self, name: str) -> str:
+        """An index file: deletion vectors, or the hashes of a bucket's keys."""
+        return named_file(f"{self.root}/index", "_FILE_NAME of an index manifest", name)
+
+    def bucket_index_file(self, partition: bytes, bucket: int, name: str, external_path: str | None = None) -> str:
+        """An index file of a bucket: with ``index-file-in-data-file-dir`` it lies beside the data files."""
+        if external_path is not None:
+            return external_path
+        if not Options(self.schema.options).need(INDEX_BESIDE_DATA):
+            return self.index_file(name)
+        return named_file(self.bucket_dir(partition, bucket), "_FILE_NAME of an index manifest", name)
+
+    def statistics_file(self, name: str) -> str:
+        """A statistics file."""
+        return named_file(f"{self.root}/statistics", "statistics of a snapshot", name)
+
+    def manifest(self, name: str) -> str:
+        """A manifest, a manifest list or an index manifest."""
+        return named_file(f"{self.root}/manifest", "name of a manifest or manifest list", name)
+
+    @property
+    def data_root(self) -> str:
+        """The directory of all data files (``data-file.path-directory``). Raises InvalidOption for one outside."""
+        inside = Options(self.schema.options).get_typed(DATA_DIRECTORY)
+        return f"{self.root}/{inside.rstrip('/')}" if inside else self.root
+
+    def bucket_dir(self, partition: bytes, bucket: int) -> str:
+        """The directory of the data files of a bucket; ``partition`` is the serialised partition row."""
+        directory = partition_dir(decode_partition(partition, self.schema), self.schema)
+        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
+        return f"{self.data_root}/{directory}{name}"
+
+    def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """A data file; an external path in its meta wins."""
+        return self.files_of(self.bucket_dir(partition, bucket), file)[0]
+
+    def with_extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
+        """A data file and the files beside it that go with it, its index."""
+        return self.files_of(self.bucket_dir(partition, bucket), file)
+
+    def files_of(self, directory: str, file: DataFileMeta) -> tuple[str, ...]:
+        """Like ``with_extra_files``, with the directory of the bucket."""
+        path = file.external_path or named_file(directory, "_FILE_NAME of a manifest", file.file_name)
+        beside = path.rpartition("/")[0]
+        return (path, *(named_file(beside, "_EXTRA_FILES of a manifest", name) for name in file.extra_files))
+
+
+def named_file(directory: str, field: str, name: str) -> str:
+    """The path of a file whose name was read in ``field`` of the metadata. Raises Corrupt for one that leads elsewhere.
+
+    Every path that is made of such a name is made here.
+    """
+    why = file_name_fault(name) if isinstance(name, str) else "a file name is text"
+    if why:
+        raise Corrupt(f"metadata name the file '{name}' in '{directory}' ({field}): {why}; no such file is touched")
+    return f"{directory}/{name}"
+
+
+def _inside(directory: str, what: str, name: str) -> str:
+    path = f"{what}-{name}"
+    if why := file_name_fault(path):
+        raise InvalidRequest(f"'{name}' cannot be the name of a {what}: {why}")
+    return f"{directory}/{path}"

@@ -1,0 +1,142 @@
+"""Reads the snapshots of a table: newest, oldest, by id, by who committed them (format sheet 1, 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.io.storage.file_io import FileIO
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.types.checked_values import read_as
+
+EARLIEST: Final = "EARLIEST"
+LATEST: Final = "LATEST"
+
+_NAME: Final = re.compile(r".*/snapshot-(\d+)")
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots of one table."""
+
+    io: FileIO
+    paths: TablePaths
+
+    def latest_id(self) -> int | None:
+        """The newest id; None for a table without snapshots.
+
+        The hint is trusted only when no snapshot follows it; else the directory is listed.
+        """
+        hint = self._hint(LATEST)
+        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
+            return hint
+        return max(self.ids(), default=None)
+
+    def earliest_id(self) -> int | None:
+        """The oldest id that is still there; None for a table without snapshots."""
+        hint = self._hint(EARLIEST)
+        if hint is not None and self.exists(hint):
+            return hint
+        return min(self.chain_ids(), default=None)
+
+    def chain_ids(self) -> list[int]:
+        """The ids of the table's history by listing, oldest first: the run without a gap that ends at the newest.
+
+        One below or above a gap was left by a process that died before it could take it back (RFC 6).
+        """
+        ids = sorted(self.ids())
+        end = self._end(ids)
+        ids = [i for i in ids if i <= end]
+        return [i for at, i in enumerate(ids) if end - i == len(ids) - 1 - at]
+
+    def _end(self, ids: Sequence[int]) -> int:
+        """The newest id of the history among all that are there."""
+        newest = max(ids, default=0)
+        hint = self._hint(LATEST)
+        if hint is None or hint >= newest or hint not in ids or hint + 1 in ids:
+            return newest
+        # what is above the gap is a stray, unless the hint is so old that expiry has passed it
+        earliest = self._hint(EARLIEST)
+        return hint if earliest is None or earliest <= hint else newest
+
+    def ids(self) -> list[int]:
+        """All ids, by listing, in no order."""
+        found = (_NAME.fullmatch(status.path) for status in self.io.list(self.paths.snapshots))
+        return [int(match[1]) for match in found if match]
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether this snapshot is there."""
+        return self.io.exists(self.paths.snapshot(snapshot_id))
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """One snapshot. Raises NotFound naming the range that is there."""
+        try:
+            return read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
+        except NotFound:
+            there = self.ids()
+            has = f"it has snapshots {min(there)} to {max(there)}" if there else "it has no snapshots"
+            raise NotFound(f"table {self.paths.root} has no snapshot {snapshot_id}; {has}") from None
+
+    @contextlib.contextmanager
+    def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
+        """Around what reads a snapshot (None: none): the NotFound of one that has expired says so, and what to do."""
+        try:
+            yield
+        except NotFound as why:
+            if not snapshot_id or self.io.exists(self.paths.snapshot(snapshot_id)):
+                raise
+            raise NotFound(
+                f"snapshot {snapshot_id} of table {table} expired while it was read ({why}): read again for the newest "
+                f"rows; to read for longer, raise 'snapshot.time-retained', or keep the snapshot with a tag or a "
+                f"'consumer-id'"
+            ) from why
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None for a table without snapshots."""
+        newest = self.latest_id()
+        return None if newest is None else self.get(newest)
+
+    def backwards(self, start: Snapshot | None = None) -> Iterator[Snapshot]:
+        """The snapshots from ``start`` (None: the newest) back to the oldest; ends where expiry has been."""
+        snapshot = self.latest() if start is None else start
+        while snapshot is not None:
+            yield snapshot
+            try:
+                snapshot = read_as(self.io, self.paths.snapshot(snapshot.id - 1), Snapshot.from_json)
+            except NotFound:
+                return
+
+    def find(
+        self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0
+    ) -> Snapshot | None:
+        """The snapshot of one commit, looking back from ``start`` (None: the newest) to ids above ``after``.
+
+        Identifiers of a user grow, so a smaller one of the same user and kind ends the search.
+        """
+        for snapshot in self.backwards(start):
+            if snapshot.id <= after:
+                return None
+            if snapshot.commit_user == user and kind in (None, snapshot.commit_kind):
+                if snapshot.commit_identifier == identifier:
+                    return snapshot
+                if snapshot.commit_identifier < identifier:
+                    return None
+        return None
+
+    def write_hint(self, name: str, snapshot_id: int) -> None:
+        """Writes a hint as well as it goes: it may be missing or old, readers verify it."""
+        try:
+            self.io.write(self.paths.snapshot_hint(name), str(snapshot_id).encode())
+        except LakelogError:
+            return
+
+    def _hint(self, name: str) -> int | None:
+        try:
+            return int(self.io.read(self.paths.snapshot_hint(name)))
+        except (NotFound, ValueError):
+            return None

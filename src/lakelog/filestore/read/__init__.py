@@ -1,0 +1,1 @@
+"""Planned splits, data files, deletion vectors, changes, superseded rows."""

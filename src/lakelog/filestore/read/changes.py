@@ -1,0 +1,267 @@
+"""What snapshots changed, as rows with their kinds: the delta and the changelog files of snapshots (format sheet 9).
+
+Planned per bucket, read on executors. Rows come as they were written: not merged, in the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption, NotFound, UnsupportedFeature
+from lakelog.filestore.metadata.manifests import Manifests
+from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.read.plan import Split, skips_level_zero
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.merge.base import KIND_COLUMN
+from lakelog.merge.changes import compared_columns
+from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
+from lakelog.options.option import Options
+from lakelog.options.scan import STREAM_OVERWRITE
+from lakelog.options.table import CHANGELOG_PRODUCER, DELETION_VECTORS, MERGE_ENGINE
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
+from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
+from lakelog.paimon.rows.murmur import murmur_one
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
+from lakelog.paimon.types.java_hash_order import slot_of
+
+DELTA: Final = "delta"
+CHANGELOG: Final = "changelog"
+DIFF: Final = "diff"
+AUTO: Final = "auto"
+
+_KINDS: Final = pa.array(NAMES)
+_TAKEN_BACK: Final = pa.array(["-D", "+U", "-U", "+I"])
+KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+"""The Arrow field of the column that says what a row is."""
+
+
+@dataclass(frozen=True)
+class ChangeSplit:
+    """Files of one bucket whose rows are changes, in order; read as they are. Picklable.
+
+    ``takes_back``: the rows are no more, so +I becomes -D, +U becomes -U, and the other way round.
+    """
+
+    partition: bytes
+    bucket: int
+    files: tuple[DataFileMeta, ...]
+    snapshot_id: int
+    takes_back: bool = False
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files."""
+        return sum(f.row_count for f in self.files)
+
+
+@dataclass(frozen=True)
+class DiffSplit:
+    """Two states of one bucket to compare: the splits of each, in key order. Picklable."""
+
+    partition: bytes
+    bucket: int
+    before: tuple[Split, ...]
+    after: tuple[Split, ...]
+    snapshot_id: int
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files of both states."""
+        return sum(s.row_count for s in (*self.before, *self.after))
+
+
+AnyChange = ChangeSplit | DiffSplit
+
+
+def mode_of(mode: str, schema: TableSchema) -> str:
+    """``auto`` as what it means for a table: its changelog if it has one, else its delta."""
+    if mode != AUTO:
+        return mode
+    return DELTA if producer_of(schema) == "none" else CHANGELOG
+
+
+def producer_of(schema: TableSchema) -> str:
+    """The table's changelog producer; ``none`` when its changes are not tracked."""
+    options = Options(schema.options)
+    return options.need(CHANGELOG_PRODUCER) if options.need(CHANGE_TRACKING) else "none"
+
+
+def check_producer(schema: TableSchema) -> None:
+    """Raises InvalidOption for a changelog producer that does not go with the rest of a table.
+
+    Called for CREATE TABLE and ALTER TABLE. The format's own rules, and one more: the log of a table is its changelog
+    of producer ``input`` already, in an order that several writers of one bucket could not give to files.
+    """
+    options = Options(schema.options)
+    producer, engine = producer_of(schema), options.need(MERGE_ENGINE)
+    has_log = options.need(LOG_ENABLED)
+    if has_log and not options.need(CHANGE_TRACKING):
+        raise InvalidOption(
+            f"'{CHANGE_TRACKING.key}' = 'false' says that nobody follows the changes of the table, and "
+            f"'{LOG_ENABLED.key}' = 'true' gives it a log for those who do: leave one of them out"
+        )
+    why = None
+    if not schema.is_keyed and producer != "none":
+        why = "needs a primary key, and the table has none: every row of it is an insert"
+    elif engine == "first-row" and producer not in ("none", "lookup"):
+        why = "does not go with 'merge-engine' = 'first-row': take lookup or none"
+    elif producer == "full-compaction" and options.need(DELETION_VECTORS):
+        why = f"does not go with '{DELETION_VECTORS.key}' = 'true': take lookup"
+    elif producer in ("lookup", "full-compaction") and options.need(STREAM_OVERWRITE):
+        why = f"does not go with '{STREAM_OVERWRITE.key}' = 'true': streams would read changes twice"
+    elif producer == "input" and has_log:
+        why = (
+            "does not go with a log, which holds every row as it came: leave it out, or take lookup or full-compaction "
+            "for readers of the files"
+        )
+    if why is not None:
+        raise InvalidOption(f"option '{CHANGELOG_PRODUCER.key}' = '{producer}' {why}")
+    compared_columns(schema)
+
+
+def _keeps_first(schema: TableSchema) -> bool:
+    return schema.is_keyed and Options(schema.options).need(MERGE_ENGINE) == "first-row"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Plans the changes of snapshots of one table."""
+
+    manifests: Manifests
+    schema: TableSchema
+    pruning: Pruning = field(compare=False)
+
+    def has(self, snapshot: Snapshot, mode: str) -> bool:
+        """Whether a snapshot has changes: new rows (mode delta), or changelog files."""
+        if mode == CHANGELOG:
+            return snapshot.changelog_manifest_list is not None
+        return snapshot.commit_kind == APPEND
+
+    def of_snapshot(self, snapshot: Snapshot, mode: str) -> list[ChangeSplit]:
+        """The changes that one snapshot made."""
+        return self._splits(self._entries(snapshot, mode), snapshot.id)
+
+    def of_snapshots(self, snapshots: Iterable[Snapshot], mode: str) -> list[ChangeSplit]:
+        """The changes of several snapshots for a batch read, in the order of the snapshots inside each bucket.
+
+        Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count. Of tables
+        whose batch reads leave level 0 out (deletion vectors, first-row), files of level 0 do not count. Files that
+        wait for their bucket (postponed) never do, as in every batch read.
+        """
+        lowest = 1 if skips_level_zero(self.schema) or _keeps_first(self.schema) else 0
+        entries: list[ManifestEntry] = []
+        last = 0
+        for snapshot in snapshots:
+            last = snapshot.id
+            if self.has(snapshot, mode) and snapshot.commit_kind != OVERWRITE:
+                found = self._entries(snapshot, mode)
+                entries += [e for e in found if e.file.level >= lowest and e.bucket != POSTPONE_BUCKET]
+        return self._splits(entries, last)
+
+    def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
+        """What an overwrite took (tables with a primary key only) and brought."""
+        gone = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
+        return [*(replace(split, takes_back=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
+
+    def _entries(self, snapshot: Snapshot, mode: str, kind: int = ADD) -> list[ManifestEntry]:
+        name = snapshot.changelog_manifest_list if mode == CHANGELOG else snapshot.delta_manifest_list
+        out: list[ManifestEntry] = []
+        for meta in () if name is None else self.manifests.read_list(name):
+            if self.pruning.wants_manifest(meta):
+                kept = (
+                    e for e in self.manifests.read(meta.file_name) if e.kind == kind and self.pruning.wants_entry(e)
+                )
+                out += in_reading_order(kept)
+        return out
+
+    def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int) -> list[ChangeSplit]:
+        places: dict[bytes, dict[int, list[DataFileMeta]]] = {}
+        skips_postponed = producer_of(self.schema) != "none"
+        for entry in entries:
+            if entry.bucket != POSTPONE_BUCKET or not skips_postponed:
+                places.setdefault(entry.partition, {}).setdefault(entry.bucket, []).append(entry.file)
+        unaware = not self.schema.is_keyed and self.schema.num_buckets == DYNAMIC_BUCKET
+        out = []
+        for partition, buckets in places.items():
+            for bucket, files in buckets.items():
+                ordered = sorted(files, key=lambda f: f.min_sequence_number) if unaware else files
+                out.append(ChangeSplit(partition, bucket, tuple(ordered), snapshot_id))
+        return out
+
+
+def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """The entries of one manifest in the order in which the format's own reader gives them.
+
+    It groups them by (partition, bucket, number of buckets) in a hash table, whose order this is; so changes of
+    different buckets come in the same order here.
+    """
+    places: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
+    slots = 16
+    for entry in entries:
+        # the table grows when something is asked of it while it is over-full, not when it becomes so
+        if len(places) > slots * 3 // 4:
+            slots *= 2
+        places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
+    # of the places in one slot the newest comes first
+    newest_first = list(reversed(places))
+    ordered = sorted(newest_first, key=lambda place: _slot(place, slots))
+    return [entry for place in ordered for entry in places[place]]
+
+
+def _slot(place: tuple[bytes, int, int], slots: int) -> int:
+    partition, bucket, total = place
+    # a serialised row begins with four bytes that are not the row's own
+    return slot_of(31 * (31 * (31 + murmur_one(partition[4:])) + bucket) + total, slots)
+
+
+def read_changes(
+    files: DataFileReader, split: ChangeSplit, columns: Sequence[str], filter: Predicate | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split that match, with ``_row_kind`` behind the table columns ``columns``.
+
+    Called on executors. Raises NotFound when expiry has removed a file.
+    """
+    schema = files.paths.schema
+    needed = [*columns, *sorted((filter.columns if filter else frozenset()) - set(columns))]
+    expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
+    names = _TAKEN_BACK if split.takes_back else _KINDS
+    for file in split.files:
+        for batch in files.read(split.partition, split.bucket, file, needed, True):
+            rows = pa.Table.from_batches([batch])
+            kept = rows if expression is None else rows.filter(expression)
+            yield from (with_kind_names(found, columns, names) for found in kept.to_batches() if found.num_rows)
+
+
+def with_kind_names(batch: pa.RecordBatch, columns: Sequence[str], names: pa.Array = _KINDS) -> pa.RecordBatch:
+    """The table columns ``columns`` of rows and ``_row_kind`` (text) from their ``_VALUE_KIND``."""
+    arrays = [batch.column(name) for name in columns]
+    fields = [batch.schema.field(name) for name in columns]
+    return pa.RecordBatch.from_arrays(
+        [*arrays, names.take(batch.column(KIND_COLUMN))], schema=pa.schema([*fields, KIND_FIELD])
+    )
+
+
+def check_range(first: int, last: int, earliest: int | None, latest: int | None, root: str) -> None:
+    """Raises NotFound when changes between two snapshots (the first excluded) are not all there."""
+    if earliest is None or latest is None or first < earliest - 1 or last > latest:
+        has = "it has no snapshots" if earliest is None else f"it has snapshots {earliest} to {latest}"
+        raise NotFound(
+            f"table {root} cannot tell what changed between snapshots {first} and {last}: {has}; expiry may have "
+            f"removed older ones, ask for a later begin"
+        )
+
+
+def refuse_diff_without_key(schema: TableSchema) -> None:
+    """Raises UnsupportedFeature for a comparison of two states of a table without a primary key."""
+    if not schema.is_keyed:
+        raise UnsupportedFeature(
+            "option 'incremental-between-scan-mode' = 'diff' compares rows by their primary key, and this table has "
+            "none: use 'delta', which gives the rows that were added"
+        )

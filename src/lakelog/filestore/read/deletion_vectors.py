@@ -1,0 +1,119 @@
+"""Deletion vectors: found in a snapshot, read where a data file is read, written (format sheet 4.4, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import Corrupt
+from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.option import Options
+from lakelog.options.table import WIDE_VECTORS
+from lakelog.paimon.index.deletion_vector import (
+    FILE_VERSION,
+    Positions,
+    decode_vector,
+    encode_vector,
+    length_in_manifest,
+    size_of_vector,
+)
+from lakelog.paimon.metadata.manifest import ADD, DeletionVectorRange, IndexManifestEntry
+
+
+@dataclass(frozen=True)
+class VectorPlace:
+    """Where the deletion vector of a data file lies: travels in a split, bytes are read by who reads the file."""
+
+    data_file: str
+    path: str
+    offset: int
+    cardinality: int | None = None
+    """How many rows it deletes; older writers do not tell."""
+
+
+def vector_places(
+    entries: Iterable[IndexManifestEntry], paths: TablePaths
+) -> dict[tuple[bytes, int], tuple[VectorPlace, ...]]:
+    """The vectors that index files hold, per (partition, bucket) of their data files."""
+    out: dict[tuple[bytes, int], tuple[VectorPlace, ...]] = {}
+    for entry in entries:
+        if entry.index_type != DELETION_VECTORS:
+            continue
+        path = paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
+        found = tuple(VectorPlace(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ())
+        place = (entry.partition, entry.bucket)
+        out[place] = (*out.get(place, ()), *found)
+    return out
+
+
+def read_vector(io: FileIO, place: VectorPlace) -> Positions:
+    """The deleted row positions of a data file, ascending.
+
+    Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
+    data file), UnsupportedFeature for a kind of vector that is not known.
+    """
+    with io.open_input(place.path) as source:
+        return _vector_at(source, place)
+
+
+def read_vectors(io: FileIO, places: Iterable[VectorPlace]) -> dict[str, Positions]:
+    """The deleted positions of many data files; each index file is read once. Raises as ``read_vector``."""
+    by_path: dict[str, list[VectorPlace]] = {}
+    for place in places:
+        by_path.setdefault(place.path, []).append(place)
+    sources = ((pa.BufferReader(io.read(path)), held) for path, held in by_path.items())
+    return {place.data_file: _vector_at(source, place) for source, held in sources for place in held}
+
+
+def _vector_at(source: pa.NativeFile, place: VectorPlace) -> Positions:
+    try:
+        source.seek(0)
+        version = source.read(1)
+        if version != bytes((FILE_VERSION,)):
+            raise Corrupt(f"an index file of version {version.hex() or 'none'}: {FILE_VERSION} was expected")
+        source.seek(place.offset)
+        head = source.read(4)
+        return decode_vector(head + source.read(size_of_vector(head) - len(head)))
+    except Corrupt as why:
+        raise Corrupt(f"deletion vector of data file '{place.data_file}' in '{place.path}': {why}") from None
+
+
+def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa.RecordBatch:
+    """The rows of a batch that are not deleted; ``first`` is the position of its first row in the file."""
+    start, stop = np.searchsorted(deleted, (first, first + batch.num_rows))
+    if start == stop:
+        return batch
+    kept = np.ones(batch.num_rows, dtype=np.bool_)
+    kept[deleted[start:stop] - first] = False
+    return batch.filter(pa.array(kept)) if batch.num_columns else batch.take(pa.array(np.flatnonzero(kept)))
+
+
+def vector_of(vectors: Sequence[VectorPlace], data_file: str) -> VectorPlace | None:
+    """The vector of a data file among those of its split; a data file has one at most."""
+    return next((v for v in vectors if v.data_file == data_file), None)
+
+
+def write_vectors(
+    io: FileIO, paths: TablePaths, partition: bytes, bucket: int, deleted: Mapping[str, Positions]
+) -> IndexManifestEntry:
+    """Writes an index file with the deletion vectors of data files of a bucket; nobody names it before a commit.
+
+    Called by a compaction, or by whoever deletes rows of a table without a primary key. ``deletion-vectors.bitmap64``
+    decides which kind of vectors it has.
+    """
+    wide = Options(paths.schema.options).need(WIDE_VECTORS)
+    ranges: list[DeletionVectorRange] = []
+    data = bytearray((FILE_VERSION,))
+    for data_file, positions in sorted(deleted.items()):
+        vector = encode_vector(positions, wide)
+        ranges.append(DeletionVectorRange(data_file, len(data), length_in_manifest(vector), len(positions)))
+        data += vector
+    name = f"index-{new_uuid()}-0"
+    io.write(paths.bucket_index_file(partition, bucket, name), bytes(data))
+    return IndexManifestEntry(ADD, partition, bucket, DELETION_VECTORS, name, len(data), len(ranges), tuple(ranges))

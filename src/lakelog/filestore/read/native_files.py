@@ -1,0 +1,174 @@
+"""Which files of a plan another Parquet reader may read by itself, with which columns (format sheet 6, 7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakelog.filestore.metadata.paths import TablePaths
+from lakelog.filestore.metadata.schemas import Schemas
+from lakelog.filestore.read.deletion_vectors import VectorPlace, vector_of
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.read.superseded_rows import can_hide
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.types.evolution import same_type
+from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+
+_SAME_EVERYWHERE: Final = frozenset(
+    ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "CHAR", "VARCHAR", "BINARY", "VARBINARY")
+    + ("DATE", "DECIMAL", "TIMESTAMP", "TIMESTAMP_LTZ")
+)
+"""Types that every Parquet reader gives the same values for; TIME is a number of milliseconds in Spark."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*\.parquet")
+"""Names that mean the same to every reader: Spark skips files that begin with _ or ., and tells others escaped."""
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+_DIGITS_OF_MICROS: Final = 6
+"""Timestamps with more digits are INT96 in a Parquet file."""
+
+ROWS_AT_ONCE: Final = 16 << 20
+"""Rows of which one process holds the keys at a time; 40 bytes or more each."""
+_MOST_ROWS: Final = 4 * ROWS_AT_ONCE
+
+Sources = tuple[str | None, ...]
+"""For each column asked for its name in a file; None: the file does not have it, it is NULL."""
+
+
+@dataclass(frozen=True)
+class NativeFile:
+    """A data file that is read as it is, but for some rows.
+
+    These are the rows that ``vector`` names, or, in a file of the overlapping files ``merged``, those that a merge
+    would not give (``hidden_rows``; the vectors are in it).
+    """
+
+    path: str
+    meta: DataFileMeta
+    vector: VectorPlace | None = None
+    merged: Split | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are read."""
+        return self.vector is None and self.merged is None
+
+
+@dataclass(frozen=True)
+class NativePlan:
+    """A plan taken apart: files by where they have the columns asked for, and the splits that are left."""
+
+    files: dict[Sources, tuple[NativeFile, ...]]
+    rest: tuple[Split, ...]
+
+    @property
+    def file_count(self) -> int:
+        """How many files are read natively."""
+        return sum(len(files) for files in self.files.values())
+
+
+def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schemas, paths: TablePaths) -> NativePlan:
+    """Takes the files out of a plan that hold the columns ``columns`` as every reader sees them and need no merge.
+
+    Called on the driver before a query of an engine with a Parquet reader of its own. Where the merge only chooses rows
+    (``hidden_rows.can_hide``) files that overlap are taken, too, all of a split or none, as long as the driver can read
+    the keys of all of them: 16 million rows a split, 64 million a plan. Files of another format, with names that not
+    every reader takes (``data-file.prefix``), with columns of another type than the table has now, of a partition whose
+    columns they may lack, or that hold only some columns of their rows stay in the splits. Reads schema files
+    (cached), nothing else.
+    """
+    layouts = Layouts(columns, schemas, paths)
+    splits = list(splits)
+    overlapping = sum(split.row_count for split in splits if split.needs_merge)
+    hides = can_hide(paths.schema) and overlapping <= _MOST_ROWS
+    native: dict[Sources, list[NativeFile]] = {}
+    rest: list[Split] = []
+    for split in splits:
+        found = [layouts.sources(file) for file in split.files]
+        if not split.files or (split.needs_merge and (None in found or not hides or split.row_count > ROWS_AT_ONCE)):
+            rest.append(split)
+            continue
+        for file, sources in zip(split.files, found, strict=True):
+            if sources is not None:
+                native.setdefault(sources, []).append(_native_file(split, file, paths))
+        kept = tuple(file for file, sources in zip(split.files, found, strict=True) if sources is None)
+        if kept or split.inline_runs:
+            names = {f.file_name for f in kept}
+            vectors = tuple(v for v in split.vectors if v.data_file in names)
+            # rows that are in no file yet have one per key: without the files there is nothing to merge them with
+            rest.append(replace(split, files=kept, vectors=vectors, needs_merge=False))
+    return NativePlan({sources: tuple(files) for sources, files in native.items()}, tuple(rest))
+
+
+def _native_file(split: Split, file: DataFileMeta, paths: TablePaths) -> NativeFile:
+    path = paths.data_file(split.partition, split.bucket, file)
+    if split.needs_merge:
+        return NativeFile(path, file, merged=split)
+    return NativeFile(path, file, vector_of(split.vectors, file.file_name))
+
+
+class Layouts:
+    """Says for data files of a table where they have the columns ``columns``; for one plan."""
+
+    def __init__(self, columns: Sequence[str], schemas: Schemas, paths: TablePaths) -> None:
+        self._columns, self._schemas, self._table = columns, schemas, paths.schema
+        self._by_schema: dict[int, Sources | None] = {}
+        self._are_native = all(is_native_type(f.type) for f in self._table.select(columns))
+        self._partitioned = bool(set(columns) & set(self._table.partition_keys))
+
+    def sources(self, file: DataFileMeta) -> Sources | None:
+        """The names of the columns in a file; None for a file that has to be read by lakelog."""
+        if not self._are_native or not _PLAIN_NAME.fullmatch(file.file_name) or file.write_cols is not None:
+            return None
+        if self._partitioned and not self._table.is_keyed and _is_taken_over(file):
+            return None
+        if file.schema_id not in self._by_schema:
+            self._by_schema[file.schema_id] = self._found(self._schemas.get(file.schema_id))
+        return self._by_schema[file.schema_id]
+
+    def _found(self, written: TableSchema) -> Sources | None:
+        names = [f.name.lower() for f in file_fields(written)]
+        # readers may take `a` and `A` for one column, and have hidden columns of their own
+        if len(set(names)) < len(names) or any(n.startswith(("_metadata", "_tmp_metadata")) for n in names):
+            return None
+        by_id = {f.id: f for f in written.fields}
+        found: list[str | None] = []
+        for field in self._table.select(self._columns):
+            source = by_id.get(field.id)
+            if source is not None and not same_type(source.type, field.type):
+                return None
+            if source is None and field.name in self._table.partition_keys:
+                return None
+            found.append(None if source is None else source.name)
+        return tuple(found)
+
+
+def is_native_type(kind: DataType, inside_row: bool = False) -> bool:
+    """Whether every Parquet reader gives the values of a type as lakelog does.
+
+    Statistics of a Parquet file leave NaN out, which SQL has above all numbers: a filter on a float inside a ROW could
+    skip rows (floats outside are guarded by who reads them).
+    """
+    if isinstance(kind, AtomicType):
+        if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+            return (kind.precision or 0) <= _DIGITS_OF_MICROS
+        return kind.root in _SAME_EVERYWHERE and not (inside_row and kind.root in _FLOATS)
+    if isinstance(kind, ArrayType):
+        return is_native_type(kind.element)
+    if isinstance(kind, MapType):
+        return is_native_type(kind.key) and is_native_type(kind.value)
+    if isinstance(kind, MultisetType):
+        return is_native_type(kind.element)
+    return isinstance(kind, RowType) and all(is_native_type(f.type, True) for f in kind.fields)
+
+
+def is_float(field: DataField) -> bool:
+    """Whether a column is FLOAT or DOUBLE."""
+    return isinstance(field.type, AtomicType) and field.type.root in _FLOATS
+
+
+def _is_taken_over(file: DataFileMeta) -> bool:
+    """Whether a file may come from another table, without numbers of its rows: it may lack the partition columns."""
+    return file.max_sequence_number == 0

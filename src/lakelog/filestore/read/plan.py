@@ -1,0 +1,157 @@
+"""Plans a batch read: the files of a snapshot, pruned, as splits (format sheet 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
+from lakelog.filestore.read.deletion_vectors import VectorPlace
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.options.option import Options
+from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE, MERGE_ON_READ
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.manifest import ManifestEntry
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
+
+_SPLIT_BYTES: Final = 128 << 20
+"""Neighbouring files of one bucket are read in one split up to this size."""
+
+_FIRST_ROW: Final = "first-row"
+
+Place = tuple[bytes, int]
+"""(serialised partition row, bucket)."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a batch read that one task does: files of one bucket, and rows that are in no file yet.
+
+    ``needs_merge`` false: the rows of the files are the result as they are, but for those that ``vectors`` delete.
+    ``inline_runs`` are Arrow IPC streams of rows (all table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``) newer than
+    all files.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+    needs_merge: bool
+    snapshot_id: int | None = None
+    inline_runs: tuple[bytes, ...] = ()
+    vectors: tuple[VectorPlace, ...] = ()
+    """Deletion vectors of the files that have one."""
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files, before any merge."""
+        return sum(f.row_count for f in self.files)
+
+    @property
+    def exact_rows(self) -> int | None:
+        """Rows of the result, from metadata; None where the files have to be read to know."""
+        deleted = [vector.cardinality for vector in self.vectors]
+        if self.needs_merge or self.inline_runs or None in deleted:
+            return None
+        return self.row_count - sum(count for count in deleted if count is not None)
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the files."""
+        return sum(f.file_size for f in self.files)
+
+
+def skips_level_zero(schema: TableSchema) -> bool:
+    """Whether a batch read leaves level-0 files out until a compaction has made them visible (format sheet 7)."""
+    options = Options(schema.options)
+    if not schema.is_keyed:
+        return False
+    is_first_row = options.need(MERGE_ENGINE) == _FIRST_ROW
+    return is_first_row or (options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ))
+
+
+def plan_splits(
+    entries: Iterable[ManifestEntry],
+    schema: TableSchema,
+    pruning: Pruning,
+    snapshot_id: int | None,
+    vectors: Mapping[Place, tuple[VectorPlace, ...]] | None = None,
+) -> dict[Place, list[Split]]:
+    """The splits of live files per (partition, bucket), those of keyed tables in key order and without common keys.
+
+    Pure. Files in the ``bucket-postpone`` directory are not visible yet and left out, so are those of level 0 where
+    ``skips_level_zero``. ``vectors`` are the deletion vectors of the snapshot.
+    """
+    lowest = 1 if skips_level_zero(schema) else 0
+    places: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        if entry.bucket != POSTPONE_BUCKET and entry.file.level >= lowest:
+            places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
+    out: dict[Place, list[Split]] = {}
+    for (partition, bucket, total), files in sorted(places.items()):
+        empty = Split(partition, bucket, total, (), False, snapshot_id)
+        made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
+        held = (vectors or {}).get((partition, bucket), ())
+        out.setdefault((partition, bucket), []).extend(_with_vectors(split, held) for split in made)
+    return out
+
+
+def _with_vectors(split: Split, vectors: Sequence[VectorPlace]) -> Split:
+    names = {f.file_name for f in split.files}
+    return replace(split, vectors=tuple(v for v in vectors if v.data_file in names)) if vectors else split
+
+
+def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning, empty: Split) -> list[Split]:
+    if skips_level_zero(schema) and not any(has_deletes(f) for f in files):
+        # the vectors, or compactions of first rows, leave one row per key in all levels above 0
+        return _appended(files, pruning, empty)
+    keys = KeyRange.of(schema)
+    groups: list[_Group] = []
+    for section in sections(files, keys):
+        kept, needs_merge = _section_files(section, keys, pruning)
+        if not kept:
+            continue
+        size = sum(f.file_size for f in kept)
+        last = groups[-1] if groups else None
+        if last is not None and last.needs_merge == needs_merge and last.size + size <= _SPLIT_BYTES:
+            last.files.extend(kept)
+            last.size += size
+        else:
+            groups.append(_Group(list(kept), size, needs_merge))
+    return [replace(empty, files=tuple(g.files), needs_merge=g.needs_merge) for g in groups]
+
+
+@dataclass
+class _Group:
+    """The files of a split that is being made."""
+
+    files: list[DataFileMeta]
+    size: int
+    needs_merge: bool = False
+
+
+def _section_files(section: Section, keys: KeyRange, pruning: Pruning) -> tuple[tuple[DataFileMeta, ...], bool]:
+    runs = section.runs(keys)
+    if len(runs) > 1:
+        return section.files, True
+    kept = tuple(f for f in section.files if pruning.may_have_rows(f))
+    return kept, any(has_deletes(f) for f in kept)
+
+
+def _appended(files: Sequence[DataFileMeta], pruning: Pruning, empty: Split) -> list[Split]:
+    groups: list[_Group] = []
+    for file in sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name)):
+        if not pruning.may_have_rows(file):
+            continue
+        if groups and groups[-1].size + file.file_size <= _SPLIT_BYTES:
+            groups[-1].files.append(file)
+            groups[-1].size += file.file_size
+        else:
+            groups.append(_Group([file], file.file_size))
+    return [replace(empty, files=tuple(g.files)) for g in groups]
+
+
+def flat(splits: Mapping[Place, Sequence[Split]]) -> list[Split]:
+    """All splits, by partition and bucket."""
+    return [split for place in sorted(splits) for split in splits[place]]

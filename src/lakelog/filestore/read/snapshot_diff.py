@@ -1,0 +1,169 @@
+"""Compares two states of a keyed table: which rows are new, changed or gone (format sheet 13, mode diff).
+
+Both states are read merged and in key order, and walked through together, so memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.metadata.levels import Key, KeyRange
+from lakelog.filestore.read.changes import DiffSplit, with_kind_names
+from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.read.plan import Place, Split
+from lakelog.filestore.read.split_reader import SplitReader
+from lakelog.filestore.skipping.predicate import Predicate, only_on
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Piece
+from lakelog.merge.changes import equal
+from lakelog.merge.runs import merge_runs
+from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER
+
+_BEFORE: Final = 0
+_AFTER: Final = 1
+
+
+def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int) -> list[DiffSplit]:
+    """The buckets in which two states differ; one whose files are the same in both is left out. Pure.
+
+    Raises UnsupportedFeature when a partition got another number of buckets in between.
+    """
+    places: dict[Place, tuple[list[Split], list[Split]]] = {}
+    for side, splits in enumerate((before, after)):
+        for split in splits:
+            places.setdefault((split.partition, split.bucket), ([], []))[side].append(split)
+    _check_same_buckets(before, after)
+    return [
+        DiffSplit(partition, bucket, tuple(old), tuple(new), snapshot_id)
+        for (partition, bucket), (old, new) in places.items()
+        if _contents(old) != _contents(new)
+    ]
+
+
+def _check_same_buckets(before: Sequence[Split], after: Sequence[Split]) -> None:
+    totals = {s.partition: s.total_buckets for s in before}
+    for split in after:
+        total = totals.get(split.partition, split.total_buckets)
+        if total != split.total_buckets:
+            raise UnsupportedFeature(
+                f"a partition has {split.total_buckets} buckets and had {total} before: two states are compared bucket "
+                f"by bucket; read the changes with 'incremental-between-scan-mode' = 'delta'"
+            )
+
+
+def _contents(splits: Iterable[Split]) -> set[tuple[object, ...]]:
+    # what a split holds beside its files (deletion vectors) may differ though the files are the same
+    return {(s.files, s.needs_merge, getattr(s, "vectors", ())) for s in splits}
+
+
+def read_diff(
+    files: DataFileReader, split: DiffSplit, columns: Sequence[str], filter: Predicate | None, keeps_deletes: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the later state that are new or changed, with ``_row_kind`` behind the table columns ``columns``.
+
+    With ``keeps_deletes`` also the keys that are gone: their last row with kind -D. ``filter`` is applied to the
+    outcome. Called on executors.
+    """
+    schema = files.paths.schema
+    keys = schema.trimmed_primary_keys
+    compared = list(schema.field_names)
+    expression = None if filter is None else filter.to_arrow(row_schema(schema, compared, False))
+    on_keys = only_on(filter, keys)
+    sides = [
+        _side(files, splits, compared, on_keys, number)
+        for number, splits in ((_BEFORE, split.before), (_AFTER, split.after))
+    ]
+    for batch in merge_runs(sides, keys, Difference(compared, keeps_deletes)):
+        table = pa.Table.from_batches([batch])
+        kept = table if expression is None else table.filter(expression)
+        yield from (with_kind_names(rows, columns) for rows in kept.to_batches() if rows.num_rows)
+
+
+def _side(
+    files: DataFileReader, splits: Sequence[Split], columns: Sequence[str], filter: Predicate | None, number: int
+) -> Iterator[pa.RecordBatch]:
+    """One state as a sorted run whose sequence number says which state it is."""
+    reader = SplitReader(files, keeps_kinds=True)
+    keys = KeyRange.of(files.paths.schema)
+    runs = [
+        _numbered(itertools.chain.from_iterable(reader.read(part, columns, filter) for part in chain), number)
+        for chain in chains(splits, keys)
+    ]
+    return runs[0] if len(runs) == 1 else merge_runs(runs, files.paths.schema.trimmed_primary_keys, _Same())
+
+
+def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
+    """The fewest lists of parts of splits in which each part begins behind the keys of the part before it. Pure.
+
+    A split that is merged is one part; of the others each file is one, because files there are in no order.
+    """
+    parts: list[Split] = []
+    for split in splits:
+        parts += [split] if split.needs_merge else [replace(split, files=(file,)) for file in split.files]
+    ranges = sorted(
+        ((min(map(keys.low, p.files)), max(map(keys.high, p.files)), p) for p in parts), key=lambda item: item[:2]
+    )
+    out: list[list[Split]] = []
+    ends: list[tuple[Key, int]] = []
+    for low, high, part in ranges:
+        if ends and ends[0][0] < low:
+            out[ends[0][1]].append(part)
+            heapq.heapreplace(ends, (high, ends[0][1]))
+        else:
+            heapq.heappush(ends, (high, len(out)))
+            out.append([part])
+    return out
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        kinds = batch.column(KIND_COLUMN)
+        rows = batch.filter(pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER)))
+        at = rows.schema.get_field_index(KIND_COLUMN)
+        sequence = pa.array(np.full(rows.num_rows, number, dtype=np.int64))
+        yield rows.add_column(at, pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), sequence)
+
+
+class _Same(MergeEngine):
+    """Keeps rows as they are: every key is there once."""
+
+    sequence_fields: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.ignore_delete = False
+
+    def fold(self, piece: Piece) -> pa.Table:
+        return piece.rows_at(piece.newest)
+
+
+class Difference(MergeEngine):
+    """Folds the row before and the row after of each key to what happened to the key; ``columns`` are compared."""
+
+    sequence_fields: tuple[str, ...] = ()
+
+    def __init__(self, columns: Sequence[str], keeps_deletes: bool) -> None:
+        self.ignore_delete = False
+        self.columns, self.keeps_deletes = tuple(columns), keeps_deletes
+
+    def fold(self, piece: Piece) -> pa.Table:
+        sizes = np.diff(piece.starts, append=piece.rows.num_rows)
+        newest = piece.rows_at(piece.newest)
+        is_after = newest.column(SEQUENCE_COLUMN).to_numpy() == _AFTER
+        both = sizes == 2
+        changed = np.ones(len(sizes), dtype=np.bool_)
+        if both.any():
+            old, new = piece.rows_at(piece.starts[both]), piece.rows_at(piece.newest[both])
+            changed[both] = ~np.logical_and.reduce([equal(old.column(c), new.column(c)) for c in self.columns])
+        gone = ~is_after
+        kinds = np.where(gone, DELETE, newest.column(KIND_COLUMN).to_numpy()).astype(np.int8)
+        at = newest.schema.get_field_index(KIND_COLUMN)
+        marked = newest.set_column(at, newest.schema.field(at), pa.array(kinds))
+        return marked.filter(pa.array((is_after & changed) | (gone & self.keeps_deletes)))

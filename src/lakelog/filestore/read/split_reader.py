@@ -1,0 +1,194 @@
+"""Reads one split: merges where runs overlap, drops deletes, filters (format sheet 7)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.metadata.levels import KeyRange, sorted_runs
+from lakelog.filestore.read.data_file_reader import SYSTEM_COLUMNS, DataFileReader, merge_batch_rows, row_schema
+from lakelog.filestore.read.deletion_vectors import vector_of
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.skipping.predicate import Predicate, only_on
+from lakelog.merge import merge_engine
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, PickingEngine
+from lakelog.merge.lowest_level import LowestLevel, with_level
+from lakelog.merge.output import Output, in_age_order
+from lakelog.merge.runs import fold_rows, merge_runs
+from lakelog.options.option import Options
+from lakelog.options.table import MERGE_ENGINE, needs_lookup
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
+from lakelog.paimon.schema.schema import TableSchema
+
+_RUNS_AT_ONCE: Final = 4
+"""Runs whose first batches are read at the same time."""
+
+
+def engine_of(schema: TableSchema) -> MergeEngine:
+    """The merge engine of a table. Raises InvalidOption for options of the engine that do not fit the columns."""
+    return merge_engine(Options(schema.options).need(MERGE_ENGINE), schema)
+
+
+def files_engine_of(schema: TableSchema) -> MergeEngine:
+    """The engine that merges the files of a table: of tables whose compactions look up old values, ``LowestLevel``.
+
+    Engines that keep one of the rows as it is find the same row without. Raises InvalidOption as ``engine_of``.
+    """
+    options, engine = Options(schema.options), engine_of(schema)
+    keeps_one = options.need(MERGE_ENGINE) in ("deduplicate", "first-row")
+    return engine if keeps_one or not needs_lookup(options) else LowestLevel(engine)
+
+
+def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    """The rows of inline runs (Arrow IPC streams) as one table of these columns."""
+    tables = []
+    for data in split_runs:
+        with pa.ipc.open_stream(data) as stream:
+            tables.append(stream.read_all().select(schema.names).cast(schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads splits of one table in bounded memory: two batches of each sorted run.
+
+    With ``keeps_kinds`` every key has its row, those that are deleted too, and ``_VALUE_KIND`` says what it is.
+    """
+
+    files: DataFileReader
+    keeps_kinds: bool = False
+
+    def read(
+        self,
+        split: Split,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | None = None,
+        newest: Iterable[pa.RecordBatch] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a split that match ``filter``, with the table columns ``columns`` (None: all), in batches.
+
+        Called on executors. Keyed tables give the newest row of each key, deleted keys none; the kinds +I and +U are
+        both just rows. ``newest`` is a sorted run of a keyed table that is newer than all of the split, with all table
+        columns and the system columns. Raises NotFound when expiry has removed a file, Corrupt, UnsupportedFeature.
+        """
+        schema = self.files.paths.schema
+        wanted = list(schema.field_names if columns is None else columns)
+        given = [*wanted, KIND_COLUMN] if self.keeps_kinds else wanted
+        unknown = set(wanted) - set(schema.field_names)
+        needed = [*wanted, *sorted((filter.columns if filter else frozenset()) - set(wanted))]
+        if unknown:
+            schema.select(wanted)
+        merges = split.needs_merge or newest is not None
+        batches = self._merged(split, needed, filter, newest) if merges else self._plain(split, needed, filter)
+        expression = None if filter is None else filter.to_arrow(row_schema(schema, needed, False))
+        for batch in batches:
+            rows = batch if expression is None else _matching(batch, expression)
+            if rows.num_rows:
+                yield rows if rows.schema.names == given else rows.select(given)
+
+    def _plain(self, split: Split, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:
+        for file in split.files:
+            vector = vector_of(split.vectors, file.file_name)
+            rows_of_file = self.files.read(
+                split.partition, split.bucket, file, columns, self.keeps_kinds, filter, vector
+            )
+            yield from self._kept(rows_of_file) if self.keeps_kinds else rows_of_file
+        rows = inline_rows(split.inline_runs, row_schema(self.files.paths.schema, columns, True))
+        yield from self._kept(rows.to_batches())
+
+    def _merged(
+        self,
+        split: Split,
+        columns: Sequence[str],
+        filter: Predicate | None,
+        newest: Iterable[pa.RecordBatch] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        schema = self.files.paths.schema
+        keys = schema.trimmed_primary_keys
+        engine = files_engine_of(schema)
+        needed = [*columns, *(k for k in keys if k not in columns)]
+        needed += engine.needed_columns(needed)
+        chosen = list(reversed(sorted_runs(split.files, KeyRange.of(schema))))
+        # inline runs are newer than all files
+        with_numbers = not (isinstance(engine, PickingEngine) and in_age_order(_numbers(run.files) for run in chosen))
+        batch_rows = merge_batch_rows([run.files for run in chosen], len(needed) / len(schema.fields))
+        runs: list[Iterator[pa.RecordBatch]] = []
+        for run in chosen:
+            # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
+            is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
+            pushed = filter if is_hidden else only_on(filter, keys)
+            batches = self._run(split, run.files, needed, pushed, with_numbers, batch_rows)
+            runs.append(leveled(batches, run.level, engine))
+        rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))
+        if rows.num_rows:
+            folded = fold_rows(rows, keys, engine_of(schema))
+            folded = folded if with_numbers else folded.drop_columns([SEQUENCE_COLUMN])
+            runs.append(leveled(folded.to_batches(), 0, engine))
+        if newest is not None:
+            names = [*needed, *(SYSTEM_COLUMNS if with_numbers else (KIND_COLUMN,))]
+            runs.append(leveled((batch.select(names) for batch in newest), 0, engine))
+        given = (*columns, KIND_COLUMN) if self.keeps_kinds else tuple(columns)
+        output = Output(given, with_deletes=self.keeps_kinds)
+        yield from merge_runs(_started(runs), keys, engine, output)
+
+    def _kept(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.drop_columns([SEQUENCE_COLUMN]) for batch in batches) if self.keeps_kinds else _live(batches)
+
+    def _run(
+        self,
+        split: Split,
+        files: Sequence[DataFileMeta],
+        columns: Sequence[str],
+        filter: Predicate | None,
+        with_numbers: bool,
+        batch_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            vector = vector_of(split.vectors, file.file_name)
+            yield from self.files.read(
+                split.partition, split.bucket, file, columns, True, filter, vector, batch_rows, with_numbers
+            )
+
+
+def _numbers(files: Sequence[DataFileMeta]) -> tuple[int, int]:
+    return min(f.min_sequence_number for f in files), max(f.max_sequence_number for f in files)
+
+
+def leveled(batches: Iterable[pa.RecordBatch], level: int, engine: MergeEngine) -> Iterator[pa.RecordBatch]:
+    """The batches of a run, with its level where the engine asks for it."""
+    return (with_level(batch, level) for batch in batches) if isinstance(engine, LowestLevel) else iter(batches)
+
+
+def _started(runs: Sequence[Iterator[pa.RecordBatch]]) -> list[Iterator[pa.RecordBatch]]:
+    """The same runs, the first batch of each read side by side: what a filter leaves is often no more than that."""
+    if len(runs) < _RUNS_AT_ONCE:
+        return list(runs)
+    with ThreadPoolExecutor(_RUNS_AT_ONCE, thread_name_prefix="runs") as threads:
+        firsts = list(threads.map(lambda run: next(run, None), runs))
+    return [itertools.chain([first], run) for first, run in zip(firsts, runs, strict=True) if first is not None]
+
+
+def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:
+    newest = max(f.max_sequence_number for f in files)
+    return all(f in files or f.min_sequence_number > newest for f in split.files)
+
+
+def _live(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are no deletes, without the system columns."""
+    for batch in batches:
+        kinds = batch.column(KIND_COLUMN)
+        is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
+        rows = batch.drop_columns(list(SYSTEM_COLUMNS))
+        yield rows if pc.all(is_row).as_py() else rows.filter(is_row)
+
+
+def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
+    found = pa.Table.from_batches([batch]).filter(expression).combine_chunks().to_batches()
+    return found[0] if found else batch.slice(0, 0)

@@ -1,0 +1,178 @@
+"""Which rows of overlapping files do not count: computed from their keys alone, so that the files need no merge.
+
+Where the number decides (``deduplicate`` without sequence fields) a merge gives rows as they are in the files, or not
+at all. So it is enough to know the positions of the rows that are replaced or deleted; a reader leaves them out like
+rows in a deletion vector. What is found here holds as long as the files do, which never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from lakelog.fileformat import format_of
+from lakelog.filestore.metadata.levels import KeyRange, sorted_runs
+from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
+from lakelog.filestore.read.deletion_vectors import read_vector, vector_of
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.read.split_reader import engine_of, inline_rows
+from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
+from lakelog.merge.keys import Part, concat_parts, key_parts
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.schema.system_fields import file_fields
+
+Mask = npt.NDArray[np.bool_]
+"""One value per row of a file, true for a row that does not count."""
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The rows of one file as far as their keys need to be known.
+
+    ``parts`` are the key columns (``merge.keys``). ``deletes`` are rows whose kind is a delete (None: there is none),
+    ``gone`` those that a deletion vector names (None: likewise), ``numbers`` the sequence numbers; None says that all
+    of them are larger than those of the files before.
+    """
+
+    parts: Sequence[Part]
+    deletes: Mask | None = None
+    gone: Mask | None = None
+    numbers: npt.NDArray[np.int64] | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the file."""
+        return len(self.parts[0])
+
+
+def can_hide(schema: TableSchema) -> bool:
+    """Whether the rows of a table's merge are rows of its files, chosen by key and sequence number alone."""
+    return schema.is_keyed and engine_of(schema).number_decides
+
+
+def hidden_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) -> list[Mask]:
+    """For each file the rows that a merge of all of them, oldest first, does not give.
+
+    Pure. A row counts when it is the newest of its key and no delete. With ``ignore_delete`` deletes take no part.
+    """
+    rows = sum(file.row_count for file in files)
+    hidden = np.zeros(rows, dtype=np.bool_)
+    absent = np.zeros(rows, dtype=np.bool_)
+    ends = np.cumsum([file.row_count for file in files])
+    for file, end in zip(files, ends, strict=True):
+        at = slice(end - file.row_count, end)
+        if file.gone is not None:
+            absent[at] |= file.gone
+        if file.deletes is not None:
+            (absent if ignore_delete else hidden)[at] |= file.deletes
+    parts = [concat_parts(column) for column in zip(*(file.parts for file in files), strict=True)]
+    numbers = _numbers(files)
+    hidden |= absent
+    taking_part = None if not absent.any() else np.flatnonzero(~absent)
+    if taking_part is not None:
+        parts = [_taken(part, taking_part) for part in parts]
+        numbers = None if numbers is None else numbers[taking_part]
+    replaced = ~_newest(parts, numbers)
+    if taking_part is None:
+        hidden |= replaced
+    else:
+        hidden[taking_part] |= replaced
+    return np.split(hidden, ends[:-1])
+
+
+def hidden_in_split(files: DataFileReader, split: Split) -> dict[str, Mask]:
+    """The rows of a split that needs a merge that the merge would not give, by file name; for ``can_hide`` tables.
+
+    Called on the driver or on executors. Reads the key columns of all files, the row kinds where there are deletes, and
+    the sequence numbers where those of two runs overlap. The rows of ``split.inline_runs`` hide rows of files, too.
+    Raises NotFound, Corrupt.
+    """
+    schema = files.paths.schema
+    runs = sorted_runs(split.files, KeyRange.of(schema))[::-1]
+    ordered = [file for run in runs for file in run.files]
+    in_order = all(
+        max(f.max_sequence_number for f in older.files) < min(f.min_sequence_number for f in newer.files)
+        for older, newer in zip(runs, runs[1:], strict=False)
+    )
+    read = [_keys_of(files, split, file, with_numbers=not in_order) for file in ordered]
+    if split.inline_runs:
+        read.append(_inline_keys(split, schema, with_numbers=not in_order))
+    masks = hidden_masks(read, engine_of(schema).ignore_delete)
+    return {file.file_name: mask for file, mask in zip(ordered, masks, strict=False)}
+
+
+def _keys_of(files: DataFileReader, split: Split, file: DataFileMeta, with_numbers: bool) -> KeyedRows:
+    schema = files.paths.schema
+    written = files.schemas.get(file.schema_id)
+    names = {f.id: f.name for f in written.fields}
+    keys = [names[f.id] for f in schema.select(schema.trimmed_primary_keys)]
+    has_deletes = file.delete_row_count != 0
+    extra = [*([KIND_COLUMN] if has_deletes else []), *([SEQUENCE_COLUMN] if with_numbers else [])]
+    path = files.paths.data_file(split.partition, split.bucket, file)
+    format_ = format_of(file.file_name)
+    batches = list(format_.read(files.io, path, [*keys, *extra], fields=file_fields(written)))
+    vector = vector_of(split.vectors, file.file_name)
+    gone = None
+    if vector is not None:
+        gone = np.zeros(file.row_count, dtype=np.bool_)
+        gone[read_vector(files.io, vector)] = True
+    return _keyed_rows(batches, keys, has_deletes, with_numbers, gone)
+
+
+def _inline_keys(split: Split, schema: TableSchema, with_numbers: bool) -> KeyedRows:
+    keys = schema.trimmed_primary_keys
+    rows = inline_rows(split.inline_runs, row_schema(schema, keys, True))
+    return _keyed_rows(rows.combine_chunks().to_batches(), keys, True, with_numbers, None)
+
+
+def _keyed_rows(
+    batches: Sequence[pa.RecordBatch], keys: Sequence[str], has_deletes: bool, with_numbers: bool, gone: Mask | None
+) -> KeyedRows:
+    parts = [concat_parts(column) for column in zip(*(key_parts(b, keys) for b in batches), strict=True)]
+    deletes = numbers = None
+    if has_deletes:
+        kinds = np.concatenate([b.column(KIND_COLUMN).to_numpy() for b in batches])
+        deletes = (kinds == DELETE) | (kinds == UPDATE_BEFORE)
+    if with_numbers:
+        numbers = np.concatenate([b.column(SEQUENCE_COLUMN).to_numpy() for b in batches])
+    return KeyedRows(parts, deletes, gone, numbers)
+
+
+def _numbers(files: Sequence[KeyedRows]) -> npt.NDArray[np.int64] | None:
+    given = [file.numbers for file in files if file.numbers is not None]
+    return np.concatenate(given) if given else None
+
+
+def _taken(part: Part, rows: npt.NDArray[np.int64]) -> Part:
+    return part[rows] if isinstance(part, np.ndarray) else part.take(pa.array(rows))
+
+
+def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mask:
+    """For each row whether no later one (by number, then by place) has its key."""
+    if len(parts) == 1 and isinstance(parts[0], np.ndarray) and numbers is None:
+        return _newest_number(parts[0])
+    frame = pl.DataFrame([pl.Series(str(at), part) for at, part in enumerate(parts)])
+    if numbers is None:
+        newest: Mask = frame.select(pl.struct(pl.all()).is_last_distinct()).to_series().to_numpy()
+        return newest
+    order = np.argsort(numbers, kind="stable")
+    found = frame[order].select(pl.struct(pl.all()).is_last_distinct()).to_series().to_numpy()
+    newest = np.empty(len(order), dtype=np.bool_)
+    newest[order] = found
+    return newest
+
+
+def _newest_number(keys: npt.NDArray[np.int64]) -> Mask:
+    """The same for one column of numbers: sorted runs one behind the other, which a stable sort only merges."""
+    order = np.argsort(keys, kind="stable")
+    held = keys[order]
+    newest = np.ones(len(keys), dtype=np.bool_)
+    newest[order[:-1][held[1:] == held[:-1]]] = False
+    return newest

@@ -1,0 +1,214 @@
+"""The branches of a table: histories of their own over the same data files (format sheet 12)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
+from lakelog.filestore.gc.reachability import SNAPSHOT, References, Root
+from lakelog.filestore.gc.removal import Removal
+from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
+from lakelog.filestore.refs.tags import Tags
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.names import sql_name_fault, visible
+from lakelog.paimon.metadata.tag import snapshot_json_of
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.checked_values import read_as
+
+_SCHEMA: Final = re.compile(r"schema-(\d+)")
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The branches of one table, made from and merged into main."""
+
+    references: References
+
+    @property
+    def _io(self) -> FileIO:
+        return self.references.io
+
+    @property
+    def _main(self) -> TablePaths:
+        return self.references.paths
+
+    def list(self) -> Sequence[str]:
+        """The names of all branches but main."""
+        return [name for name in self.references.branches() if self._is_whole(name)]
+
+    def schema(self, name: str) -> TableSchema:
+        """The newest schema of a branch. Raises NotFound naming the nearest branch."""
+        ids = self.schema_ids(name)
+        if not ids:
+            raise self._no_branch(name)
+        return read_as(self._io, self._of(name).schema_file(ids[-1]), TableSchema.from_json)
+
+    def create(
+        self, name: str, tag: str | None = None, snapshot_id: int | None = None, if_not_exists: bool = False
+    ) -> None:
+        """Makes a branch from a tag, from a snapshot, or (neither given) an empty one with the newest schema.
+
+        The branch's schemas are written last, the oldest of them at the end, and without it there is no branch: a death
+        leaves something that the same call does again. A server that commits to the table makes the branch itself, from
+        a tag or empty. Raises AlreadyExists, NotFound, InvalidRequest for a bad name, UnsupportedFeature.
+        """
+        _check_name(name)
+        if tag is not None and snapshot_id is not None:
+            raise InvalidRequest(f"branch '{name}' begins with tag '{tag}' or with snapshot {snapshot_id}: give one")
+        if self._is_whole(name):
+            if if_not_exists:
+                return
+            raise AlreadyExists(f"branch '{name}' exists: choose another name, or delete it first")
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            if snapshot_id is not None:
+                raise UnsupportedFeature(
+                    f"the server of the catalog makes branches of table {self._main.root} from tags only: make a tag "
+                    f"of snapshot {snapshot_id}, and branch '{name}' from that"
+                )
+            owner.create_branch(name, tag)
+            return
+        made = self._of(name)
+        self._io.delete_dir(made.branch_root)
+        schema_id = self.schema_ids(MAIN_BRANCH)[-1]
+        if tag is not None:
+            found = Tags(self.references).get(tag)
+            data = self._io.read(self._main.tag(tag))
+            self._io.write(made.tag(tag), data)
+            self._io.write(made.snapshot(found.snapshot.id), snapshot_json_of(data))
+            schema_id = found.snapshot.schema_id
+        elif snapshot_id is not None:
+            snapshot = Snapshots(self._io, self._main).get(snapshot_id)
+            self._io.write(made.snapshot(snapshot_id), self._io.read(self._main.snapshot(snapshot_id)))
+            schema_id = snapshot.schema_id
+        # expiry deletes a root before it looks for others: one that is there now has seen the branch
+        root = self._main.tag(tag) if tag is not None else self._main.snapshot(snapshot_id or 0)
+        if (tag is not None or snapshot_id is not None) and not self._io.exists(root):
+            self._io.delete_dir(made.branch_root)
+            raise NotFound(f"'{root}' went while branch '{name}' was made from it: choose a newer one")
+        for number in reversed(self.schema_ids(MAIN_BRANCH)):
+            if number <= schema_id:
+                self._io.write(made.schema_file(number), self._io.read(self._main.schema_file(number)))
+
+    def delete(self, name: str) -> None:
+        """Deletes a branch and the files that only it named. Raises NotFound.
+
+        Where a server commits to the table it deletes the branch, and data files stay until orphans are cleaned.
+        """
+        if not self._io.exists(self._of(name).branch_root) or name == MAIN_BRANCH:
+            raise self._no_branch(name)
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            owner.drop_branch(name)
+            return
+        branch = self.references.of_branch(name)
+        roots = sorted(branch.branch_roots(), key=lambda root: -root.snapshot.id)
+        candidates = {path for root in roots for path in branch.files_going(root)}
+        removal = Removal(self.references)
+        removal.remove(
+            roots,
+            candidates,
+            removal.all_roots,
+            before=lambda: self._io.delete(branch.paths.schema_file(self.schema_ids(MAIN_BRANCH)[0])),
+            after=lambda: self._io.delete_dir(branch.paths.branch_root),
+        )
+
+    def fast_forward(self, name: str) -> None:
+        """Makes main what a branch is: main's snapshots, tags and schemas from the branch's first one on go.
+
+        The branch stays. Removed newest first and copied oldest first, so main is a whole state at every moment; the
+        same call again finishes what a death has left. A server that commits to the table does it itself. Raises
+        NotFound, InvalidRequest for a branch without snapshots.
+        """
+        self.schema(name)
+        branch = self.references.of_branch(name)
+        chain = branch.chain()
+        if not chain:
+            raise InvalidRequest(f"branch '{name}' has no snapshot: write to it before main can follow it")
+        owner = self._io.snapshot_owner
+        if owner is not None:
+            owner.forward_branch(name)
+            return
+        first = chain[0].snapshot
+        held = self.references.branch_roots()
+        newest = max((r.snapshot.id for r in held if r.kind == SNAPSHOT), default=0)
+        # a history that ends before the branch begins cannot go on in it
+        old = [r for r in held if r.snapshot.id >= first.id or (r.kind == SNAPSHOT and newest < first.id - 1)]
+        going = [r for r in sorted(old, key=lambda r: -r.snapshot.id) if not self._is_in(r, chain)]
+        begins = all(r.snapshot.id != first.id for r in old if r.kind == SNAPSHOT)
+        candidates = {path for root in going for path in self.references.files_going(root)}
+        removal = Removal(self.references)
+        removal.remove(
+            going,
+            candidates,
+            removal.all_roots,
+            # where main has expired it, it is below main's chain and no part of it until all that is newer has gone
+            before=lambda: self._copy_snapshot(chain[0]) if begins else None,
+            after=lambda: self._copy(name, chain),
+        )
+
+    def _is_in(self, root: Root, chain: Sequence[Root]) -> bool:
+        """Whether main has this root from the branch already."""
+        return any(
+            root.snapshot.id == r.snapshot.id and root.snapshot.base_manifest_list == r.snapshot.base_manifest_list
+            for r in chain
+        )
+
+    def _copy(self, name: str, chain: Sequence[Root]) -> None:
+        made = self._of(name)
+        numbers = self.schema_ids(name)
+        for number in self.schema_ids(MAIN_BRANCH):
+            if number > numbers[-1]:
+                self._io.delete(self._main.schema_file(number))
+        for number in numbers:
+            if number >= chain[0].snapshot.schema_id:
+                self._io.write(self._main.schema_file(number), self._io.read(made.schema_file(number)))
+        for tag in self.references.of_branch(name).tags():
+            self._io.write(self._main.tag(tag.name), self._io.read(made.tag(tag.name)))
+        for root in chain:
+            self._copy_snapshot(root)
+        snapshots = Snapshots(self._io, self._main)
+        snapshots.write_hint(LATEST, chain[-1].snapshot.id)
+        ids = snapshots.chain_ids()
+        if ids:
+            snapshots.write_hint(EARLIEST, ids[0])
+
+    def _copy_snapshot(self, root: Root) -> None:
+        target, data = self._main.snapshot(root.snapshot.id), self._io.read(root.path)
+        if not self._io.create(target, data) and self._io.read(target) != data:
+            raise CommitConflict(
+                f"snapshot {root.snapshot.id} was committed to table {self._main.root} while it was fast-forwarded: "
+                f"stop its writers and do it again"
+            )
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether a branch is there: its oldest schema was written last."""
+        oldest = self.schema_ids(MAIN_BRANCH)[:1]
+        return set(oldest) <= set(self.schema_ids(name)) and bool(oldest)
+
+    def schema_ids(self, name: str) -> Sequence[int]:
+        """The ids of a branch's schemas, ascending; empty when there is no such branch."""
+        found = (_SCHEMA.fullmatch(s.name) for s in self._io.list(self._of(name).schemas))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _of(self, name: str) -> TablePaths:
+        return replace(self._main, branch=name)
+
+    def _no_branch(self, name: str) -> NotFound:
+        there = self.list()
+        near = difflib.get_close_matches(name, there, 1)
+        hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
+        return NotFound(f"table {self._main.root} has no branch '{name}'{hint}")
+
+
+def _check_name(name: str) -> None:
+    fault = sql_name_fault(name.replace(".", "_"))
+    if name == MAIN_BRANCH or name.isdigit():
+        fault = f"it is a number or '{MAIN_BRANCH}'"
+    if fault:
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a branch: {fault}")

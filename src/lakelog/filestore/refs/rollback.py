@@ -1,0 +1,120 @@
+"""Takes a branch back to an older snapshot or tag (format sheet 12)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import CommitConflict, InvalidRequest, LakelogError, NotFound
+from lakelog.filestore.gc.reachability import References, Root
+from lakelog.filestore.gc.removal import Removal
+from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
+from lakelog.filestore.refs.tags import Tags
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.tag import snapshot_json_of
+
+_ROUNDS: Final = 100
+"""Commits that may land while the newest snapshots are removed."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """Makes an older state of one branch the newest.
+
+    Snapshots go newest first, so that at every moment the newest one that is left is a whole state of the table, and
+    a commit that is under way finds that the snapshot before it is gone (``filestore/commit/commit.py``). Files that
+    only removed snapshots named go after all of those have gone. Where a server owns the snapshots, it does this.
+    """
+
+    references: References
+
+    def to_snapshot(self, snapshot_id: int) -> Snapshot:
+        """Removes all that came after a snapshot: snapshots, changelogs, tags. Raises NotFound."""
+        target = self._snapshots.get(snapshot_id)
+        if snapshot_id not in self._snapshots.chain_ids():
+            raise NotFound(f"snapshot {snapshot_id} of table {self.references.paths.root} has expired")
+        if not self._is_done_by_owner(snapshot_id):
+            self._remove_after(target)
+        return target
+
+    def to_tag(self, name: str) -> Snapshot:
+        """Removes all that came after the snapshot of a tag, which may have expired. Raises NotFound."""
+        tag = Tags(self.references).get(name)
+        target = tag.snapshot
+        if self._is_done_by_owner(name):
+            return target
+        path = self.references.paths.snapshot(target.id)
+        snapshots = self._snapshots
+        chain = snapshots.chain_ids()
+        if target.id not in chain:
+            # what died commits left below the history would become a part of it again
+            for stray in set(snapshots.ids()) - {target.id, *chain}:
+                self.references.io.delete(self.references.paths.snapshot(stray))
+        # below the chain it is no part of it, until all that is newer has gone
+        data = snapshot_json_of(self.references.io.read(self.references.paths.tag(name)))
+        if not self.references.io.create(path, data) and not _same(self._snapshots.get(target.id), target):
+            raise InvalidRequest(
+                f"tag '{name}' names snapshot {target.id} of another history: snapshot {target.id} is not the one that "
+                f"it was made from; create a branch from the tag instead"
+            )
+        self._remove_after(target)
+        return target
+
+    def to_time(self, time_ms: int) -> Snapshot:
+        """Rolls back to the newest snapshot that is not younger than this. Raises NotFound when all are."""
+        for root in reversed(self.references.chain()):
+            if root.snapshot.time_millis <= time_ms:
+                return self.to_snapshot(root.snapshot.id)
+        raise NotFound(
+            f"table {self.references.paths.root} has no snapshot at or before {time_ms} ms: choose a later time"
+        )
+
+    def _is_done_by_owner(self, to: int | str) -> bool:
+        owner = self.references.io.snapshot_owner
+        if owner is not None:
+            owner.roll_back(self.references.paths.branch, to)
+        return owner is not None
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self.references.io, self.references.paths)
+
+    def _remove_after(self, target: Snapshot) -> None:
+        for _ in range(_ROUNDS):
+            newest = self._snapshots.latest_id()
+            if newest is not None and newest <= target.id and not self._is_anything_newer(target):
+                return
+            self._remove_round(target)
+        raise CommitConflict(
+            f"table {self.references.paths.root}: others commit faster than their snapshots can be taken back; stop "
+            f"its writers and roll back again"
+        )
+
+    def _is_anything_newer(self, target: Snapshot) -> bool:
+        return any(tag.snapshot.id > target.id for tag in self.references.tags()) or any(
+            root.snapshot.id > target.id for root in self.references.changelogs()
+        )
+
+    def _remove_round(self, target: Snapshot) -> None:
+        references = self.references
+        kept = Root(references.paths.snapshot(target.id), target)
+        newer = [r for r in reversed(references.branch_roots()) if r.snapshot.id > target.id]
+        newer.sort(key=lambda root: -root.snapshot.id)
+        candidates = {path for root in newer for path in references.files_going(root)} - references.metadata_of(kept)
+        removal = Removal(references)
+        removal.remove(newer, candidates, removal.all_roots, after=lambda: self._write_hints(target))
+
+    def _write_hints(self, target: Snapshot) -> None:
+        self._snapshots.write_hint(LATEST, target.id)
+        ids = self._snapshots.chain_ids()
+        if ids:
+            self._snapshots.write_hint(EARLIEST, ids[0])
+        with contextlib.suppress(LakelogError):
+            left = [root.snapshot.id for root in self.references.changelogs()]
+            if left:
+                self.references.io.write(f"{self.references.paths.changelogs}/{LATEST}", str(max(left)).encode())
+
+
+def _same(one: Snapshot, other: Snapshot) -> bool:
+    return one.base_manifest_list == other.base_manifest_list and one.delta_manifest_list == other.delta_manifest_list

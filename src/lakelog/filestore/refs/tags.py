@@ -1,0 +1,194 @@
+"""The tags of a branch: snapshots under names, which expiry leaves alone (format sheet 12)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
+from lakelog.filestore.gc.reachability import TAG, References, Root
+from lakelog.filestore.gc.removal import Removal
+from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.io import clock
+from lakelog.options.names import name_fault, visible
+from lakelog.options.option import Options
+from lakelog.options.retention import TAG_TIME
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.metadata.tag import Tag, snapshot_json_of, tag_from_json, tag_to_json
+from lakelog.paimon.types.checked_values import read_as
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The tags of one branch of a table."""
+
+    references: References
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self.references.io, self.references.paths)
+
+    def list(self) -> Sequence[Tag]:
+        """All tags, by snapshot and name."""
+        return self.references.tags()
+
+    def get(self, name: str) -> Tag:
+        """One tag. Raises NotFound naming the nearest one."""
+        try:
+            return read_as(self.references.io, self.references.paths.tag(name), partial(tag_from_json, name))
+        except NotFound:
+            there = [tag.name for tag in self.list()]
+            near = difflib.get_close_matches(name, there, 1)
+            hint = f", did you mean '{near[0]}'?" if near else f"; it has: {', '.join(there) or 'none'}"
+            raise NotFound(f"table {self.references.paths.root} has no tag '{name}'{hint}") from None
+
+    def exists(self, name: str) -> bool:
+        """Whether a tag of this name is there; no tag has a '/' in its name."""
+        return "/" not in name and self.references.io.exists(self.references.paths.tag(name))
+
+    def create(
+        self,
+        name: str,
+        snapshot_id: int | None = None,
+        retained: timedelta | None = None,
+        if_not_exists: bool = False,
+    ) -> Tag:
+        """Names a snapshot (None: the newest), for ever or for the time ``retained``.
+
+        Without ``retained`` the option ``tag.default-time-retained`` counts. Raises AlreadyExists unless
+        ``if_not_exists`` or the tag names this snapshot already; NotFound for a snapshot that is not there, or that
+        expiry takes at this moment.
+        """
+        _check_name(name)
+        path, io = self.references.paths.tag(name), self.references.io
+        if if_not_exists and io.exists(path):
+            return self.get(name)
+        found_id = self._snapshot_id(snapshot_id)
+        data = self._tag_bytes(found_id, retained)
+        if not io.create(path, data):
+            there = self.get(name)
+            if if_not_exists or there.snapshot.id == found_id:
+                return there
+            raise AlreadyExists(
+                f"tag '{name}' exists and names snapshot {there.snapshot.id}: choose another name, or replace it"
+            )
+        if not self._is_kept(found_id, name):
+            io.delete(path)
+            raise self._gone(found_id)
+        return tag_from_json(name, data)
+
+    def replace(self, name: str, snapshot_id: int | None = None, retained: timedelta | None = None) -> Tag:
+        """Lets an existing tag name another snapshot (None: the newest); files that only the old one kept go.
+
+        Raises NotFound for an unknown tag or snapshot.
+        """
+        old = self.get(name)
+        found_id = self._snapshot_id(snapshot_id)
+        data = self._tag_bytes(found_id, retained)
+        root = Root(self.references.paths.tag(name), old.snapshot, TAG)
+        old_data = self.references.io.read(root.path)
+        removal = Removal(self.references)
+
+        def swap() -> None:
+            self.references.io.write(root.path, data)
+            if not self._is_kept(found_id, name):
+                self.references.io.write(root.path, old_data)
+                raise self._gone(found_id)
+
+        removal.remove((), self._files(root), removal.all_roots, before=swap)
+        return tag_from_json(name, data)
+
+    def rename(self, name: str, new_name: str) -> Tag:
+        """Gives a tag another name: the new one is there before the old one goes. Raises NotFound, AlreadyExists."""
+        _check_name(new_name)
+        io, paths = self.references.io, self.references.paths
+        tag = self.get(name)
+        data = io.read(paths.tag(name))
+        if not io.create(paths.tag(new_name), data) and io.read(paths.tag(new_name)) != data:
+            raise AlreadyExists(f"tag '{new_name}' exists: choose another name, or delete it first")
+        io.delete(paths.tag(name))
+        return replace(tag, name=new_name)
+
+    def delete(self, name: str) -> Tag:
+        """Deletes a tag and the files that only it kept. Raises NotFound."""
+        tag = self.get(name)
+        root = Root(self.references.paths.tag(name), tag.snapshot, TAG)
+        removal = Removal(self.references)
+        removal.remove([root], self._files(root), removal.all_roots)
+        return tag
+
+    def expire(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
+        """Deletes the tags whose retention is over, and with ``older_than`` those without one that are older.
+
+        Both times are wall clock of this machine's zone, without a zone. Returns what was deleted.
+        """
+        gone = self.over(now, older_than)
+        for tag in gone:
+            self.delete(tag.name)
+        return gone
+
+    def over(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
+        """The tags that ``expire`` would delete."""
+        now = _local_now() if now is None else now
+        return [tag for tag in self.list() if self._is_over(tag, now, older_than)]
+
+    def _is_over(self, tag: Tag, now: datetime, older_than: datetime | None) -> bool:
+        if tag.ends is not None:
+            return tag.ends < now
+        if older_than is None:
+            return False
+        made = tag.created or datetime.fromtimestamp(tag.snapshot.time_millis / 1000)
+        return made < older_than
+
+    def _files(self, root: Root) -> set[str]:
+        """What may go with a tag: nothing while its own snapshot is there."""
+        if self._snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
+            return set()
+        return self.references.files_going(root)
+
+    def _same(self, snapshot: Snapshot) -> bool:
+        return self._snapshots.get(snapshot.id).base_manifest_list == snapshot.base_manifest_list
+
+    def _snapshot_id(self, snapshot_id: int | None) -> int:
+        found = self._snapshots.latest_id() if snapshot_id is None else snapshot_id
+        if found is None:
+            raise NotFound(f"table {self.references.paths.root} has no snapshot yet: write something before tagging it")
+        return found
+
+    def _tag_bytes(self, snapshot_id: int, retained: timedelta | None) -> bytes:
+        paths, io = self.references.paths, self.references.io
+        kept = Options(paths.schema.options).get_typed(TAG_TIME) if retained is None else retained
+        try:
+            data = io.read(paths.snapshot(snapshot_id))
+        except NotFound:
+            # one that expired but has a tag can be tagged again
+            named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]
+            if not named:
+                raise self._gone(snapshot_id) from None
+            data = snapshot_json_of(io.read(paths.tag(named[0])))
+        return tag_to_json(data, _local_now(), kept)
+
+    def _is_kept(self, snapshot_id: int, name: str) -> bool:
+        """Whether something besides this tag keeps a snapshot, asked when the tag has been written.
+
+        Expiry deletes a snapshot before it looks for tags, so it has seen the tag of one that is there now.
+        """
+        named = (tag.name for tag in self.list() if tag.snapshot.id == snapshot_id)
+        return self._snapshots.exists(snapshot_id) or any(other != name for other in named)
+
+    def _gone(self, snapshot_id: int) -> NotFound:
+        ids = self._snapshots.chain_ids()
+        has = f"it has snapshots {ids[0]} to {ids[-1]}" if ids else "it has no snapshots"
+        return NotFound(f"table {self.references.paths.root} has no snapshot {snapshot_id}; {has}")
+
+
+def _local_now() -> datetime:
+    return datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
+
+
+def _check_name(name: str) -> None:
+    if fault := "a number is a snapshot" if name.isdigit() else name_fault(name):
+        raise InvalidRequest(f"'{visible(name)}' cannot be the name of a tag: {fault}")

@@ -1,0 +1,1 @@
+"""Predicates, and the files that they rule out."""

@@ -1,0 +1,1 @@
+"""Memtable, bucket writer, data files, changelog files, index of dynamic buckets."""

@@ -1,0 +1,110 @@
+"""Which bucket a key of a table with dynamic buckets is in, by its hash (format sheet 11). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from lakelog.errors import InvalidRequest
+from lakelog.options.option import Options
+from lakelog.options.table import DYNAMIC_INITIAL_BUCKETS, DYNAMIC_MAX_BUCKETS, DYNAMIC_TARGET_ROWS
+from lakelog.paimon.rows.bucket import Hashes
+
+_MOST_BUCKETS: Final = 1 << 15
+"""Other engines keep the number of such a bucket in 16 bits."""
+
+Buckets = npt.NDArray[np.int32]
+
+
+@dataclass
+class BucketAssigner:
+    """The buckets of the keys of one partition; a hash that was assigned once keeps its bucket for ever.
+
+    A new hash goes to a bucket with fewer keys than ``target``, all those alike, else to a new bucket; past ``most``
+    buckets (-1: no limit) they all grow. An empty partition begins with ``initial`` buckets.
+    """
+
+    target: int
+    initial: int = 1
+    most: int = -1
+    counts: dict[int, int] = field(default_factory=dict)
+    _hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    _buckets: Buckets = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    _added: dict[int, list[Hashes]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(known: Mapping[int, Hashes], options: Options) -> BucketAssigner:
+        """An assigner that knows the hashes of each bucket; the rest is in the table's options."""
+        made = BucketAssigner(
+            max(1, options.need(DYNAMIC_TARGET_ROWS)),
+            options.get_typed(DYNAMIC_INITIAL_BUCKETS) or 1,
+            options.need(DYNAMIC_MAX_BUCKETS),
+            {bucket: len(hashes) for bucket, hashes in known.items()},
+        )
+        for bucket, hashes in known.items():
+            made._learn(hashes, np.full(len(hashes), bucket, dtype=np.int32))
+        return made
+
+    def assign(self, hashes: Hashes) -> Buckets:
+        """The bucket of each hash; new ones get theirs now. Raises InvalidRequest when there are too many buckets."""
+        distinct, inverse = np.unique(hashes, return_inverse=True)
+        new = distinct[self._find(distinct) < 0]
+        if len(new):
+            self._place(new)
+        return self._find(distinct)[inverse]
+
+    @property
+    def added(self) -> dict[int, Hashes]:
+        """Bucket → hashes that were assigned to it here."""
+        return {bucket: np.concatenate(parts) for bucket, parts in self._added.items()}
+
+    def _find(self, hashes: Hashes) -> Buckets:
+        """Buckets of hashes; -1 for those that are new."""
+        if not len(self._hashes):
+            return np.full(len(hashes), -1, dtype=np.int32)
+        at = np.searchsorted(self._hashes, hashes).clip(max=len(self._hashes) - 1)
+        found: Buckets = np.where(self._hashes[at] == hashes, self._buckets[at], -1).astype(np.int32)
+        return found
+
+    def _learn(self, hashes: Hashes, buckets: Buckets) -> None:
+        joined = np.concatenate([self._hashes, hashes])
+        order = np.argsort(joined, kind="stable")
+        self._hashes = joined[order]
+        self._buckets = np.concatenate([self._buckets, buckets])[order]
+
+    def _place(self, new: Hashes) -> None:
+        placed = np.empty(len(new), dtype=np.int32)
+        done = 0
+        while done < len(new):
+            room = self._room(len(new) - done)
+            share = -(-(len(new) - done) // len(room))
+            for bucket, free in room.items():
+                stop = min(len(new), done + min(share, free))
+                placed[done:stop] = bucket
+                self.counts[bucket] = self.counts.get(bucket, 0) + stop - done
+                if stop > done:
+                    self._added.setdefault(bucket, []).append(new[done:stop])
+                done = stop
+        self._learn(new, placed)
+
+    def _room(self, wanted: int) -> dict[int, int]:
+        """Bucket → keys that it may take yet; never empty."""
+        for bucket in range(self.initial if not self.counts else 0):
+            if self.most < 0 or bucket < self.most:
+                self.counts[bucket] = 0
+        room = {b: self.target - n for b, n in sorted(self.counts.items()) if n < self.target}
+        if room:
+            return room
+        fresh = next(i for i in range(_MOST_BUCKETS + 1) if i not in self.counts)
+        if 0 <= self.most <= fresh:
+            return dict.fromkeys(sorted(self.counts), wanted)
+        if fresh >= _MOST_BUCKETS:
+            raise InvalidRequest(
+                f"a partition would have more than {_MOST_BUCKETS} buckets: raise '{DYNAMIC_TARGET_ROWS.key}' = "
+                f"'{self.target}'"
+            )
+        return {fresh: self.target}

@@ -1,0 +1,119 @@
+"""Changelog files: what happened to the rows of a bucket, beside its data files (format sheet 6.1, 9).
+
+They have the columns of data files and lie in the same directories, but only the changelog manifest list of the
+snapshot that made them names them. They are sorted by key; a key may have several rows, in the order of the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.filestore.write.data_file_writer import DataFileWriter, FileStyle, data_style
+from lakelog.merge.base import Mask
+from lakelog.merge.changes import change_rows, compared_columns
+from lakelog.options.option import Options
+from lakelog.options.table import (
+    CHANGELOG_FILE_COMPRESSION,
+    CHANGELOG_FILE_FORMAT,
+    CHANGELOG_FILE_PREFIX,
+    CHANGELOG_FILE_STATS_MODE,
+)
+from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
+
+_HELD_BYTES: Final = 64 << 20
+"""Changelog rows of a compaction that wait in memory; then they become a file."""
+
+
+def changelog_style(options: Options, level: int) -> FileStyle:
+    """The style of changelog files; what is not given for them is as in data files of the level, without indexes.
+
+    Raises InvalidOption for a value that an option does not have.
+    """
+    data = data_style(options, level)
+    return FileStyle(
+        options.need(CHANGELOG_FILE_PREFIX),
+        options.get_typed(CHANGELOG_FILE_FORMAT) or data.format,
+        options.get_typed(CHANGELOG_FILE_COMPRESSION) or data.compression,
+        options.get_typed(CHANGELOG_FILE_STATS_MODE) or data.stats_mode,
+        has_index=False,
+    )
+
+
+def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> list[DataFileMeta] | None:
+    """Changelog files that are copies of data files; None where the options write the two in different ways.
+
+    Called by a flush in which every key came once, so that both have the same rows: copying costs less than encoding.
+    """
+    options = Options(beside.paths.schema.options)
+    style, data = changelog_style(options, beside.level), data_style(options, beside.level)
+    if replace(style, prefix=data.prefix, has_index=data.has_index) != data:
+        return None
+    out: list[DataFileMeta] = []
+    for file in files:
+        ending = file.file_name.rpartition(beside.names.uuid)[2].partition(".")[2]
+        copy = replace(
+            file,
+            file_name=beside.names.next(style.prefix, f".{ending}"),
+            file_source=APPEND_SOURCE,
+            extra_files=(),
+            embedded_file_index=None,
+            external_path=None,
+        )
+        source, target = (beside.paths.data_file(beside.partition, beside.bucket, f) for f in (file, copy))
+        beside.io.write(target, beside.io.read(source))
+        out.append(copy)
+    return out
+
+
+def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
+    """A writer of changelog files that go with the data files of another writer: same bucket, level and names' counter.
+
+    Called by a flush (producer ``input``) and by compactions. Its ``write`` takes rows in key order, several of one key
+    allowed; the metas belong into ``BucketFiles.changelog_files``. The format counts them all as appended.
+    """
+    return DataFileWriter(
+        beside.io,
+        beside.paths,
+        beside.partition,
+        beside.bucket,
+        beside.level,
+        APPEND_SOURCE,
+        beside.one_file,
+        changelog_style(Options(beside.paths.schema.options), beside.level),
+        beside.names,
+    )
+
+
+class CompactionChanges:
+    """What a compaction tells: collects what became of keys, in key order, and writes it as changelog files.
+
+    ``beside`` writes the data files of the compaction.
+    """
+
+    def __init__(self, beside: DataFileWriter) -> None:
+        self._writer = changelog_writer(beside)
+        self._compared = compared_columns(beside.paths.schema)
+        self._held: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._made: list[DataFileMeta] = []
+
+    def tell(self, before: pa.Table, after: pa.Table, has_before: Mask, has_after: Mask) -> None:
+        """Takes the rows of keys before and after; see ``merge.changes.change_rows``."""
+        rows = change_rows(before, after, has_before, has_after, self._compared)
+        self._held += rows.to_batches()
+        self._bytes += rows.nbytes
+        if self._bytes > _HELD_BYTES:
+            self._write()
+
+    def finish(self) -> tuple[DataFileMeta, ...]:
+        """Writes what is held and returns the metas of all files, in key order; none without changes."""
+        self._write()
+        return tuple(self._made)
+
+    def _write(self) -> None:
+        held, self._held, self._bytes = self._held, [], 0
+        self._made += self._writer.write(held)

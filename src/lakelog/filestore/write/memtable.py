@@ -1,0 +1,91 @@
+"""The write buffer of one bucket: takes rows in any order, gives them sorted, one row per key."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.local import ScratchFileIO
+from lakelog.merge.base import MergeEngine
+from lakelog.merge.runs import fold_rows, merge_runs, sort_run
+
+_SPILL_ROWS = 65536
+
+
+@dataclass
+class Memtable:
+    """Rows with sequence numbers, sorted when read.
+
+    Above ``limit`` bytes the rows at hand are sorted (and folded where that changes nothing) and spilled to a file of
+    this machine; reading merges the spilled runs with the rest, so memory stays bounded. Call ``close`` at the end, it
+    deletes the spilled files.
+    """
+
+    keys: tuple[str, ...]
+    engine: MergeEngine
+    limit: int
+    _rows: list[pa.Table] = field(default_factory=list)
+    _bytes: int = 0
+    _spilled: list[str] = field(default_factory=list)
+    _disk: ScratchFileIO = field(default_factory=ScratchFileIO)
+
+    def add(self, rows: pa.Table) -> None:
+        """Takes rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
+        if rows.num_rows == 0:
+            return
+        self._rows.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > self.limit:
+            self._spill()
+
+    def sorted_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows: sorted by key, one row per key."""
+        if not self._spilled:
+            yield from (
+                fold_rows(pa.concat_tables(self._rows), self.keys, self.engine).to_batches() if self._rows else ()
+            )
+            return
+        rest = self._sorted()
+        runs = [self._read(path) for path in self._spilled]
+        if rest is not None:
+            runs.append(iter(rest.to_batches(max_chunksize=_SPILL_ROWS)))
+        yield from merge_runs(runs, self.keys, self.engine)
+
+    def close(self) -> None:
+        """Forgets the rows and deletes what was spilled."""
+        self._rows.clear()
+        self._bytes = 0
+        for path in self._spilled:
+            self._disk.delete(path)
+        self._spilled.clear()
+
+    def _sorted(self) -> pa.Table | None:
+        if not self._rows:
+            return None
+        return sort_run(pa.concat_tables(self._rows), self.keys, self.engine)
+
+    def _spill(self) -> None:
+        rows = self._sorted()
+        path = f"{tempfile.gettempdir()}/lakelog-spill-{new_uuid()}.arrow"
+        self._spilled.append(path)
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        try:
+            if rows is not None:
+                with (
+                    self._disk.open_output(path) as sink,
+                    pa.ipc.new_stream(sink, rows.schema, options=options) as stream,
+                ):
+                    stream.write_table(rows, max_chunksize=_SPILL_ROWS)
+        except BaseException:
+            self.close()  # no caller goes on: a full disk is not left full
+            raise
+        self._rows.clear()
+        self._bytes = 0
+
+    def _read(self, path: str) -> Iterator[pa.RecordBatch]:
+        with self._disk.open_input(path) as source, pa.ipc.open_stream(source) as stream:
+            yield from stream

@@ -1,0 +1,1 @@
+"""Storage: one implementation per kind, and wrappers that confine or lock one."""

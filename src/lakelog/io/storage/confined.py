@@ -1,0 +1,145 @@
+"""The storage of one table: no path leads out of the table's directory, whatever its metadata says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lakelog.errors import Corrupt
+from lakelog.io.storage.delegating import PassingFileIO
+from lakelog.io.storage.file_io import FileIO, FileStatus
+
+_S3_SCHEMES: Final = re.compile(r"s3[an](?=://)")
+_UP: Final = re.compile(r"(?:^|/)\.\.?(?=/|$)")
+
+
+def confined(io: FileIO, root: str) -> FileIO:
+    """The storage as a table in the directory ``root`` has it; called where a table is opened."""
+    inner = io.inner if isinstance(io, ConfinedFileIO) else io
+    return ConfinedFileIO(inner, root)
+
+
+@dataclass(frozen=True)
+class ConfinedFileIO(PassingFileIO):
+    """Another storage, below ``root`` only. Every call raises Corrupt for a path that leads out of it.
+
+    A symbolic link counts as what it leads to; deleting one removes the link. Files below the external roots of the
+    storage can be read as well. They may belong to several tables, so deleting one does nothing.
+    """
+
+    root: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def absolute(self, path: str) -> str:
+        self._check_readable(path)
+        return self.inner.absolute(path)
+
+    def read(self, path: str) -> bytes:
+        self._check_readable(path)
+        return self.inner.read(path)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self._check_readable(path)
+        return self.inner.open_input(path)
+
+    def exists(self, path: str) -> bool:
+        self._check_readable(path)
+        return self.inner.exists(path)
+
+    def size(self, path: str) -> int:
+        self._check_readable(path)
+        return self.inner.size(path)
+
+    def list(self, path: str) -> list[FileStatus]:
+        self._check_inside(path)
+        return [s for s in self.inner.list(path) if not s.is_link or _is_below(self.inner.real(s.path), self._place)]
+
+    def write(self, path: str, data: bytes) -> None:
+        self._check_inside(path)
+        self.inner.write(path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._check_inside(path)
+        return self.inner.create(path, data)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        self._check_inside(path)
+        return self.inner.open_output(path)
+
+    def makedirs(self, path: str) -> None:
+        self._check_inside(path)
+        self.inner.makedirs(path)
+
+    def delete(self, path: str) -> None:
+        if self._is_own_entry(path):
+            self.inner.delete(path)
+
+    def delete_dir(self, path: str) -> None:
+        if self._is_own_entry(path):
+            self.inner.delete_dir(path)
+
+    def delete_empty_dir(self, path: str) -> None:
+        if self._is_own_entry(path):
+            self.inner.delete_empty_dir(path)
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        for each in (path, new_path):
+            self._check_inside(each)
+        self.inner.rename_dir(path, new_path)
+
+    @cached_property
+    def _place(self) -> str:
+        """Where the table's directory really is."""
+        return self.inner.real(self.root)
+
+    @cached_property
+    def _external(self) -> tuple[str, ...]:
+        return tuple(self.inner.real(root) for root in self.inner.external_roots)
+
+    def _check_inside(self, path: str) -> None:
+        if not self._is_inside(path):
+            raise self._refused(path)
+
+    def _check_readable(self, path: str) -> None:
+        if not self._is_inside(path) and not self._is_external(path):
+            raise self._refused(path)
+
+    def _is_inside(self, path: str) -> bool:
+        if _is_below(path, self.root):
+            # the root itself may be a relative path
+            names = path.removeprefix(self.root)
+        elif _is_below(path, self._place):
+            names = path.removeprefix(self._place)
+        else:
+            names = path
+        return not _UP.search(names) and _is_below(self.inner.real(path), self._place)
+
+    def _is_external(self, path: str) -> bool:
+        return not _UP.search(path) and any(_is_below(self.inner.real(path), root) for root in self._external)
+
+    def _is_own_entry(self, path: str) -> bool:
+        """Whether the directory of an entry, which may be a link, is the table's; False for one of an external root."""
+        directory, _, name = path.rstrip("/").rpartition("/")
+        if path.rstrip("/") == self.root or (name not in ("", ".", "..") and self._is_inside(directory)):
+            return True
+        if self._is_external(path):
+            return False
+        raise self._refused(path)
+
+    def _refused(self, path: str) -> Corrupt:
+        return Corrupt(
+            f"'{path}' is not below '{self.root}', the directory of its table: it is neither read nor changed. "
+            f"Correct the table's metadata or remove the symbolic link, or allow the directory to be read with the "
+            f"catalog option 'catalog.external-paths'"
+        )
+
+
+def _is_below(path: str, root: str) -> bool:
+    path, root = (_S3_SCHEMES.sub("s3", each) for each in (path, root))
+    return path == root or path.startswith(root.rstrip("/") + "/")

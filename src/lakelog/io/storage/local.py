@@ -1,0 +1,278 @@
+"""Local files: create-if-absent by hard link, durable before it is visible."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable, UnsupportedFeature
+from lakelog.io.names import new_attempt
+from lakelog.io.storage.file_io import FileIO, FileStatus, moved
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_DELETE_TRIES = 5
+"""A directory to which somebody still writes is deleted so often at most, before that is an error."""
+_REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Answers to a link that surely made nothing; any other may have been lost on the way."""
+
+
+class LocalFileIO(FileIO):
+    """Files of this machine (or of a mounted file system); paths may start with ``file:``."""
+
+    _root = ""
+    """The directory that is never made (``within``)."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LocalFileIO:
+        """Local files; the options are for other storages."""
+        return cls()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalFileIO) and other._root == self._root
+
+    def __hash__(self) -> int:
+        return hash((LocalFileIO, self._root))
+
+    def within(self, root: str) -> LocalFileIO:
+        inside = LocalFileIO()
+        inside._root = self.absolute(root)
+        return inside
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(_local(path))
+
+    def real(self, path: str) -> str:
+        return os.path.realpath(_local(path))
+
+    def read(self, path: str) -> bytes:
+        with _os_errors(path), open(_local(path), "rb") as file:
+            return file.read()
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        with _os_errors(path):
+            return pa.OSFile(_local(path), "rb")
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._making(path), _written_beside(_local(path), data) as temporary:
+            os.replace(temporary, _local(path))
+            _sync_directory(os.path.dirname(_local(path)))
+
+    def create(self, path: str, data: bytes) -> bool:
+        target = _local(path)
+        if os.path.exists(target):
+            return False
+        with self._making(path), _written_beside(target, data) as temporary:
+            if not _link(temporary, target):
+                return False
+            try:
+                _sync_directory(os.path.dirname(target))
+            except OSError as why:
+                raise CommitUnknown(f"'{path}' was made, but may not survive a power loss: {why}") from why
+        return True
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        target = _local(path)
+        with self._making(path):
+            return pa.PythonFile(_DurableFile(target), mode="w")
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(_local(path))
+
+    def size(self, path: str) -> int:
+        with _os_errors(path):
+            return os.path.getsize(_local(path))
+
+    def list(self, path: str) -> list[FileStatus]:
+        out = []
+        with _os_errors(path):
+            try:
+                with os.scandir(_local(path)) as entries:
+                    for entry in entries:
+                        # a file may go between the listing and this look at it
+                        with contextlib.suppress(FileNotFoundError):
+                            found = entry.stat()
+                            out.append(
+                                FileStatus(
+                                    f"{_local(path).rstrip('/')}/{entry.name}",
+                                    found.st_size,
+                                    found.st_mtime_ns // 1_000_000,
+                                    entry.is_dir(),
+                                    entry.is_symlink(),
+                                )
+                            )
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(out, key=lambda s: s.path)
+
+    def delete(self, path: str) -> None:
+        with _os_errors(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(_local(path))
+
+    def delete_dir(self, path: str) -> None:
+        place = _local(path)
+        with _os_errors(path):
+            if os.path.islink(place):
+                os.unlink(place)
+                return
+            for left in reversed(range(_DELETE_TRIES)):
+                try:
+                    shutil.rmtree(place)
+                except OSError as why:
+                    # somebody else deletes there as well, or still writes
+                    if why.errno not in (errno.ENOENT, errno.ENOTEMPTY) or (not left and os.path.exists(place)):
+                        raise
+                if not os.path.exists(place):
+                    return
+
+    def free_bytes(self, path: str) -> int | None:
+        place = os.path.abspath(_local(path))
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+        with _os_errors(path):
+            return shutil.disk_usage(place).free
+
+    def delete_empty_dir(self, path: str) -> None:
+        # refused by the system when somebody has put a file there meanwhile
+        with contextlib.suppress(OSError):
+            os.rmdir(_local(path))
+
+    def makedirs(self, path: str) -> None:
+        with self._making(f"{path}/"):
+            pass
+
+    def rename_dir(self, path: str, new_path: str) -> None:
+        source, target = _local(path), _local(new_path)
+        with _os_errors(path):
+            self._make_directory(os.path.dirname(target))
+            try:
+                os.rename(source, target)  # replaces an empty directory only
+            except OSError as why:
+                if why.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise AlreadyExists(f"'{new_path}' exists: choose another name") from None
+                raise
+            for directory in {os.path.dirname(source), os.path.dirname(target)}:
+                _sync_directory(directory)
+
+    @contextlib.contextmanager
+    def _making(self, path: str) -> Iterator[None]:
+        """Around the making of a file, in a directory that is there then. Raises what ``_os_errors`` says."""
+        with _os_errors(path):
+            try:
+                self._make_directory(os.path.dirname(_local(path)))
+                yield
+            except FileNotFoundError:
+                if self._root and not os.path.isdir(self._root):
+                    raise moved(self._root) from None
+                raise
+
+    def _make_directory(self, directory: str) -> None:
+        """Makes a directory and those above it, but no more than what lies below the root."""
+        if os.path.isdir(directory):
+            return
+        if directory == self._root:
+            raise FileNotFoundError(directory)
+        if self._root and directory.startswith(f"{self._root}/"):
+            self._make_directory(os.path.dirname(directory))
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(directory)
+        else:
+            os.makedirs(directory, exist_ok=True)
+
+
+class ScratchFileIO(LocalFileIO):
+    """Files of this machine that need not outlive a power loss."""
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        with self._making(path):
+            return pa.PythonFile(_File(_local(path)), mode="w")
+
+
+class _File(io.FileIO):
+    """A file that is written from its beginning; errors are ours."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        super().__init__(path, "w")
+
+    def write(self, data: Any) -> int:
+        with _os_errors(self._path):
+            return super().write(data)
+
+
+class _DurableFile(_File):
+    """A file that is on the disk, not only in the page cache, when ``close`` returns."""
+
+    def close(self) -> None:
+        if not self.closed:
+            with _os_errors(self._path):
+                os.fsync(self.fileno())
+                super().close()
+                _sync_directory(os.path.dirname(self._path))
+
+
+def _local(path: str) -> str:
+    if not path.startswith("file:"):
+        return path
+    return "/" + path.removeprefix("file:").lstrip("/")
+
+
+@contextlib.contextmanager
+def _os_errors(path: str) -> Iterator[None]:
+    """The one place where errors of the operating system become ours."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFound(f"file '{path}' does not exist") from None
+    except PermissionError as why:
+        raise Unavailable(f"no permission for '{path}': {why.strerror}; check owner and mode") from why
+    except OSError as why:
+        raise Unavailable(f"'{path}' cannot be read or written: {why.strerror or why}") from why
+
+
+@contextlib.contextmanager
+def _written_beside(target: str, data: bytes) -> Iterator[str]:
+    """A durable temporary file with these bytes in the directory of the target; it is gone afterwards."""
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name}.{new_attempt()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _link(temporary: str, target: str) -> bool:
+    """Gives the temporary file its name; False when the name is taken."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        # over NFS a repeated request answers "exists" for a link that it made itself
+        return os.stat(temporary).st_nlink == 2
+    except OSError as why:
+        if why.errno in _NO_LINKS:
+            raise UnsupportedFeature(
+                f"the file system of '{target}' has no hard links, which atomic commits need: choose another directory"
+            ) from why
+        if why.errno in _REFUSED:
+            raise
+        raise CommitUnknown(f"'{target}' may or may not have been made: {why.strerror}") from why
+    return True
+
+
+def _sync_directory(directory: str) -> None:
+    handle = os.open(directory or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,330 @@
+"""Object stores (Amazon S3 and what speaks its protocol, Google, Azure) through obstore: a real conditional put.
+
+A directory is a common beginning of names. ``makedirs`` puts a hidden, empty object into it, so that it lasts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import from_url
+
+from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, NotFound, Unavailable, UnsupportedFeature
+from lakelog.io.names import new_attempt
+from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.io.storage.ranged_input import RangedInput
+from lakelog.options.option import Options
+from lakelog.options.storage import (
+    S3_ACCESS_KEY,
+    S3_ENDPOINT,
+    S3_PATH_STYLE,
+    S3_REGION,
+    S3_SECRET_KEY,
+    S3_SESSION_TOKEN,
+    STORAGE_LOCK,
+    storage_secrets,
+)
+
+_MARKER: Final = ".lakelog-directory"
+"""Name of the hidden object that keeps a directory; listings leave it out."""
+
+_TIMEOUT: Final = timedelta(seconds=30)
+_RETRY: Final[dict[str, Any]] = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+}
+_ONCE: Final[dict[str, Any]] = {**_RETRY, "max_retries": 0}
+"""For a conditional put: a repeated one would answer that the object exists, though it is its own."""
+
+_open_store: Any = from_url
+"""Its overloads are by kind of store, which only the URI tells."""
+
+_PART_BYTES: Final = 8 << 20
+_DELETE_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True)
+class ObjectStoreFileIO(FileIO):
+    """The objects of every bucket that these options reach; paths are URIs like ``s3://bucket/warehouse/…``.
+
+    ``options`` are storage options with canonical keys. They travel with the value, and its text does not show them.
+    Clients are made where they are used, once a process.
+    """
+
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> ObjectStoreFileIO:
+        """The storage with these options."""
+        return cls(tuple(sorted(options.items())))
+
+    def read(self, path: str) -> bytes:
+        with self._errors(path):
+            return bytes(obstore.get(*self._place(path)).bytes())
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        store, key = self._place(path)
+
+        def fetch(start: int, length: int) -> bytes:
+            with self._errors(path):
+                return bytes(obstore.get_range(store, key, start=start, length=length))
+
+        with self._errors(path):
+            end, size = _tail(store, key)
+        return pa.PythonFile(RangedInput(fetch, size, end), mode="r")
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._errors(path):
+            obstore.put(*self._place(path), data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """As every storage's. Raises UnsupportedFeature for a store that has no conditional put or ignores it."""
+        self._check_conditions(path)
+        with self._errors(path, changes=True):
+            return self._create(path, data)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        with self._errors(path):
+            return pa.PythonFile(_Output(self, path), mode="w")
+
+    def exists(self, path: str) -> bool:
+        store, key = self._place(path)
+        with self._errors(path):
+            return _is_object(store, key) or _is_directory(store, key)
+
+    def size(self, path: str) -> int:
+        with self._errors(path):
+            return int(obstore.head(*self._place(path))["size"])
+
+    def list(self, path: str) -> list[FileStatus]:
+        store, key = self._place(path)
+        root = path.rstrip("/")
+        with self._errors(path):
+            found = obstore.list_with_delimiter(store, key)
+        out = [FileStatus(f"{root}/{p.rpartition('/')[2]}", 0, 0, True) for p in found["common_prefixes"]]
+        for one in found["objects"]:
+            name = one["path"].rpartition("/")[2]
+            # other engines keep a directory by an object of its own name with a slash
+            if name != _MARKER and one["path"] != key:
+                out.append(FileStatus(f"{root}/{name}", one["size"], _milliseconds(one["last_modified"]), False))
+        return sorted(out, key=lambda s: s.path)
+
+    def delete(self, path: str) -> None:
+        store, key = self._place(path)
+        with self._errors(path), contextlib.suppress(FileNotFoundError):
+            obstore.delete(store, key)
+
+    def delete_dir(self, path: str) -> None:
+        store, key = self._place(path)
+        with self._errors(path):
+            for chunk in obstore.list(store, key, chunk_size=_DELETE_AT_ONCE):
+                with contextlib.suppress(FileNotFoundError):
+                    obstore.delete(store, [one["path"] for one in chunk])
+
+    def makedirs(self, path: str) -> None:
+        self.write(f"{path.rstrip('/')}/{_MARKER}", b"")
+
+    def _place(self, path: str, once: bool = False) -> tuple[Any, str]:
+        root, key = split_uri(path)
+        return _client(root, self.options, once), key
+
+    def _create(self, path: str, data: bytes) -> bool:
+        """A put that says whether it made the object; a conflict that left nothing there is tried again."""
+        store, key = self._place(path, once=True)
+        for _ in range(3):
+            try:
+                obstore.put(store, key, data, mode="create", use_multipart=False)
+                return True
+            except (AlreadyExistsError, PreconditionError):
+                # S3 also answers so to a put that met a delete: then there is nothing
+                if _is_object(store, key):
+                    return False
+        raise CommitUnknown(f"'{path}' was refused as if it existed, but does not: look again, then create it again")
+
+    def _check_conditions(self, path: str) -> None:
+        """Finds out, once a process and bucket, that the second of two conditional puts is refused.
+
+        A store that ignores the condition would overwrite a commit of somebody else without a word.
+        """
+        checked = (os.getpid(), split_uri(path)[0], self.options)
+        if checked in _CHECKED:
+            return
+        directory, _, name = path.rpartition("/")
+        probe = f"{directory}/.{name}.{new_attempt()}.probe"
+        try:
+            with self._errors(path):
+                refused = self._create(probe, b"") and not self._create(probe, b"")
+        except CommitUnknown as why:
+            raise Unavailable(f"'{path}' was not made, the check of the store's conditional put failed: {why}") from why
+        finally:
+            with contextlib.suppress(LakelogError):
+                self.delete(probe)
+        if not refused:
+            raise _needs_lock(path, "overwrites an object although the put says If-None-Match")
+        _CHECKED.add(checked)
+
+    @contextlib.contextmanager
+    def _errors(self, path: str, changes: bool = False) -> Iterator[None]:
+        """The one place where errors of the store become ours; ``changes``: a lost answer is an unknown commit."""
+        try:
+            yield
+        except FileNotFoundError as why:
+            what = "the bucket of" if "NoSuchBucket" in str(why) else "file"
+            raise NotFound(f"{what} '{path}' does not exist") from None
+        except (PermissionDeniedError, UnauthenticatedError) as why:
+            raise Unavailable(
+                f"no permission for '{path}': check the storage options, the AWS_ variables and the policy of the "
+                f"bucket ({self._text(why)})"
+            ) from None
+        except NotSupportedError as why:
+            raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
+        except (BaseError, OSError) as why:
+            text = f"'{path}' cannot be read or written: {self._text(why)}"
+            if "NotImplemented" in str(why):
+                raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
+            # the client says where it failed: a request that found no server has done nothing
+            if changes and "kind: Connect" not in str(why) and "SlowDown" not in str(why):
+                raise CommitUnknown(f"'{path}' may or may not have been made: {self._text(why)}") from None
+            raise Unavailable(text) from None
+
+    def _text(self, why: Exception) -> str:
+        """The first line of an error, without secrets."""
+        text = str(why).partition("\n")[0]
+        for secret in storage_secrets(dict(self.options)):
+            text = text.replace(secret, "******")
+        return text
+
+
+class _Output(io.RawIOBase):
+    """Bytes on their way into a store, in parts; the object is there after ``close``, and never half."""
+
+    def __init__(self, target: ObjectStoreFileIO, path: str) -> None:
+        super().__init__()
+        self._target, self._path, self._written = target, path, 0
+        store, key = target._place(path)
+        self._sink = obstore.open_writer(store, key, buffer_size=_PART_BYTES, max_concurrency=4)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with self._target._errors(self._path):
+            self._sink.write(view)
+        self._written += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._written
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with self._target._errors(self._path):
+                self._sink.close()
+
+    def __del__(self) -> None:
+        """An output that nobody closed is no object: its writer is gone."""
+
+
+_CLIENTS: dict[tuple[object, ...], Any] = {}
+_CHECKED: set[tuple[object, ...]] = set()
+_LOCK = threading.Lock()
+
+
+def split_uri(path: str) -> tuple[str, str]:
+    """``s3://bucket/a/b`` as (``s3://bucket``, ``a/b``). Raises InvalidRequest for what is no such URI."""
+    scheme, found, rest = path.partition("://")
+    bucket, _, key = rest.partition("/")
+    if not found or not bucket:
+        raise InvalidRequest(
+            f"'{path}' is no place in an object store: write '{scheme or 's3'}://<bucket>/<directory>'"
+        )
+    return f"{scheme}://{bucket}", key.strip("/")
+
+
+def _client(root: str, options: tuple[tuple[str, str], ...], once: bool) -> Any:
+    """The client of a bucket; one a process, because it keeps connections open."""
+    key = (os.getpid(), root, options, once)
+    with _LOCK:
+        if key not in _CLIENTS:
+            _CLIENTS[key] = _new_client(root, Options(dict(options)), once)
+        return _CLIENTS[key]
+
+
+def _new_client(root: str, options: Options, once: bool) -> Any:
+    retry = _ONCE if once else _RETRY
+    client_options: dict[str, Any] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
+    if not root.startswith(("s3://", "s3a://")):
+        return _open_store(root, client_options=client_options, retry_config=retry)
+    endpoint = options.get_typed(S3_ENDPOINT) or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint is not None and endpoint.startswith("http://"):
+        client_options["allow_http"] = True
+    given = {
+        "endpoint": endpoint,
+        "access_key_id": options.get_typed(S3_ACCESS_KEY),
+        "secret_access_key": options.get_typed(S3_SECRET_KEY),
+        "session_token": options.get_typed(S3_SESSION_TOKEN),
+        "region": options.get_typed(S3_REGION),
+    }
+    config: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    config["virtual_hosted_style_request"] = not options.need(S3_PATH_STYLE)
+    bucket = "s3://" + root.partition("://")[2]
+    return _open_store(bucket, config=config, client_options=client_options, retry_config=retry)
+
+
+def _tail(store: Any, key: str) -> tuple[bytes, int]:
+    """The end of an object and its size, in one request where the store can."""
+    try:
+        found = obstore.get(store, key, options={"range": {"suffix": RangedInput.TAIL_BYTES}})
+        return bytes(found.bytes()), int(found.meta["size"])
+    except (NotSupportedError, BaseError) as why:
+        # an empty object has no range, and Azure counts no range from the end
+        size = int(obstore.head(store, key)["size"])
+        if size == 0:
+            return b"", 0
+        if not isinstance(why, NotSupportedError):
+            raise
+        start = max(0, size - RangedInput.TAIL_BYTES)
+        return bytes(obstore.get_range(store, key, start=start, end=size)), size
+
+
+def _is_object(store: Any, key: str) -> bool:
+    try:
+        obstore.head(store, key)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_directory(store: Any, key: str) -> bool:
+    return next(iter(obstore.list(store, key, chunk_size=1)), None) is not None
+
+
+def _milliseconds(when: datetime) -> int:
+    return int(when.timestamp() * 1000)
+
+
+def _needs_lock(path: str, fault: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"the store of '{path}' {fault}, so commits could be lost: set storage option '{STORAGE_LOCK.key}' to 'sql' "
+        f"(or 'file', for writers on one machine)"
+    )

@@ -1,0 +1,1 @@
+"""The embedded log: SQLite files beside the table."""

@@ -1,0 +1,1 @@
+"""Rows as keys and values, shared by the record formats."""

@@ -1,0 +1,77 @@
+"""Looks at a Kafka cluster: whether it answers, what it keeps and how much it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from lakelog.io.clock import monotonic_s
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.kafka.topic import TIMEOUT_S, client, mapped
+from lakelog.logstore.server_info import LogProblem, LogServer
+
+_SMALL_MESSAGE: Final = 1 << 20
+_HOUR_MS: Final = 3_600_000
+
+
+def probe(location: LogLocation) -> LogServer:
+    """Asks a cluster for its brokers, and one of them for its settings; makes no topic. Raises as using it would."""
+    with mapped(location):
+        admin = AdminClient(client(location))
+        begun = monotonic_s()
+        found = admin.list_topics(timeout=TIMEOUT_S)
+        millis = (monotonic_s() - begun) * 1000
+    brokers = len(found.brokers)
+    facts = {"answers in": f"{millis:.0f} ms", "brokers": str(brokers), "topics": str(len(found.topics))}
+    settings = _settings(admin, next(iter(found.brokers), 0))
+    retention = settings.get("log.retention.ms") or settings.get("log.retention.hours")
+    if retention is not None:
+        hours = int(retention) / (_HOUR_MS if "log.retention.ms" in settings else 1)
+        facts["keeps records"] = "for ever" if hours < 0 else f"{hours:g} h"
+    if "message.max.bytes" in settings:
+        facts["largest message"] = f"{int(settings['message.max.bytes']) / (1 << 20):.1f} MiB"
+    protocol = settings.get("inter.broker.protocol.version")
+    if protocol is not None:
+        facts["version"] = protocol
+    return LogServer(f"Kafka at {location.address}", facts, tuple(_problems(settings, brokers)))
+
+
+def _problems(settings: Mapping[str, str], brokers: int) -> Iterator[LogProblem]:
+    if not settings:
+        yield LogProblem(
+            "the cluster does not tell its settings: this user may not describe it",
+            "nothing, unless writes fail for their size: then ask for 'message.max.bytes'",
+        )
+        return
+    if int(settings.get("message.max.bytes", _SMALL_MESSAGE)) < _SMALL_MESSAGE // 2:
+        yield LogProblem(
+            f"a message may have {settings['message.max.bytes']} bytes at most: larger rows are refused",
+            "raise 'message.max.bytes' of the brokers",
+        )
+    if settings.get("auto.create.topics.enable") == "true":
+        yield LogProblem(
+            "the brokers make topics by themselves: one that was deleted by mistake comes back empty",
+            "set 'auto.create.topics.enable' = 'false' on the brokers; lakelog makes its topics itself",
+        )
+    if brokers > 1 and settings.get("default.replication.factor") == "1":
+        yield LogProblem(
+            "new topics have one copy: the records of a broker that is lost are lost",
+            "set 'default.replication.factor' = '3' and 'min.insync.replicas' = '2' on the brokers",
+        )
+
+
+def _settings(admin: AdminClient, broker: int) -> Mapping[str, str]:
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    try:
+        answers = admin.describe_configs([resource], request_timeout=TIMEOUT_S)
+        entries = answers[resource].result(TIMEOUT_S * 2)
+    except KafkaException:
+        return {}
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}

@@ -1,0 +1,210 @@
+"""A table's topic on Kafka: made with the table, one partition a bucket, known by the id that the cluster gave it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
+from confluent_kafka.cimpl import NewTopic
+
+from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, LakelogError, NotFound, Unavailable
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.topic_identity import check_identity, log_id_of, missing
+
+_T = TypeVar("_T")
+TIMEOUT_S: Final = 10.0
+"""How long the broker may be silent before it is taken to be away."""
+
+EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+_OLD_LEADER = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError._NOENT)
+"""The client remembers a leader from before the broker came back, for ever, until it is told to ask who leads."""
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_REFUSED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+)
+
+
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+
+
+def away(location: LogLocation, why: object) -> Unavailable:
+    """The error for a broker that does not answer."""
+    return Unavailable(
+        f"Kafka at {location.address} cannot be reached or does not answer ({why}): "
+        f"check that the broker runs, 'log-store.address', and that its advertised listeners can be reached from here"
+    )
+
+
+@contextlib.contextmanager
+def mapped(location: LogLocation) -> Iterator[None]:
+    """The one place in which the client's errors become lakelog's."""
+    try:
+        yield
+    except KafkaException as failed:
+        raise error_of(location, failed.args[0]) from failed
+
+
+def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
+    """An error of the client as one of lakelog."""
+    code = error.code()
+    if code in _NO_TOPIC:
+        return missing(location, f"(or one of its {location.buckets} partitions) does not exist")
+    if code in _REFUSED:
+        return InvalidOption(f"Kafka at {location.address} refuses the credentials in 'properties.*': {error.str()}")
+    if code == KafkaError._INVALID_ARG:
+        return InvalidOption(f"Kafka's client refuses an option of 'properties.*': {error.str()}")
+    if code in _TOO_LARGE:
+        return InvalidRequest(
+            f"a row is larger than a record of topic '{location.topic}' of Kafka at {location.address} may be "
+            f"({error.str()}): raise 'max.message.bytes' of the topic (or 'message.max.bytes' of the broker), and the "
+            f"client's limit with 'properties.message.max.bytes'"
+        )
+    return away(location, error.str())
+
+
+def client(location: LogLocation, own: str = "") -> dict[str, Any]:
+    """The settings of a client: what the table gives, above it ``own``."""
+    given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **location.properties}
+    settings = dict(setting.split("=", 1) for setting in own.split())
+    return {**given, "bootstrap.servers": location.address, **settings}
+
+
+def with_leaders(location: LogLocation, question: Callable[[], _T], ask_who_leads: Callable[[], object]) -> _T:
+    """The answer of the leaders of the partitions; waits for those of a new topic, and of a broker that returns.
+
+    ``ask_who_leads`` has the client of the question ask the brokers. Raises what ``error_of`` says.
+    """
+    deadline = monotonic_s() + TIMEOUT_S
+    while True:
+        with mapped(location):
+            try:
+                return question()
+            except KafkaException as failed:
+                if failed.args[0].code() not in (*_NO_LEADER, *_OLD_LEADER) or monotonic_s() > deadline:
+                    raise
+            ask_who_leads()
+        sleep(0.02)
+
+
+class KafkaTopic:
+    """The topic of one location."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self.location = location
+        with mapped(location):
+            self._admin = AdminClient(client(location))
+
+    def create(self) -> LogLocation:
+        """Makes it, or takes an empty one of the same shape; returns the location with its identity."""
+        location, config = self.location, {"cleanup.policy": "delete"}
+        if location.retention_ms is not None:
+            config["retention.ms"] = str(location.retention_ms)
+        topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)
+        with mapped(location):
+            made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+            try:
+                made[location.topic].result(TIMEOUT_S * 2)
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                self._adopt()
+        return replace(location, log_id=log_id_of(location.topic, self._appeared()))
+
+    def drop(self) -> None:
+        """Deletes it; one that is gone already, or was made anew by somebody else, is left alone."""
+        with contextlib.suppress(NotFound):
+            self.check_same()
+            self._delete()
+
+    def _delete(self) -> None:
+        topic = self.location.topic
+        with mapped(self.location):
+            gone = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
+            try:
+                gone[topic].result(TIMEOUT_S * 2)
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+
+    def check(self) -> None:
+        """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
+        location, found = self.location, self.check_same()
+        if len(found.partitions) != location.buckets:
+            raise InvalidOption(
+                f"topic '{location.topic}' has {len(found.partitions)} partitions, but the table has "
+                f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
+            )
+
+    def check_same(self) -> TopicDescription:
+        """What the cluster says of it. Raises NotFound when it is gone or another one."""
+        found = self._described()
+        check_identity(self.location, str(found.topic_id))
+        return found
+
+    def set_retention(self) -> None:
+        """Gives it the retention of the location, or the cluster's own (None)."""
+        kept = self.location.retention_ms
+        operation = AlterConfigOpType.DELETE if kept is None else AlterConfigOpType.SET
+        entry = ConfigEntry("retention.ms", "" if kept is None else str(kept), incremental_operation=operation)
+        resource = ConfigResource(ResourceType.TOPIC, self.location.topic, incremental_configs=[entry])
+        with mapped(self.location):
+            self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S * 2)
+
+    def offsets(self, spec: OffsetSpec, buckets: range | list[int]) -> dict[int, int]:
+        """One question to the broker for all buckets."""
+        asked = {TopicPartition(self.location.topic, b): spec for b in buckets}
+
+        def answered() -> dict[int, int]:
+            answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+            return {p.partition: answer.result().offset for p, answer in answers.items()}
+
+        return with_leaders(self.location, answered, lambda: self._admin.list_topics(self.location.topic, TIMEOUT_S))
+
+    def _described(self) -> TopicDescription:
+        topic = self.location.topic
+        with mapped(self.location):
+            answers = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
+            found: TopicDescription = answers[topic].result(TIMEOUT_S * 2)
+        return found
+
+    def _appeared(self) -> str:
+        """The id of a topic that was just made: not every broker knows of it at once."""
+        deadline = monotonic_s() + TIMEOUT_S
+        while True:
+            try:
+                return str(self._described().topic_id)
+            except LakelogError:
+                if monotonic_s() > deadline:
+                    raise
+                sleep(0.02)
+
+    def _adopt(self) -> None:
+        location, found = self.location, len(self._described().partitions)
+        if found != location.buckets:
+            raise AlreadyExists(
+                f"topic '{location.topic}' exists with {found} partitions, the table has {location.buckets} "
+                f"buckets: choose another 'log-store.topic', or set 'bucket' = '{found}'"
+            )
+        every = range(found)
+        if self.offsets(LATEST, every) != self.offsets(EARLIEST, every):
+            raise AlreadyExists(
+                f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
+                f"choose another 'log-store.topic', or delete the topic"
+            )

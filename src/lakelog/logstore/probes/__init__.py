@@ -1,1 +1,0 @@
-"""Looks at the server of a log, one file each log system."""

@@ -1,0 +1,1 @@
+"""Record headers, control records, healing."""

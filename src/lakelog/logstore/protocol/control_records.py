@@ -1,0 +1,67 @@
+"""Control records: a key-less record without a value that the protocol itself writes (RFC 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import Corrupt
+from lakelog.logstore.base import Records
+from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, DATA, decode_header, encode_header, parse_kinds
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit record: the rows of these attempts, which lie between ``first`` and ``offset`` in its bucket, count."""
+
+    offset: int
+    writer: str
+    epoch: int
+    attempts: tuple[str, ...]
+    first: int
+
+    def data_headers(self) -> list[bytes]:
+        """The headers of the records that it makes visible."""
+        return [encode_header(DATA, self.writer, self.epoch, attempt) for attempt in self.attempts]
+
+
+def begin_record(writer: str, epoch: int, attempt: str) -> Records:
+    """Marks the first record of an attempt in a bucket."""
+    return _control(encode_header(BEGIN, writer, epoch, attempt))
+
+
+def commit_record(writer: str, epoch: int, accepted: Sequence[str], first_offset: int) -> Records:
+    """Says that an epoch is in a snapshot, which attempts count, and where its records begin in this bucket."""
+    extra = orjson.dumps({"accepted": list(accepted), "first": first_offset}).decode()
+    return _control(encode_header(COMMIT, writer, epoch, "", extra=extra))
+
+
+def commits_in(records: pa.Table) -> list[Commit]:
+    """The commit records among records (RECORDS_SCHEMA), in order. Raises Corrupt for one that cannot be read."""
+    found = records.select(["offset", "header"]).filter(pc.equal(parse_kinds(records.column("header")), COMMIT))
+    out = []
+    for offset, header in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        head = decode_header(header, offset)
+        try:
+            extra = orjson.loads(head.extra)
+            out.append(Commit(offset, head.writer, head.epoch, tuple(extra["accepted"]), int(extra["first"])))
+        except (ValueError, KeyError, TypeError) as why:
+            raise Corrupt(
+                f"the commit record at offset {offset} of the log says '{head.extra}', which does not name attempts "
+                f"and a first offset: check that the topic is lakelog's alone"
+            ) from why
+    return out
+
+
+def abort_record(writer: str, epoch: int) -> Records:
+    """Says that an epoch was taken back."""
+    return _control(encode_header(ABORT, writer, epoch, ""))
+
+
+def _control(header: bytes) -> Records:
+    nothing = pa.nulls(1, pa.large_binary())
+    return Records(nothing, nothing, header)

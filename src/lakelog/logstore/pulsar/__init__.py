@@ -1,0 +1,1 @@
+"""Apache Pulsar as the log."""

@@ -1,0 +1,36 @@
+"""Looks at a Pulsar cluster through its admin interface: whether it answers, what it keeps."""
+
+from __future__ import annotations
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.pulsar.access import Access, Admin
+from lakelog.logstore.server_info import LogProblem, LogServer
+
+
+def probe(location: LogLocation) -> LogServer:
+    """Asks a cluster for its names and settings; makes no topic. Raises as using it would."""
+    admin = Admin(Access(location))
+    begun = monotonic_s()
+    clusters = admin.get("clusters") or []
+    millis = (monotonic_s() - begun) * 1000
+    facts = {"answers in": f"{millis:.0f} ms", "clusters": ", ".join(clusters) or "none"}
+    try:
+        settings = admin.get("brokers/configuration/runtime") or {}
+    except LakelogError:
+        problem = LogProblem("the cluster does not tell its settings: this user may not ask", "nothing")
+        return LogServer(f"Pulsar at {location.address}", facts, (problem,))
+    if "maxMessageSize" in settings:
+        facts["largest message"] = f"{int(settings['maxMessageSize']) / (1 << 20):.1f} MiB"
+    if "defaultRetentionTimeInMinutes" in settings:
+        facts["keeps records"] = f"{settings['defaultRetentionTimeInMinutes']} min unless the topic says otherwise"
+    problems = []
+    if str(settings.get("brokerDeleteInactiveTopicsEnabled")).lower() == "true":
+        problems.append(
+            LogProblem(
+                "the brokers delete topics that nobody uses",
+                "nothing: lakelog sets its topics so that they stay; topics of your own may go",
+            )
+        )
+    return LogServer(f"Pulsar at {location.address}", facts, tuple(problems))

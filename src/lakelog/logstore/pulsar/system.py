@@ -1,0 +1,207 @@
+"""The log on Apache Pulsar: one partitioned topic a table, one partition a bucket, through pulsar-client.
+
+A message costs Python some 20 µs whatever it holds, so records travel in packs (``logstore/pulsar/packs.py``). A
+message is one entry of Pulsar's storage: the producers make no batches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pulsar
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem, PendingAppend, Records
+from lakelog.logstore.pulsar.access import TIMEOUT_S, away, client_for, error_of, mapped
+from lakelog.logstore.pulsar.packs import Entry, Message, packed
+from lakelog.logstore.pulsar.reader import PulsarReader
+from lakelog.logstore.pulsar.topic import PulsarTopic
+from lakelog.logstore.topic_identity import Watch
+
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_MESSAGES = 10_000
+"""What may wait for an acknowledgement; an append that finds as much waits itself."""
+
+
+class PulsarLogSystem(LogSystem):
+    """Topics of a Pulsar cluster."""
+
+    def create(self, location: LogLocation) -> LogLocation:
+        topic = PulsarTopic(location)
+        return topic.create(client_for(topic.access))
+
+    def set_retention(self, location: LogLocation) -> None:
+        PulsarTopic(location).set_retention()
+
+    def drop(self, location: LogLocation) -> None:
+        PulsarTopic(location).drop()
+
+    def check(self, location: LogLocation, spread: bool = False) -> None:
+        PulsarTopic(location).check()
+
+    def appender(self, location: LogLocation) -> LogAppender:
+        return PulsarAppender(location)
+
+    def reader(self, location: LogLocation) -> LogReader:
+        return PulsarReader(location)
+
+
+class _Acknowledged(PendingAppend):
+    """The entries that acknowledgements bring, in the order in which the messages were sent."""
+
+    def __init__(self, location: LogLocation, records: Records) -> None:
+        self._location, self._changes = location, records.changes
+        self._counts: list[int] = []
+        self._found: dict[int, Entry] = {}
+
+    @property
+    def entries(self) -> int:
+        return len(self._counts)
+
+    def sent(self, count: int) -> int:
+        """The number of a message that is about to be sent."""
+        self._counts.append(count)
+        return len(self._counts) - 1
+
+    def acknowledged(self, number: int, entry: Entry) -> None:
+        """The broker has stored a message."""
+        self._found[number] = entry
+
+    def offsets(self) -> pa.Int64Array:
+        if len(self._found) != len(self._counts):
+            raise away(self._location, "records are not acknowledged")
+        parts = [
+            self._found[number].offset() + self._changes * np.arange(count, dtype=np.int64)
+            for number, count in enumerate(self._counts)
+        ]
+        return pa.array(np.concatenate(parts) if parts else np.array([], np.int64))
+
+    def orders(self, changes: int) -> np.ndarray:
+        # the offsets leave room for the changes of each record
+        return self.offsets().to_numpy(zero_copy_only=False) if changes == self._changes else super().orders(changes)
+
+
+class PulsarAppender(LogAppender):
+    """One producer a bucket, with a name of its own by which the broker leaves out what the client sends twice."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self._location, self._topic = location, PulsarTopic(location)
+        self._topic.check()
+        self._watch = Watch(self._topic.check_same)
+        self._client = client_for(self._topic.access)
+        self._changed = threading.Condition()
+        self._producers: dict[int, pulsar.Producer] = {}
+        self._sending = _Sending()
+
+    @property
+    def is_stale(self) -> bool:
+        return self._watch.is_stale
+
+    def end_offsets(self) -> dict[int, int]:
+        return {bucket: state.end.offset() for bucket, state in self._topic.states().items()}
+
+    def append(self, bucket: int, records: Records) -> PendingAppend:
+        self._watch.look()
+        pending = _Acknowledged(self._location, records)
+        for message in packed(records):
+            self._wait(_MOST_BYTES - len(message.content), _MOST_MESSAGES - 1)
+            self._send(bucket, message, functools.partial(pending.acknowledged, pending.sent(message.count)))
+        return pending
+
+    def flush(self) -> None:
+        self._wait(0, 0)
+        self._watch.look()
+
+    def close(self) -> None:
+        producers, self._producers = self._producers, {}
+        for producer in producers.values():
+            with contextlib.suppress(pulsar.PulsarException):
+                producer.close()
+
+    def _send(self, bucket: int, message: Message, stored: Callable[[Entry], None]) -> None:
+        producer, sending, size = self._producer(bucket), self._sending, len(message.content)
+
+        def answered(result: pulsar.Result, found: pulsar.MessageId) -> None:
+            """Called by a thread of the client."""
+            with self._changed:
+                sending.bytes -= size
+                sending.messages -= 1
+                if result != pulsar.Result.Ok:
+                    sending.failure = sending.failure or str(result)
+                elif found.ledger_id() < 0:
+                    sending.failure = sending.failure or "a message was sent again, and its place is not known"
+                else:
+                    stored(Entry(found.ledger_id() - self._topic.base, found.entry_id()))
+                self._changed.notify()
+
+        with self._changed:
+            sending.bytes += size
+            sending.messages += 1
+        try:
+            producer.send_async(message.content, answered, properties=message.properties)
+        except pulsar.PulsarException as failed:
+            self._start_anew()
+            raise _failed(self._location, str(failed), error_of(self._location, failed)) from failed
+
+    def _wait(self, most_bytes: int, most_messages: int) -> None:
+        """Waits, as long as there is progress, until no more than so much is unacknowledged. Raises Unavailable."""
+        sending = self._sending
+        with self._changed:
+            deadline, left = monotonic_s() + TIMEOUT_S, sending.messages
+            while sending.messages and (sending.bytes > most_bytes or sending.messages > most_messages):
+                if sending.failure is not None or monotonic_s() > deadline:
+                    break
+                self._changed.wait(0.2)
+                if sending.messages < left:
+                    deadline, left = monotonic_s() + TIMEOUT_S, sending.messages
+            failure = sending.failure
+            if failure is None and sending.messages and monotonic_s() > deadline:
+                failure = f"{sending.messages} messages were not acknowledged, none for {TIMEOUT_S:.0f} s"
+        if failure is not None:
+            self._start_anew()
+            raise _failed(self._location, failure, away(self._location, failure))
+
+    def _start_anew(self) -> None:
+        """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        self._watch.look_soon()
+        self._sending = _Sending()
+        self.close()
+
+    def _producer(self, bucket: int) -> pulsar.Producer:
+        found = self._producers.get(bucket)
+        if found is None:
+            self._topic.check()  # a broker may have made the topic anew for whoever asked last
+            with mapped(self._location):
+                found = self._producers[bucket] = self._client.create_producer(
+                    self._topic.partition(bucket),
+                    producer_name=f"lakelog-{new_uuid()}",
+                    send_timeout_millis=int(TIMEOUT_S * 1000),
+                    compression_type=pulsar.CompressionType.LZ4,
+                    max_pending_messages=_MOST_MESSAGES,
+                    batching_enabled=False,
+                )
+        return found
+
+
+class _Sending:
+    """What waits for an acknowledgement, and the first thing that went wrong with it."""
+
+    def __init__(self) -> None:
+        self.bytes = self.messages = 0
+        self.failure: str | None = None
+
+
+def _failed(location: LogLocation, why: str, otherwise: LakelogError) -> LakelogError:
+    if "TooBig" in why:
+        return InvalidRequest(
+            f"a record for topic '{location.topic}' is larger than what Pulsar at {location.address} takes: raise "
+            f"maxMessageSize on brokers and bookies, or write smaller rows"
+        )
+    return otherwise

@@ -1,0 +1,217 @@
+"""A table's topic on Pulsar: partitioned, made with the table, known by a property that only it has.
+
+Pulsar keeps nothing that nobody subscribes to, deletes topics that nobody uses, makes topics that somebody asks for,
+and stores a message twice that its producer sent twice. So a topic gets policies of its own: a retention, no deletion
+while inactive, deduplication.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import quote
+
+import pulsar
+
+from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.names import new_uuid
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.pulsar.access import TIMEOUT_S, Access, Admin, away, mapped
+from lakelog.logstore.pulsar.packs import Entry
+from lakelog.logstore.topic_identity import check_identity, identity_in, log_id_of, missing
+from lakelog.options.log import LOG_RETENTION, LOG_TOPIC
+
+_ID_PROPERTY: Final = "lakelog.log-id"
+_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
+_BASE_MARK: Final = "@"
+_OWN_RETENTION_MINUTES: Final = 7 * 24 * 60
+"""Where neither the table nor the namespace says how long: as long as Kafka does."""
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """What a partition holds now: entries from ``first`` to before ``end``, ``last`` is the newest, None without."""
+
+    first: Entry
+    end: Entry
+    last: Entry | None
+
+
+class PulsarTopic:
+    """The topic of one location. Raises InvalidOption for options that do not lead to one."""
+
+    def __init__(self, location: LogLocation) -> None:
+        self.location, self.access = location, Access(location)
+        self.admin = Admin(self.access)
+        domain, _, rest = location.topic.rpartition("://")
+        parts = rest.split("/")
+        if domain not in ("", "persistent") or len(parts) not in (1, 3) or not all(parts):
+            raise InvalidOption(
+                f"option '{LOG_TOPIC.key}' = '{location.topic}' is no name of a topic that is kept: write 'name', "
+                f"'tenant/namespace/name' or 'persistent://tenant/namespace/name'"
+            )
+        self._full = "/".join(parts if len(parts) == 3 else ["public", "default", parts[0]])
+        self.path = "persistent/" + "/".join(quote(part, safe="") for part in self._full.split("/"))
+        identity = identity_in(location) or ""
+        #: the ledger from which entries count; a cluster numbers the ledgers of all its topics together
+        self.base = int(identity.rpartition(_BASE_MARK)[2] or 0)
+
+    def partition(self, bucket: int) -> str:
+        """The name by which clients know the partition of a bucket."""
+        return f"persistent://{self._full}-partition-{bucket}"
+
+    def create(self, client: pulsar.Client) -> LogLocation:
+        """Makes it, or takes an empty one of the same shape; returns the location with its identity."""
+        location, identity, ours = self.location, new_uuid(), True
+        shape = {"partitions": location.buckets, "properties": {_ID_PROPERTY: identity}}
+        try:
+            self.admin.change("PUT", f"{self.path}/partitions", shape, _METADATA)
+        except AlreadyExists:
+            ours = False
+            identity = self._adopt(identity)
+        try:
+            self._wake(client)
+            first = min(state.first.ledger for state in self.states().values())
+            self._keep()
+        except BaseException:
+            if ours:
+                with contextlib.suppress(LakelogError):
+                    self.drop()
+            raise
+        return replace(location, log_id=log_id_of(location.topic, f"{identity}{_BASE_MARK}{self.base + first}"))
+
+    def drop(self) -> None:
+        """Deletes it with all that uses it; one that is gone, or was made anew by somebody else, is left alone."""
+        with contextlib.suppress(NotFound):
+            with contextlib.suppress(InvalidOption):  # another number of partitions, but this topic
+                self.check()
+            self.admin.change("DELETE", f"{self.path}/partitions?force=true")
+
+    def check(self) -> None:
+        """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
+        self._check(self._metadata())
+
+    def check_same(self) -> None:
+        """Raises NotFound when it is gone or another one."""
+        self._same(self._metadata())
+
+    def _same(self, found: dict[str, Any] | None) -> dict[str, Any]:
+        if found is None:
+            raise missing(self.location, "does not exist")
+        if identity_in(self.location) is not None:
+            own = found.get("properties") or {}
+            check_identity(self.location, f"{own.get(_ID_PROPERTY, '')}{_BASE_MARK}{self.base}")
+        return found
+
+    def _check(self, metadata: dict[str, Any] | None) -> None:
+        location, found = self.location, self._same(metadata)
+        if found["partitions"] != location.buckets:
+            raise InvalidOption(
+                f"topic '{location.topic}' has {found['partitions']} partitions, but the table has "
+                f"{location.buckets} buckets; one partition belongs to one bucket: somebody changed the topic"
+            )
+
+    def set_retention(self) -> None:
+        """Gives it the retention of the location; without one the namespace's own, if that keeps anything."""
+        self.check()
+        self._set_retention()
+
+    def _set_retention(self) -> None:
+        minutes = _OWN_RETENTION_MINUTES
+        path = f"{self.path}/retention"
+        if self.location.retention_ms is None:
+            self._set("DELETE", path)
+            own = self.admin.get(f"{path}?applied=true")
+            if own and own.get("retentionTimeInMinutes") and own.get("retentionSizeInMB"):
+                return
+        else:
+            minutes = max(1, -(-self.location.retention_ms // _MINUTE_MS))
+        self._set("POST", path, {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1})
+
+    def states(self, buckets: Sequence[int] | None = None) -> dict[int, PartitionState]:
+        """Bucket → what its partition holds, of the topic as it is now. Raises as ``check``, and Unavailable."""
+        chosen = range(self.location.buckets) if buckets is None else buckets
+        found = self.admin.get(f"{self.path}/partitioned-internalStats")
+        if found is None:
+            raise missing(self.location, "does not exist")
+        self._check(found["metadata"])
+        parts = found["partitions"]
+        return {bucket: self._state(bucket, parts.get(self.partition(bucket))) for bucket in chosen}
+
+    def _state(self, bucket: int, found: dict[str, Any] | None) -> PartitionState:
+        if found is None or "lastConfirmedEntry" not in found:
+            raise away(self.location, f"partition {bucket} of topic '{self.location.topic}' is not served now")
+        ledger, _, number = str(found["lastConfirmedEntry"]).partition(":")
+        confirmed = Entry(int(ledger) - self.base, int(number))
+        held = sorted((int(part["ledgerId"]) - self.base, int(part["entries"])) for part in found["ledgers"])
+        if confirmed.ledger < 0:
+            raise missing(self.location, "was made anew")
+        closed = [Entry(ledger, entries - 1) for ledger, entries in held if entries and ledger < confirmed.ledger]
+        last = confirmed if confirmed.number >= 0 else (closed[-1] if closed else None)
+        end = confirmed.next
+        first = Entry(held[0][0], 0) if held else end
+        return PartitionState(min(first, end), end, last if last is not None and last >= first else None)
+
+    def _metadata(self) -> dict[str, Any] | None:
+        found = self.admin.get(f"{self.path}/partitions?checkAllowAutoCreation=false")
+        return found if found and found["partitions"] else None
+
+    def _adopt(self, identity: str) -> str:
+        location, found = self.location, self._metadata()
+        count = found["partitions"] if found else 0
+        if count != location.buckets:
+            raise AlreadyExists(
+                f"topic '{location.topic}' exists with {count} partitions, the table has {location.buckets} "
+                f"buckets: choose another '{LOG_TOPIC.key}', or set 'bucket' = '{max(count, 1)}'"
+            )
+        # a partition that was never used is not there
+        held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
+        if any(state and state["numberOfEntries"] for state in held):
+            raise AlreadyExists(
+                f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
+                f"choose another '{LOG_TOPIC.key}', or delete the topic"
+            )
+        known = ((found or {}).get("properties") or {}).get(_ID_PROPERTY)
+        if known:
+            return str(known)
+        self.admin.change("PUT", f"{self.path}/properties", {_ID_PROPERTY: identity})
+        return identity
+
+    def _wake(self, client: pulsar.Client) -> None:
+        """Lets the brokers begin a ledger for each partition; it shows, too, that clients reach them."""
+        with mapped(self.location):
+            for bucket in range(self.location.buckets):
+                client.create_reader(self.partition(bucket), pulsar.MessageId.earliest).close()
+
+    def _keep(self) -> None:
+        """The policies without which records are lost, or are there twice."""
+        self._set_retention()
+        inactive = {
+            "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+            "maxInactiveDurationSeconds": 60,
+            "deleteWhileInactive": False,
+        }
+        self._set("POST", f"{self.path}/inactiveTopicPolicies", inactive)
+        self._set("POST", f"{self.path}/deduplicationEnabled", True)
+
+    def _set(self, method: str, path: str, body: object = None) -> None:
+        """Sets a policy; one of a topic that was just made may have to wait until the brokers know of it."""
+        deadline = monotonic_s() + TIMEOUT_S
+        while True:
+            try:
+                self.admin.change(method, path, body)
+                return
+            except InvalidOption as refused:
+                raise InvalidOption(
+                    f"Pulsar at {self.location.address} does not let a topic have policies of its own, which a log "
+                    f"needs ('{LOG_RETENTION.key}', no deletion while inactive, deduplication): set "
+                    f"topicLevelPoliciesEnabled=true on the brokers, and give the right to change them ({refused})"
+                ) from refused
+            except (NotFound, Unavailable):
+                if monotonic_s() > deadline:
+                    raise
+                sleep(0.05)

@@ -1,1 +1,0 @@
-"""The parts of this kind, one file each; loaded by name."""

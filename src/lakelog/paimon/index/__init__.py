@@ -1,0 +1,1 @@
+"""File indexes and deletion vectors."""

@@ -1,0 +1,1 @@
+"""Manifests, snapshots, tags, statistics."""

@@ -1,0 +1,1 @@
+"""BinaryRow, buckets, partitions, row kinds."""

@@ -1,0 +1,172 @@
+"""Which bucket a row belongs to: Murmur3 over the BinaryRow body of its bucket key (format sheet 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.paimon.rows.binary_row import encode_row, head_size
+from lakelog.paimon.rows.hive_hash import hive_buckets
+from lakelog.paimon.rows.murmur import SEED, Words, finish, mix, mix_constant, mix_one, murmur_one
+from lakelog.paimon.rows.row_words import ColumnWords, column_words
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.types import AtomicType, DataType
+
+Hashes = npt.NDArray[np.int32]
+
+_CHUNK = 1 << 14
+"""Rows hashed at a time, so that the states stay in the processor's cache."""
+_WIDEST = 56
+"""Columns whose null bits fit into one 8-byte head."""
+
+
+def bucket_of_rows(batch: pa.RecordBatch | pa.Table, schema: TableSchema) -> Hashes:
+    """The bucket of every row (int32); 0 everywhere for an append table without fixed buckets.
+
+    Called once per batch by writers; the batch has the table's columns by name. Raises UnsupportedFeature for a keyed
+    table without fixed buckets, and for a key that ``bucket-function.type`` = ``hive`` does not take.
+    """
+    buckets = schema.num_buckets
+    if buckets < 1:
+        if schema.is_keyed:
+            raise UnsupportedFeature(
+                f"option 'bucket' = '{buckets}' of a table with a primary key is not supported for writing: "
+                f"choose a fixed number of buckets"
+            )
+        return np.zeros(batch.num_rows, dtype=np.int32)
+    if buckets == 1:
+        return np.zeros(batch.num_rows, dtype=np.int32)
+    function = schema.options.get("bucket-function.type", "default")
+    keys = schema.select(schema.bucket_keys)
+    columns = [batch.column(f.name) for f in keys]
+    if function == "mod":
+        return _remainders(columns, buckets)
+    if function == "hive":
+        return hive_buckets([_plain(c, f.type) for c, f in zip(columns, keys, strict=True)], buckets)
+    hashes = row_hashes(columns, [f.type for f in keys])
+    return np.abs(np.fmod(hashes, np.int32(buckets)))
+
+
+def row_hashes(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> Hashes:
+    """The hash (int32) of each row of key columns of equal length.
+
+    Fixed-width values, text and bytes go without a loop over rows; rows with values above 1 kB, decimals above 18
+    digits and keys of more than 56 columns are encoded one by one.
+    """
+    arrays = [_plain(c, kind) for c, kind in zip(columns, types, strict=True)]
+    rows = len(arrays[0])
+    words = [column_words(a, kind) for a, kind in zip(arrays, types, strict=True)] if len(types) <= _WIDEST else [None]
+    known = [w for w in words if w is not None]
+    if len(known) < len(types):
+        return _one_by_one(arrays, types, range(rows))
+    out = np.empty(rows, dtype=np.int32)
+    for start in range(0, rows, _CHUNK):
+        stop = min(start + _CHUNK, rows)
+        out[start:stop] = _hash_chunk(known, start, stop)
+    for long in (w.too_long for w in known):
+        if len(long):
+            out[long] = _one_by_one(arrays, types, long.tolist())
+    return out
+
+
+def _hash_chunk(columns: Sequence[ColumnWords], start: int, stop: int) -> Hashes:
+    rows, arity = stop - start, len(columns)
+    state = _State(rows)
+    nulls = [c.nulls[start:stop] if c.nulls is not None else None for c in columns]
+    _mix_head(state, nulls)
+    position: npt.NDArray[np.uint64] = np.full(rows, head_size(arity) + 8 * arity, dtype=np.uint64)
+    for column in columns:
+        position = column.mix_slot(state.mix, start, stop, position)
+    for column in columns:
+        column.mix_rest(state.mix_some, start, stop)
+    return finish(state.array(), position.astype(np.uint32), state.scratch)
+
+
+def _mix_head(state: _State, nulls: Sequence[npt.NDArray[np.bool_] | None]) -> None:
+    if all(mask is None for mask in nulls):
+        state.mix(0)
+        state.mix(0)
+        return
+    bits = np.zeros(state.rows, dtype=np.uint64)
+    for i, mask in enumerate(nulls):
+        if mask is not None:
+            bits |= mask.astype(np.uint64) << np.uint64(i + 8)
+    halves = bits.view(np.uint32)
+    state.mix(halves[0::2].copy())
+    state.mix(halves[1::2].copy())
+
+
+class _State:
+    """Hash states of the rows of a chunk: one number as long as all rows had the same words."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._same: int | None = SEED
+        self._each: Words = np.empty(rows, dtype=np.uint32)
+        self.scratch: Words = np.empty(rows, dtype=np.uint32)
+
+    def array(self) -> Words:
+        if self._same is not None:
+            self._each.fill(self._same)
+            self._same = None
+        return self._each
+
+    def mix(self, word: Words | int) -> None:
+        """Takes a word per row, or one for all; an array is destroyed."""
+        if isinstance(word, int):
+            if self._same is not None:
+                self._same = mix_one(self._same, word)
+            else:
+                mix_constant(self._each, word, self.scratch)
+        else:
+            mix(self.array(), word, self.scratch)
+
+    def mix_some(self, rows: npt.NDArray[np.intp] | None, word: Words) -> None:
+        """Takes a word for some rows (None: all), in their order."""
+        if rows is None:
+            self.mix(word)
+            return
+        states = self.array()
+        some = states[rows]
+        mix(some, word, self.scratch[: len(some)])
+        states[rows] = some
+
+
+def _one_by_one(arrays: Sequence[pa.Array], types: Sequence[DataType], rows: Sequence[int] | range) -> Hashes:
+    chosen = [a.take(pa.array(rows, pa.int64())) for a in arrays]
+    values = zip(*(python_values(a) for a in chosen), strict=True)
+    return np.fromiter((murmur_one(encode_row(v, types)[4:]) for v in values), dtype=np.int32, count=len(rows))
+
+
+def python_values(column: pa.Array) -> list[object]:
+    """Values as ``encode_row`` takes them; times as whole numbers, so that none is out of Python's range."""
+    kind = column.type
+    if pa.types.is_date(kind) or pa.types.is_time32(kind):
+        return list(column.view(pa.int32()).to_pylist())
+    if pa.types.is_timestamp(kind):
+        return list(column.view(pa.int64()).to_pylist())
+    return list(column.to_pylist())
+
+
+def _plain(column: pa.Array | pa.ChunkedArray, kind: DataType) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks)
+    wanted = arrow_type(kind)
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    return column if column.type == wanted or large else column.cast(wanted)
+
+
+def _remainders(columns: Sequence[pa.Array | pa.ChunkedArray], buckets: int) -> Hashes:
+    if len(columns) != 1 or not pa.types.is_integer(columns[0].type) or columns[0].null_count:
+        raise InvalidOption(
+            "option 'bucket-function.type' = 'mod' needs one bucket key of type INT or BIGINT without NULL"
+        )
+    numbers: npt.NDArray[np.int64] = _plain(columns[0], AtomicType("BIGINT")).to_numpy()
+    return np.mod(numbers, buckets).astype(np.int32)

@@ -1,0 +1,57 @@
+"""Rows of metadata as the text that the format's own system tables show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from lakelog.paimon.rows.binary_row import arity_of, decode_row
+from lakelog.paimon.rows.partition import decode_partition, internal_text, partition_types, sql_text
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataType
+
+
+def partition_text(partition: bytes, schema: TableSchema) -> str:
+    """A partition as ``{2024-01-01, 7}``, ``{}`` without partitions."""
+    values = decode_partition(partition, schema)
+    texts = [cast_text(value, kind) for value, kind in zip(values, partition_types(schema), strict=True)]
+    return "{" + ", ".join("null" if text is None else text for text in texts) + "}"
+
+
+def partition_path(partition: bytes, schema: TableSchema, default_name: str) -> str:
+    """A partition as ``dt=2024-01-01/h=7``, nothing escaped."""
+    values = decode_partition(partition, schema)
+    texts = [cast_text(value, kind) for value, kind in zip(values, partition_types(schema), strict=True)]
+    pairs = zip(schema.partition_keys, texts, strict=True)
+    return "/".join(f"{key}={text if text and text.strip() else default_name}" for key, text in pairs)
+
+
+def key_text(key: bytes, types: Sequence[DataType]) -> str | None:
+    """A smallest or largest key as ``[1, a]``; None for a table without keys."""
+    if arity_of(key) <= 0:
+        return None
+    values = decode_row(key, types)
+    return "[" + ", ".join(value_text(v, k) for v, k in zip(values, types, strict=True)) + "]"
+
+
+def map_text(values: dict[str, str]) -> str:
+    """``{a=1, b=2}``, by name."""
+    return "{" + ", ".join(f"{name}={values[name]}" for name in sorted(values)) + "}"
+
+
+def value_text(value: Any, kind: DataType) -> str:
+    """A value as it is kept: a date is its number of days, a time its milliseconds; bytes in hexadecimal."""
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return "null" if value is None else internal_text(value, kind)
+
+
+def cast_text(value: Any, kind: DataType) -> str | None:
+    """A value as SQL casts it to text; a time with a zone as the wall clock of this machine's zone."""
+    if isinstance(kind, AtomicType) and kind.root == "TIMESTAMP_LTZ":
+        kind = AtomicType("TIMESTAMP", precision=kind.precision)
+        value = value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if value is None else sql_text(value, kind)

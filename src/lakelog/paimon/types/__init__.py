@@ -1,0 +1,1 @@
+"""Column types of the format, their values and casts."""

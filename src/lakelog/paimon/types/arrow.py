@@ -1,0 +1,169 @@
+"""Column types of the format as Arrow types, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.paimon.types.types import (
+    BYTES,
+    STRING,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+FIELD_ID: Final = b"PARQUET:field_id"
+"""Key of Arrow field metadata that the Parquet writer turns into a field id."""
+
+_NESTED_BASE: Final = 536870911
+_NESTED_STEP: Final = 1024
+
+_PLAIN: Final = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "CHAR": pa.string(),
+    "VARCHAR": pa.string(),
+    "BINARY": pa.binary(),
+    "VARBINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIME": pa.time32("ms"),
+}
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type of a column type; nullability inside nested types is kept.
+
+    TIMESTAMP(p) has the unit that holds p digits (ms, us, ns); TIMESTAMP_LTZ the same with zone UTC. Raises
+    UnsupportedFeature for VARIANT, BLOB and VECTOR.
+    """
+    return _arrow_type(kind, None, 0)
+
+
+def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """The Arrow schema of columns: names, types, nullability."""
+    return pa.schema([pa.field(f.name, arrow_type(f.type), f.type.nullable) for f in fields])
+
+
+def file_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """Like ``arrow_schema``, with the field ids that data files carry (format sheet 6.2), nested ones too."""
+    return pa.schema([_numbered(f) for f in fields])
+
+
+def fields_from_arrow(schema: pa.Schema) -> list[tuple[str, DataType, str | None]]:
+    """(name, type, comment) of Arrow columns, as ``new_schema`` takes them.
+
+    Raises UnsupportedFeature for a type that the format does not have (unsigned 64-bit numbers, durations, unions …).
+    """
+    out = []
+    for field in schema:
+        comment = (field.metadata or {}).get(b"comment")
+        out.append((field.name, type_from_arrow(field.type, field.nullable), comment.decode() if comment else None))
+    return out
+
+
+def type_from_arrow(kind: pa.DataType, nullable: bool = True) -> DataType:
+    """The narrowest column type that holds every value of an Arrow type; ids inside rows are -1, not yet given."""
+    if pa.types.is_dictionary(kind):
+        return type_from_arrow(kind.value_type, nullable)
+    for check, root in _ROOTS:
+        if check(kind):
+            return AtomicType(root, nullable)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return STRING.with_nullable(nullable)
+    if pa.types.is_fixed_size_binary(kind):
+        return AtomicType("BINARY", nullable, length=kind.byte_width)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return BYTES.with_nullable(nullable)
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+        return AtomicType("DECIMAL", nullable, precision=kind.precision, scale=kind.scale)
+    if pa.types.is_timestamp(kind):
+        digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+        return AtomicType("TIMESTAMP_LTZ" if kind.tz else "TIMESTAMP", nullable, precision=digits)
+    if pa.types.is_time32(kind):
+        return AtomicType("TIME", nullable, precision=0 if kind.unit == "s" else 3)
+    if pa.types.is_map(kind):
+        value = type_from_arrow(kind.item_type, kind.item_field.nullable)
+        return MapType(type_from_arrow(kind.key_type, False), value, nullable)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return ArrayType(type_from_arrow(kind.value_type, kind.value_field.nullable), nullable)
+    if pa.types.is_struct(kind):
+        parts = [kind.field(i) for i in range(kind.num_fields)]
+        return RowType(tuple(DataField(-1, p.name, type_from_arrow(p.type, p.nullable)) for p in parts), nullable)
+    raise UnsupportedFeature(f"a column of Arrow type {kind} cannot be stored: cast it to another type first")
+
+
+_ROOTS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str]]] = (
+    (pa.types.is_boolean, "BOOLEAN"),
+    (pa.types.is_int8, "TINYINT"),
+    (pa.types.is_int16, "SMALLINT"),
+    (pa.types.is_uint8, "SMALLINT"),
+    (pa.types.is_int32, "INT"),
+    (pa.types.is_uint16, "INT"),
+    (pa.types.is_int64, "BIGINT"),
+    (pa.types.is_uint32, "BIGINT"),
+    (pa.types.is_float32, "FLOAT"),
+    (pa.types.is_float64, "DOUBLE"),
+    (pa.types.is_date32, "DATE"),
+)
+
+
+def _numbered(field: DataField) -> pa.Field:
+    kind = _arrow_type(field.type, field.id, 0)
+    return _with_id(pa.field(field.name, kind, field.type.nullable), field.id)
+
+
+def _with_id(field: pa.Field, number: int | None) -> pa.Field:
+    return field if number is None else field.with_metadata({FIELD_ID: str(number)})
+
+
+def _arrow_type(kind: DataType, number: int | None, depth: int) -> pa.DataType:
+    """``number`` is the id of the column (None: no ids wanted), ``depth`` how many lists and maps are around."""
+    if isinstance(kind, AtomicType):
+        return _atomic(kind)
+    inner = depth + 1
+    high = None if number is None else _NESTED_BASE + _NESTED_STEP * number + inner
+    low = None if number is None else _NESTED_BASE - _NESTED_STEP * number - inner
+    if isinstance(kind, ArrayType):
+        element = pa.field("element", _arrow_type(kind.element, number, inner), kind.element.nullable)
+        return pa.list_(_with_id(element, high))
+    if isinstance(kind, MapType | MultisetType):
+        key, value = (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, AtomicType("INT", False))
+        return pa.map_(
+            _with_id(pa.field("key", _arrow_type(key, number, inner), False), low),
+            _with_id(pa.field("value", _arrow_type(value, number, inner), value.nullable), high),
+        )
+    if isinstance(kind, RowType):
+        parts = [_numbered(f) if number is not None else arrow_schema([f]).field(0) for f in kind.fields]
+        return pa.struct(parts)
+    word = "VECTOR" if isinstance(kind, VectorType) else kind.to_json()
+    raise UnsupportedFeature(f"columns of type {word} cannot be read or written: leave them out")
+
+
+def _atomic(kind: AtomicType) -> pa.DataType:
+    if kind.root in _PLAIN:
+        return _PLAIN[kind.root]
+    if kind.root == "DECIMAL":
+        return pa.decimal128(kind.precision, kind.scale)
+    if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return pa.timestamp(time_unit(kind), tz="UTC" if kind.root == "TIMESTAMP_LTZ" else None)
+    raise UnsupportedFeature(f"columns of type {kind.root} cannot be read or written: leave them out")
+
+
+def time_unit(kind: AtomicType) -> str:
+    """``ms``, ``us`` or ``ns``: the unit that holds the digits of a timestamp type."""
+    digits = kind.precision or 0
+    return "ms" if digits <= 3 else "us" if digits <= 6 else "ns"

@@ -1,0 +1,104 @@
+"""Values of a column as its type is now, whatever it was when they were written (format sheet 3.2)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidSchema, UnsupportedFeature
+from lakelog.paimon.types.arrow import arrow_type
+from lakelog.paimon.types.casts import cast_values
+from lakelog.paimon.types.nested import fresh_offsets, map_array
+from lakelog.paimon.types.types import ArrayType, DataType, MapType, RowType
+
+
+def same_type(one: DataType, other: DataType) -> bool:
+    """Whether values are the same; NULL or not does not matter."""
+    return one.with_nullable(True) == other.with_nullable(True)
+
+
+def evolve(column: pa.Array, old: DataType, new: DataType, name: str) -> pa.Array:
+    """A column written with type ``old`` as one of type ``new``.
+
+    Called per batch of a file with another schema. Fields of a ROW are found by id: new ones are NULL, dropped ones
+    gone, and where no field of a ROW is left its column is NULL. Atomic types are cast as the format's own readers do
+    (``casts.cast_values``). Raises UnsupportedFeature for a change that the format does not allow, InvalidSchema for a
+    value that cannot be read as the new type.
+    """
+    if not _has_common(old, new):
+        return pa.nulls(len(column), arrow_type(new))
+    if isinstance(old, RowType) and isinstance(new, RowType):
+        return _row(column, old, new, name)
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _array(column, old, new, name)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return _map(column, old, new, name)
+    if same_type(old, new):
+        wanted = arrow_type(new)
+        return column if column.type == wanted else column.cast(wanted)
+    return cast_values(column, old, new, name)
+
+
+def as_before(column: pa.Array, new: DataType, old: DataType, name: str) -> pa.Array:
+    """A column that was written after an ALTER TABLE, for a reader that knows the type of before it.
+
+    Called per batch of a file whose schema is newer than that of the reader. Raises InvalidSchema for values that the
+    old type does not have: ``evolve`` would make others of them.
+    """
+    if same_type(new, old) or not _has_common(new, old):
+        return evolve(column, new, old, name)
+    found, why = None, ""
+    try:
+        found = evolve(column, new, old, name)
+        if evolve(found, old, new, name).equals(column):
+            return found
+    except (UnsupportedFeature, InvalidSchema) as failure:
+        why = f" ({failure})"
+    raise InvalidSchema(
+        f"column '{name}' is {new.to_json()} since an ALTER TABLE of another process, and has values that "
+        f"{old.to_json()}, the type of before it, does not hold{why}: open the table again"
+    )
+
+
+def _has_common(old: DataType, new: DataType) -> bool:
+    """Whether anything of the old type is left in the new one."""
+    if isinstance(old, RowType) and isinstance(new, RowType):
+        by_id = {f.id: f.type for f in old.fields}
+        return any(f.id in by_id and _has_common(by_id[f.id], f.type) for f in new.fields)
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _has_common(old.element, new.element)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return _has_common(old.key, new.key) and _has_common(old.value, new.value)
+    return True
+
+
+def _row(column: pa.StructArray, old: RowType, new: RowType, name: str) -> pa.Array:
+    wanted = arrow_type(new)
+    sources = {f.id: (at, f.type) for at, f in enumerate(old.fields)}
+    # with the NULLs of the row itself: under them a file may hold anything
+    columns = column.flatten()
+    parts = []
+    for field in new.fields:
+        kind = arrow_type(field.type)
+        if field.id in sources:
+            at, was = sources[field.id]
+            parts.append(evolve(columns[at], was, field.type, f"{name}.{field.name}"))
+        else:
+            parts.append(pa.nulls(len(column), kind))
+    mask = column.is_null() if column.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+
+
+def _array(column: pa.ListArray, old: ArrayType, new: ArrayType, name: str) -> pa.Array:
+    offsets, start, stop = fresh_offsets(column)
+    values = evolve(column.values.slice(start, stop - start), old.element, new.element, f"{name}.element")
+    mask = column.is_null() if column.null_count else None
+    return pa.ListArray.from_arrays(offsets, values, type=arrow_type(new), mask=mask)
+
+
+def _map(column: pa.MapArray, old: MapType, new: MapType, name: str) -> pa.Array:
+    if not same_type(old.key, new.key):
+        raise UnsupportedFeature(f"column '{name}' has another key type than when it was written: it cannot be read")
+    offsets, start, stop = fresh_offsets(column)
+    keys = evolve(column.keys.slice(start, stop - start), old.key, new.key, f"{name}.key")
+    items = evolve(column.items.slice(start, stop - start), old.value, new.value, f"{name}.value")
+    return map_array(offsets, keys, items, arrow_type(new), column.is_null() if column.null_count else None)

@@ -1,0 +1,75 @@
+"""Draws a page from a view."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from fastapi.templating import Jinja2Templates
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lakelog.service.dashboard import formatting as words
+from lakelog.service.dashboard.security.identity import Identity
+
+_HERE: Final = Path(__file__).parent
+STATIC: Final = _HERE / "static"
+
+
+@dataclasses.dataclass(frozen=True)
+class Same:
+    """Where else a view is to be had: its JSON and its command."""
+
+    json: str
+    command: tuple[str, ...] = ()
+
+    @property
+    def shell(self) -> str:
+        """The command as it is typed."""
+        return shlex.join(self.command)
+
+
+_MENU: Final = (
+    ("/", "Overview"),
+    ("/catalogs", "Catalogs"),
+    ("/log", "Log"),
+    ("/terminal", "Terminal"),
+    ("/optimizing", "Optimizing"),
+    ("/settings", "Settings"),
+)
+
+
+def _environment() -> Environment:
+    loader = FileSystemLoader(_HERE / "templates")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    for filter_ in (words.count, words.size, words.duration, words.ago, words.instant):
+        environment.filters[filter_.__name__] = filter_
+    return environment
+
+
+_TEMPLATES: Final = Jinja2Templates(env=_environment())
+
+
+def draw(
+    request: Request, template: str, title: str, view: Any = None, same: Same | None = None, status: int = 200
+) -> HTMLResponse:
+    """The page of a template, or only its changing part when htmx asks for that."""
+    identity: Identity | None = request.scope["state"].get("identity")
+    session = identity.session if identity else None
+    here = request.url.path
+    context = {
+        "title": title,
+        "view": view,
+        "same": same,
+        "identity": identity,
+        "csrf": session.csrf if session else "",
+        "menu": _MENU,
+        "here": here,
+        "is_part": "hx-request" in request.headers,
+    }
+    return _TEMPLATES.TemplateResponse(request, template, context, status_code=status)

@@ -1,0 +1,80 @@
+"""The demo in a process of its own, for somebody who wants to look at its table meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from lakelog.io.clock import monotonic_s
+from lakelog.service.spark_environment import environment_of_own_spark
+
+_SECONDS: Final = 1_200
+_RATE: Final = 500
+_STOP_S: Final = 20
+_LAST_WORDS: Final = 500
+_SLOW_S: Final = 45.0
+
+
+class DemoProcess:
+    """A demo that runs, or has run; ``warehouse`` is what it fills."""
+
+    def __init__(self, warehouse: str, command: Sequence[str], output: Path, slow_s: float = _SLOW_S) -> None:
+        self.warehouse, self._slow_s = warehouse, slow_s
+        self._output, self._began = output, monotonic_s()
+        self._ended: float | None = None
+        with output.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment_of_own_spark()
+            )
+
+    def trouble(self) -> str:
+        """Why nothing is written, with the last lines of its output; empty while it writes and when it has ended well.
+
+        A demo that takes long to begin says so: Spark starts in a minute or more where the machine is busy.
+        """
+        code = self._process.poll()
+        if code is None and monotonic_s() - self._began > self._slow_s and not self._has_written():
+            waited = monotonic_s() - self._began
+            return f"the demo has written nothing for {waited:.0f} s: Spark starts slowly on a busy machine; it goes on"
+        if not code:
+            return ""
+        self._ended = self._ended or monotonic_s()
+        words = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
+        seconds = self._ended - self._began
+        return f"the demo ended with code {code} after {seconds:.0f} s, its table is no longer written: {words}"
+
+    def _has_written(self) -> bool:
+        return any(Path(self.warehouse).glob("*.db/*/snapshot/snapshot-*"))
+
+    def stop(self) -> None:
+        """Ends it, in order if that is quick."""
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def demo_warehouse() -> Iterator[DemoProcess]:
+    """A new warehouse that ``lakelog demo`` fills while the block runs; it is deleted behind it.
+
+    It runs for twenty minutes at 500 rows a second, then its table stays as it is.
+    """
+    place = Path(tempfile.mkdtemp(prefix="lakelog-demo-"))
+    warehouse = str(place / "warehouse")
+    command = [sys.executable, "-m", "lakelog", "demo", "--warehouse", warehouse]
+    command += ["--seconds", str(_SECONDS), "--rate", str(_RATE)]
+    demo = DemoProcess(warehouse, command, place / "output.txt")
+    try:
+        yield demo
+    finally:
+        demo.stop()
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,40 @@
+"""Runs the checks one after the other and gives their findings as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lakelog.errors import LakelogError
+from lakelog.io.logs import without_secrets
+from lakelog.service.doctor import CHECKS
+from lakelog.service.doctor.check import FAIL, Finding, Surroundings
+
+
+def _say_nothing(_: str) -> None:
+    """Nobody wants to know."""
+
+
+def examine(
+    around: Surroundings, only: Iterable[str] = (), progress: Callable[[str], None] = _say_nothing
+) -> Iterator[Finding]:
+    """The findings of all checks, or of those that are named; ``progress`` is told what is looked at next.
+
+    A check that cannot be made is a finding, too: nothing but InvalidRequest for an unknown name is raised.
+    """
+    for check in [CHECKS.create(name) for name in only or CHECKS]:
+        progress(check.TITLE)
+        try:
+            yield from check.look(around)
+        except LakelogError as why:
+            yield Finding(check.NAME, FAIL, _line(type(why).__name__), _line(why))
+        except Exception as why:
+            yield Finding(
+                check.NAME,
+                FAIL,
+                _line(f"the check itself failed: {type(why).__name__}: {why}"),
+                "if the rest works, this is a bug of lakelog: please report it",
+            )
+
+
+def _line(text: object) -> str:
+    return without_secrets(" ".join(str(text).split()))

@@ -1,0 +1,154 @@
+"""What tables are like now, as samples: their health, looked at when somebody asks, but not again at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import Sample
+from lakelog.logstore.clients import close_clients
+from lakelog.options import metrics as m
+from lakelog.table.health.health import TableHealth
+from lakelog.table.health.stats import LogFigures
+
+if TYPE_CHECKING:
+    from lakelog.lake import Lake
+
+_LOG: Final = logging.getLogger("lakelog.metrics")
+_SAME_S: Final = 5.0
+"""For so long after a look its figures are given again: several who ask cost no more than one."""
+_PATIENCE_S: Final = 8.0
+"""A look that takes longer goes on: who asks gets what is there, before Prometheus gives up (10 s)."""
+_THREADS: Final = 8
+
+
+class TableStates:
+    """The gauges of all tables of some lakes."""
+
+    def __init__(self, lakes: Sequence[Lake]) -> None:
+        self._lakes = tuple(lakes)
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[Sample, ...]] = {}
+        self._looked = float("-inf")
+        self._look: Future[None] | None = None
+        self._threads = ThreadPoolExecutor(_THREADS + 1, "lakelog-metrics-look") if lakes else None
+
+    def samples(self) -> list[Sample]:
+        """The samples of a look that is at most some seconds old; of slow tables those of the look before."""
+        if self._threads is None:
+            return []
+        with self._lock:
+            if (self._look is None or self._look.done()) and monotonic_s() - self._looked > _SAME_S:
+                self._look = self._threads.submit(self._look_at_all)
+            look = self._look
+        if look is not None:
+            wait([look], _PATIENCE_S)
+        with self._lock:
+            return [sample for samples in self._held.values() for sample in samples]
+
+    def _look_at_all(self) -> None:
+        try:
+            seen: set[str] = set()
+            asked: list[Future[None]] = []
+            for lake in self._lakes:
+                for key, name in self._names(lake):
+                    seen.add(key)
+                    if name is not None and self._threads is not None:
+                        asked.append(self._threads.submit(self._look_at, lake, name))
+            wait(asked)
+            with self._lock:
+                self._held = {key: samples for key, samples in self._held.items() if key in seen}
+        finally:
+            self._looked = monotonic_s()
+
+    def _names(self, lake: Lake) -> Iterator[tuple[str, str | None]]:
+        """What there is: catalogs (without a name of a table), and tables."""
+        for catalog in lake.list_catalogs():
+            key, names = f"catalog {catalog}", None
+            try:
+                names = lake.list_tables(catalog=catalog)
+            except LakelogError as why:
+                _LOG.warning("catalog %s cannot be listed: %s", catalog, why)
+            self._hold(key, (Sample(m.CATALOG_UP, (catalog,), float(names is not None)),))
+            yield key, None
+            for name in names or ():
+                yield name, name
+
+    def _look_at(self, lake: Lake, name: str) -> None:
+        begun = monotonic_s()
+        try:
+            health = lake.health(name)
+            if health.figures is None:
+                _LOG.warning("table %s: %s", name, health.findings[0].reason, extra=fields(table=name))
+            found = tuple(health_samples(health))
+        except NotFound:  # dropped meanwhile
+            self._hold(name, ())
+            return
+        finally:
+            close_clients()  # else each thread would hold a client for each log
+        self._hold(name, (*found, Sample(m.LOOK_DURATION, (name,), monotonic_s() - begun)))
+
+    def _hold(self, key: str, samples: tuple[Sample, ...]) -> None:
+        with self._lock:
+            self._held[key] = samples
+
+
+def health_samples(health: TableHealth) -> Iterator[Sample]:
+    """The health of a table as samples. Pure."""
+    table, figures = health.table, health.figures
+    yield Sample(m.HEALTH, (table,), health.score)
+    yield Sample(m.TABLE_UP, (table,), float(figures is not None))
+    yield from (Sample(m.FINDINGS, (table, kind), 1) for kind in sorted({one.kind for one in health.findings}))
+    if figures is None:
+        return
+    history = figures.snapshots
+    plain = {
+        m.WAITS: len(health.waits),
+        m.NEWEST_SNAPSHOT: history.newest_id or 0,
+        m.SNAPSHOTS: history.kept,
+        m.EXPIRABLE: history.expirable,
+        m.FILES: figures.files,
+        m.FILE_BYTES: figures.bytes,
+        m.FILE_ROWS: sum(bucket.rows for bucket in figures.buckets),
+        m.SMALL_FILES: figures.small_files,
+        m.LEVEL0_FILES: figures.level0_files,
+        m.MOST_RUNS: figures.most_runs,
+        m.BACKLOG_FILES: sum(bucket.due_files for bucket in figures.buckets),
+        m.BACKLOG_BYTES: sum(bucket.due_bytes for bucket in figures.buckets),
+    }
+    yield from (Sample(metric, (table,), value) for metric, value in plain.items())
+    yield from (Sample(m.NEEDS, (table, need.kind), need.urgency) for need in health.needs)
+    log = figures.log
+    newest = history.last_write_ms if log is None or log.trouble else log.files_ms
+    if newest is not None:
+        yield Sample(m.FRESHNESS, (table, "files"), _seconds(figures.looked_ms, newest))
+    if log is not None:
+        yield Sample(m.LOG_UP, (table,), float(not log.trouble))
+        if not log.trouble:
+            yield from _log_samples(table, log, figures.looked_ms)
+
+
+def _log_samples(table: str, log: LogFigures, now_ms: int) -> Iterator[Sample]:
+    if log.newest_ms is not None:
+        yield Sample(m.FRESHNESS, (table, "log"), _seconds(now_ms, log.newest_ms))
+    yield Sample(m.OLDEST_WAITING, (table,), _seconds(now_ms, log.waiting_ms))
+    yield Sample(m.OPEN_EPOCHS, (table,), log.open_epochs or 0)
+    yield Sample(m.OLDEST_OPEN, (table,), _seconds(now_ms, log.oldest_open_ms))
+    for bucket in log.buckets:
+        labels = (table, str(bucket.bucket))
+        yield Sample(m.LOG_END, labels, bucket.end)
+        yield Sample(m.LOG_APPLIED, labels, bucket.applied)
+        yield Sample(m.LOG_LAG, labels, bucket.lag)
+    for reader in log.readers:
+        yield Sample(m.READER_LAG, (table, reader.name), reader.lag)
+
+
+def _seconds(now_ms: int, since_ms: int | None) -> float:
+    """How long ago; 0 for never, and for a time that a clock ahead of ours has given."""
+    return 0.0 if since_ms is None else max(0.0, (now_ms - since_ms) / 1000)

@@ -1,0 +1,200 @@
+"""Runs one need of one table, and says what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.options.retention import CONSUMER_EXPIRATION_TIME
+from lakelog.table.commit.take_over import seal_abandoned, take_over
+from lakelog.table.health.actions import (
+    COMPACTION,
+    EXPIRY,
+    FULL_COMPACTION,
+    HEALING,
+    ORPHAN_CLEANING,
+    PARTITION_EXPIRY,
+    TAG_EXPIRY,
+)
+from lakelog.table.health.formatting import sized
+from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
+from lakelog.table.maintenance.compaction_job import Progress, run_tasks
+from lakelog.table.maintenance.compaction_lease import Leases
+from lakelog.table.maintenance.compaction_task import BucketTask, Executor, LocalExecutor, plan_tasks
+from lakelog.table.maintenance.retention import expire_partitions, expire_snapshots, remove_orphan_files
+from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, STOPPED, WAITS
+from lakelog.table.model.dynamic_table import DynamicTable
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a need is to be run: where compactions run, how much they may read, and who is told.
+
+    ``is_stopped`` is asked at every safe point whether to leave the rest. ``most_bytes`` and ``may_exceed``: see
+    ``Job``.
+    """
+
+    is_stopped: Callable[[], bool]
+    executor: Executor | None = None
+    most_bytes: int | None = None
+    may_exceed: bool = True
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a run: fields of ``Run``."""
+
+    outcome: str
+    detail: str = ""
+    snapshot: int | None = None
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+def run_need(table: DynamicTable, kind: str, work: Work) -> Done:
+    """Runs one kind of maintenance on a table; what fails is told in the answer, nothing of it is half done.
+
+    Compactions take the lease of each bucket, all else one lease of the table and the kind: of several processes one
+    does it, and the others hear ``waits``.
+    """
+    try:
+        if kind in (COMPACTION, FULL_COMPACTION):
+            return _compact(table, kind == FULL_COMPACTION, work)
+        with _alone(table, kind) as is_ours:
+            return _RUNS[kind](table, work) if is_ours else Done(WAITS, "another process is at it")
+    except LakelogError as why:
+        return Done(FAILED, f"{type(why).__name__}: {why}")
+    except Exception as why:  # Spark's, Arrow's: one table must not end the others' maintenance
+        return Done(FAILED, f"{type(why).__name__}: {str(why).strip()[:2000]}")
+
+
+@contextlib.contextmanager
+def _alone(table: DynamicTable, kind: str) -> Iterator[bool]:
+    leases = Leases(table.io, f"{table.store.paths.branch_root}/lakelog/optimizer")
+    lease = leases.take_place(kind)
+    if lease is None:
+        yield False
+        return
+    try:
+        with leases.kept(lease):
+            yield True
+    finally:
+        leases.release(lease)
+
+
+def _compact(table: DynamicTable, full: bool, work: Work) -> Done:
+    planned = plan_tasks(table, full)
+    tasks = _within(planned, work)
+    if not tasks:
+        return Done(WAITS, "the bytes of this hour are used up") if planned else Done(NOTHING)
+    commits, failure = GroupedCommits(table), None
+    executor = LocalExecutor() if work.executor is None else work.executor
+    whole = full and len(tasks) == len(planned)
+    try:
+        run_tasks(commits, table, tasks, executor, work.progress, whole, work.is_stopped)
+    except Exception as why:  # what was done until then is committed and counts
+        failure = f"{type(why).__name__}: {str(why).strip()[:2000]}"
+    done = commits.summary(0.0)
+    left = len(tasks) - done.buckets - done.busy - done.lost if work.is_stopped() else 0
+    return Done(
+        _outcome(done, failure, left > 0),
+        failure or _told(done, left, len(planned) - len(tasks)),
+        None if done.snapshot is None else done.snapshot.id,
+        done.files_before,
+        done.files_after,
+        done.bytes_before,
+        done.bytes_after,
+    )
+
+
+def _within(tasks: list[BucketTask], work: Work) -> list[BucketTask]:
+    """As many of the tasks, in their order, as the bytes allow."""
+    if work.most_bytes is None:
+        return tasks
+    out: list[BucketTask] = []
+    size = 0
+    for task in tasks:
+        size += task.size
+        if size > work.most_bytes:
+            return out or (tasks[:1] if work.may_exceed else [])
+        out.append(task)
+    return out
+
+
+def _outcome(done: CompactionSummary, failure: str | None, is_stopped: bool) -> str:
+    if failure is not None:
+        return FAILED
+    if is_stopped:
+        return STOPPED
+    if done:
+        return DONE
+    return WAITS if done.busy or done.lost else NOTHING
+
+
+def _told(done: CompactionSummary, left: int, later: int) -> str:
+    parts = [(done.buckets, "compacted"), (done.busy, "left to another compactor"), (left, "left for the next run")]
+    parts += [(done.lost, "changed by another commit meanwhile"), (later, "wait for bytes of the next hour")]
+    texts = [f"{count} {'bucket' if count == 1 else 'buckets'} {what}" for count, what in parts if count > 0]
+    return "; ".join(texts)
+
+
+def _expire(table: DynamicTable, work: Work) -> Done:
+    unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
+    forgotten = [] if unused is None else table.store.consumers.expire(unused)
+    gone: list[int] = []
+    while not work.is_stopped():
+        found = expire_snapshots(table)
+        gone += found
+        if not found:
+            break
+    parts = [f"snapshots {gone[0]} to {gone[-1]} removed"] if gone else []
+    parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
+    return Done(DONE, "; ".join(parts) or "unfinished removals ended")
+
+
+def _expire_partitions(table: DynamicTable, work: Work) -> Done:
+    gone = expire_partitions(table)
+    if not gone:
+        return Done(NOTHING)
+    latest = table.store.snapshots.latest_id()
+    return Done(DONE, f"{len(gone)} partitions dropped, the last one {gone[-1]}", latest)
+
+
+def _expire_tags(table: DynamicTable, work: Work) -> Done:
+    gone = table.store.tags.expire()
+    return Done(DONE, "deleted: " + ", ".join(tag.name for tag in gone)) if gone else Done(NOTHING)
+
+
+def _clean(table: DynamicTable, work: Work) -> Done:
+    found = remove_orphan_files(table)
+    detail = f"{len(found.files)} orphan files removed, {sized(found.bytes)}"
+    return Done(DONE, detail, files_before=len(found.files), bytes_before=found.bytes)
+
+
+def _heal(table: DynamicTable, work: Work) -> Done:
+    if table.log is None:
+        return Done(NOTHING)
+    parts: list[str] = []
+    snapshot: int | None = None
+    for writer in take_over(table):
+        parts.append(f"uncommitted rows of dead writer {writer} taken back")
+        if work.is_stopped():
+            break
+    for sealed in seal_abandoned(table):
+        parts, snapshot = [*parts, f"snapshot {sealed.id} of epochs that waited"], sealed.id
+    return Done(DONE if parts else NOTHING, "; ".join(parts), snapshot)
+
+
+_RUNS: Final = {
+    EXPIRY: _expire,
+    PARTITION_EXPIRY: _expire_partitions,
+    TAG_EXPIRY: _expire_tags,
+    ORPHAN_CLEANING: _clean,
+    HEALING: _heal,
+}

@@ -1,0 +1,187 @@
+"""Which run comes next: the most urgent need first, fair between tables, within the budgets. Pure: told the time."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.table.health.actions import Need
+from lakelog.table.maintenance.run_history import DONE, FAILED, STOPPED
+
+_HOUR_S: Final = 3600.0
+_AGING_S: Final = 60.0
+"""Waiting so long makes a need one point more urgent, so that it runs however many urgent ones come."""
+_MOST_DELAY_S: Final = 3600.0
+_MOST_IDLE_DELAY_S: Final = 300.0
+"""The longest delay after failures, and after runs that found nothing they could do."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A need of a table that is to run; ``most_bytes`` is what a compaction may read (None: no limit).
+
+    ``may_exceed``: a single bucket may be larger than that, for else it would wait for ever.
+    """
+
+    table: str
+    need: Need
+    most_bytes: int | None = None
+    may_exceed: bool = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Table and kind."""
+        return self.table, self.need.kind
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A need that does not run now, and why; ``seconds`` until it may (None: until something else ends)."""
+
+    table: str
+    need: Need
+    why: str
+    seconds: float | None = None
+
+
+@dataclass
+class ByteBudget:
+    """Bytes of the last hour, of at most ``limit`` (None: any)."""
+
+    limit: int | None
+    _spent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def left(self, now_s: float) -> int | None:
+        """What may be read now; None without a limit."""
+        return None if self.limit is None else min(self.limit, max(0, self.limit - self.spent(now_s)))
+
+    def spent(self, now_s: float) -> int:
+        """What was read in the last hour."""
+        while self._spent and self._spent[0][0] <= now_s - _HOUR_S:
+            self._spent.popleft()
+        return sum(count for _, count in self._spent)
+
+    def spend(self, count: int, now_s: float) -> None:
+        """Counts bytes that were read, or are about to be; a negative number gives back."""
+        if count:
+            self._spent.append((now_s, count))
+
+    def frees_in(self, now_s: float) -> float:
+        """Seconds until the oldest bytes no longer count."""
+        return max(0.0, self._spent[0][0] + _HOUR_S - now_s) if self._spent else 0.0
+
+
+@dataclass
+class _Delay:
+    until_s: float
+    times: int
+    why: str
+
+
+class Schedule:
+    """The needs of all tables, what runs, and what has to wait. All times are seconds of one monotonic clock.
+
+    ``salt`` orders tables of the same rank: several processes begin with different ones.
+    """
+
+    def __init__(self, settings: OptimizerSettings, salt: str = "") -> None:
+        self._settings, self._salt = settings, salt
+        self.budget = ByteBudget(settings.bytes_per_hour)
+        self.running: dict[str, Job] = {}
+        self._needs: dict[str, dict[str, Need]] = {}
+        self._since: dict[tuple[str, str], float] = {}
+        self._delays: dict[tuple[str, str], _Delay] = {}
+        self._served: dict[str, float] = {}
+        self._reserved: dict[str, int] = {}
+
+    def offer(self, table: str, needs: Sequence[Need], now_s: float) -> None:
+        """Takes what a look has found a table to need, instead of what the one before has."""
+        wanted = {need.kind: need for need in needs if need.kind in self._settings.kinds}
+        self._needs[table] = wanted
+        for kind in wanted:
+            self._since.setdefault((table, kind), now_s)
+        for key in [key for key in (*self._since, *self._delays) if key[0] == table and key[1] not in wanted]:
+            self._since.pop(key, None)
+            self._delays.pop(key, None)
+
+    def keep(self, tables: Collection[str]) -> None:
+        """Forgets all other tables: they are gone."""
+        for table in [table for table in self._needs if table not in tables]:
+            self.offer(table, (), 0.0)
+            self._needs.pop(table)
+            self._served.pop(table, None)
+
+    def next(self, now_s: float) -> Job | None:
+        """The run to begin now; None when nothing may."""
+        if len(self.running) >= self._settings.parallel:
+            return None
+        ready = [job for job in self._jobs() if self._hindrance(job, now_s) is None]
+        if not ready:
+            return None
+        found = max(ready, key=lambda job: self._rank(job, now_s))
+        left = self.budget.left(now_s)
+        return Job(found.table, found.need, left, left is None or left == self.budget.limit)
+
+    def begin(self, job: Job, now_s: float) -> None:
+        """A run has begun."""
+        self.running[job.table] = job
+        self._served[job.table] = now_s
+        left = job.need.bytes if job.most_bytes is None else min(job.need.bytes, job.most_bytes)
+        self._reserved[job.table] = left
+        self.budget.spend(left, now_s)
+
+    def end(self, job: Job, outcome: str, read: int, now_s: float, why: str = "") -> None:
+        """A run has ended with an outcome of ``Run`` and has read so many bytes."""
+        self.running.pop(job.table, None)
+        self.budget.spend(read - self._reserved.pop(job.table, 0), now_s)
+        self._needs.get(job.table, {}).pop(job.need.kind, None)
+        self._since.pop(job.key, None)
+        if outcome in (DONE, STOPPED):
+            self._delays.pop(job.key, None)
+            return
+        times = self._delays[job.key].times + 1 if job.key in self._delays else 1
+        most = _MOST_DELAY_S if outcome == FAILED else _MOST_IDLE_DELAY_S
+        delay = min(most, self._settings.interval_s * 2 ** min(times - 1, 20))
+        self._delays[job.key] = _Delay(now_s + delay, times, why or outcome)
+
+    def waiting(self, now_s: float) -> tuple[Waiting, ...]:
+        """The needs that do not run now, the next one first, and why."""
+        jobs = sorted(self._jobs(), key=lambda job: self._rank(job, now_s), reverse=True)
+        out = []
+        for job in jobs:
+            running = self.running.get(job.table)
+            if running is not None and running.need.kind == job.need.kind:
+                continue
+            why, seconds = self._hindrance(job, now_s) or (f"{self._settings.parallel} runs are at work", None)
+            out.append(Waiting(job.table, job.need, why, seconds))
+        return tuple(out)
+
+    def frees_in(self, now_s: float) -> float | None:
+        """Seconds until a need may run that a time holds back; None when none is."""
+        times = [found[1] for job in self._jobs() if (found := self._hindrance(job, now_s)) is not None]
+        return min((seconds for seconds in times if seconds is not None), default=None)
+
+    def _jobs(self) -> list[Job]:
+        return [Job(table, need) for table, needs in self._needs.items() for need in needs.values()]
+
+    def _rank(self, job: Job, now_s: float) -> tuple[float, float, int]:
+        """The more urgent first; of equals the table that was served least recently."""
+        aged = (now_s - self._since.get(job.key, now_s)) // _AGING_S
+        served = self._served.get(job.table, float("-inf"))
+        return min(100.0, job.need.urgency + aged), -served, zlib.crc32(f"{self._salt}{job.table}".encode())
+
+    def _hindrance(self, job: Job, now_s: float) -> tuple[str, float | None] | None:
+        """Why a job may not begin, however many runs are at work, and for how many seconds."""
+        running = self.running.get(job.table)
+        if running is not None:
+            return f"{running.need.kind} of the table is at work", None
+        delay = self._delays.get(job.key)
+        if delay is not None and now_s < delay.until_s:
+            return f"{delay.why}; try {delay.times + 1} comes", delay.until_s - now_s
+        if job.need.bytes and self.budget.left(now_s) == 0:
+            return f"{self.budget.limit} bytes an hour are used up", self.budget.frees_in(now_s)
+        return None

@@ -1,0 +1,132 @@
+"""Which tables there are, and what each needs now; one that cannot be looked at is left alone for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import NotFound
+from lakelog.io import clock
+from lakelog.lake import Lake
+from lakelog.options.optimizer import OPTIMIZER_ENABLED
+from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.table.health.actions import Need, Wait
+from lakelog.table.health.health import table_health
+
+_MOST_DELAY_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a look at a table has found; ``trouble`` is why it could not be looked at."""
+
+    table: str
+    needs: tuple[Need, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    trouble: str = ""
+
+
+class Watch:
+    """Looks at the tables of all catalogs of a lake, or at those that the settings name."""
+
+    def __init__(self, lake: Lake, settings: OptimizerSettings) -> None:
+        self._lake, self._settings = lake, settings
+        self._lock = threading.Lock()
+        self._troubles: dict[str, tuple[int, float, str]] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        """Catalog → its tables when it was listed last."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The tables that there are, as far as the last listing of each catalog knows."""
+        with self._lock:
+            return frozenset(name for names in self._names.values() for name in names)
+
+    @property
+    def count(self) -> int:
+        """How many tables there are."""
+        return len(self.names)
+
+    @property
+    def troubles(self) -> tuple[tuple[str, str], ...]:
+        """The tables and catalogs that could not be looked at, and why."""
+        with self._lock:
+            return tuple(sorted((name, why) for name, (_, _, why) in self._troubles.items()))
+
+    def look(self, is_stopped: Callable[[], bool]) -> Iterator[Sighting]:
+        """Looks at all tables, but for those whose trouble is too fresh; ends early when it is stopped."""
+        yield from self._list()
+        names = self.names
+        for name in sorted(names):
+            if is_stopped():
+                return
+            yield from self.look_at([name])
+        with self._lock:
+            self._troubles = {name: found for name, found in self._troubles.items() if name in {*names, *self._names}}
+
+    def look_at(self, names: Iterable[str]) -> list[Sighting]:
+        """Looks at some tables; nothing of one that is gone, or whose trouble is too fresh."""
+        out = []
+        for name in names:
+            if self._is_left_alone(name):
+                continue
+            try:
+                table = self._lake.table(name).logical
+                found = Sighting(name)
+                if table.options.need(OPTIMIZER_ENABLED):
+                    health = table_health(table)
+                    found = Sighting(name, health.needs, health.waits)
+            except NotFound as gone:
+                if name in self._settings.tables or self._is_there(name):
+                    out.append(self._trouble(name, gone))
+                continue
+            except Exception as why:
+                out.append(self._trouble(name, why))
+                continue
+            with self._lock:
+                self._troubles.pop(name, None)
+            out.append(found)
+        return out
+
+    def _list(self) -> Iterator[Sighting]:
+        """Lists the tables anew; a catalog that does not answer keeps those that it had."""
+        if self._settings.tables:
+            with self._lock:
+                self._names = {"": self._settings.tables}
+            return
+        catalogs = self._lake.list_catalogs()
+        with self._lock:
+            self._names = {name: found for name, found in self._names.items() if name in catalogs}
+        for catalog in catalogs:
+            if self._is_left_alone(catalog):
+                continue
+            try:
+                found: Sequence[str] = self._lake.list_tables(catalog=catalog)
+            except Exception as why:
+                yield self._trouble(catalog, why)
+                continue
+            with self._lock:
+                self._names[catalog] = tuple(found)
+                self._troubles.pop(catalog, None)
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a table can be opened: what was not found was a file of it."""
+        try:
+            self._lake.table(name)
+        except Exception:
+            return False
+        return True
+
+    def _is_left_alone(self, name: str) -> bool:
+        with self._lock:
+            return name in self._troubles and clock.monotonic_s() < self._troubles[name][1]
+
+    def _trouble(self, name: str, why: Exception) -> Sighting:
+        with self._lock:
+            times = self._troubles[name][0] + 1 if name in self._troubles else 1
+            delay = min(_MOST_DELAY_S, self._settings.interval_s * 2 ** min(times - 1, 20))
+            text = f"{type(why).__name__}: {str(why).strip()[:2000]}"
+            self._troubles[name] = (times, clock.monotonic_s() + delay, text)
+        return Sighting(name, trouble=f"{text}; looked at again in {delay:.0f} s")

@@ -1,0 +1,1 @@
+"""Local servers: a Kafka broker and a Pulsar server from their jars."""

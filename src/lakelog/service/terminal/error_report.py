@@ -1,0 +1,121 @@
+"""What failed a statement, for a person: which error, its text, and where in the text of the user it lies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from lakelog.errors import InternalError, LakelogError, NotAllowed
+from lakelog.sql.runtime.spark_errors import cause_in_text
+from lakelog.sql.syntax.masking import without_secrets
+from lakelog.sql.syntax.source_text import StatementText
+
+_PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
+_SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
+_NEAR: Final = re.compile(r"(?:near|unexpected input|mismatched input|extraneous input) '([^'\n]+)'")
+_MOST: Final = 4_000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong: ``kind`` is the class of the error, or Spark's condition.
+
+    ``line`` and ``column`` count from 1, in the whole text. ``refused`` says that a right was missing,
+    ``retriable`` that the same text may work later.
+    """
+
+    kind: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    refused: bool = False
+    retriable: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+def failure_of(error: BaseException, source: StatementText | None = None) -> Failure:
+    """Tells of an error; ``source`` is the statement that raised it."""
+    found = cause_in_text(error) if isinstance(error, Exception) else error
+    if isinstance(found, LakelogError):
+        return _own_failure(found, source)
+    condition = getattr(found, "getCondition", lambda: None)()
+    text = _sparks_text(found)
+    kind = condition or type(found).__name__
+    offset = None if source is None else _offset(found, text, source)
+    if source is None or offset is None:
+        return Failure(kind, text)
+    line, column = place_of(source.script, offset)
+    return Failure(kind, _SPARKS_PLACE.sub("", text).strip(), line, column)
+
+
+def place_of(script: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of an offset."""
+    start = script.rfind("\n", 0, offset) + 1
+    return script.count("\n", 0, offset) + 1, offset - start + 1
+
+
+def _own_failure(error: LakelogError, source: StatementText | None) -> Failure:
+    text = str(error)[:_MOST]
+    place = _PLACE.match(text)
+    if place is not None:
+        line, column = int(place[1]), int(place[2])
+        text = text[place.end() :]
+    elif source is not None and not isinstance(error, InternalError):
+        line, column = place_of(source.script, _named_at(text, source))
+    else:
+        return Failure(type(error).__name__, text, retriable=error.retriable)
+    return Failure(type(error).__name__, text, line, column, isinstance(error, NotAllowed), error.retriable)
+
+
+def _named_at(text: str, source: StatementText) -> int:
+    """Where the first thing that an error names in quotes stands in the statement; else where this begins."""
+    for name in re.findall(r"'([^'\n]{2,80})'", text):
+        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.text, re.IGNORECASE)
+        if found is not None:
+            return source.start + found.start()
+    return source.start
+
+
+def _sparks_text(error: BaseException) -> str:
+    """Spark's words without the plan and the stack behind them."""
+    text = str(error).strip() or type(error).__name__
+    text = re.split(r"\n(?:== SQL|JVM stacktrace|\s+at \w|Driver stacktrace)", text)[0]
+    text = re.split(r";\n'", text)[0]
+    return without_secrets(re.sub(r"lakelog_[0-9a-f]+_\d+", "(table)", text))[:_MOST].strip()
+
+
+def _offset(error: BaseException, text: str, source: StatementText) -> int | None:
+    """The place in the user's text: Spark saw it with other names of tables, so its words are looked for."""
+    for context in _contexts(error):
+        found = _nth(source.text, context.fragment())
+        if found is not None:
+            return source.start + found
+    near = _NEAR.search(str(error))
+    if near is not None:
+        found = _nth(source.text, near[1])
+        if found is not None:
+            return source.start + found
+    if _SPARKS_PLACE.search(str(error)) is not None:
+        return source.start
+    return _named_at(text.replace("`", "'"), source)
+
+
+def _contexts(error: BaseException) -> list[Any]:
+    ask = getattr(error, "getQueryContext", None)
+    if ask is None:
+        return []
+    try:
+        return [context for context in ask() if context.contextType().name == "SQL"]
+    except Exception:  # the JVM that would tell is gone
+        return []
+
+
+def _nth(text: str, fragment: str) -> int | None:
+    at = text.find(fragment) if fragment else -1
+    if at < 0:
+        at = text.lower().find(fragment.lower()) if fragment else -1
+    return None if at < 0 else at

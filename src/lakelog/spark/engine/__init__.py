@@ -1,0 +1,1 @@
+"""The engine that runs planned statements on Spark."""

@@ -1,0 +1,400 @@
+"""Runs what needs Spark: queries over lakelog tables, inserts, and every statement that is not ours."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.utils import is_remote
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.names import new_uuid
+from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.types.types import DataType
+from lakelog.spark.engine.checkpoints import checkpoint_beside
+from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
+from lakelog.spark.engine.errors import conflict_in
+from lakelog.spark.engine.input_frames import by_position, kept_rows, named_views
+from lakelog.spark.engine.temp_views import LastingViews
+from lakelog.spark.lookup.join import On, join_frame, looked_up
+from lakelog.spark.native.explain import with_reports
+from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
+from lakelog.spark.native.native_scan import PlannedScans, workers_frame
+from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
+from lakelog.spark.runtime.table_options import options_of
+from lakelog.spark.runtime.types import columns_of, spark_schema
+from lakelog.spark.session.attach import attach, detach, spark_sql
+from lakelog.spark.session.session import is_spread, register, session_here
+from lakelog.spark.write.batch_writer import write_frame
+from lakelog.spark.write.clustering import laid_out
+from lakelog.spark.write.shuffle import shuffled
+from lakelog.sql.dml.row_kinds import with_row_kind
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.commit.take_over import take_over_now
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.file_stream import FileStream
+from lakelog.table.scans import scan_of
+from lakelog.table.write.clustering import SortedFiles
+from lakelog.table.write.replace_files import files_to_rewrite
+
+_FEW_CORES: Final = 4
+"""Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
+_NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
+"""What Spark says of a name of three parts that begins with none of its own catalogs."""
+
+
+class OpensTables(Protocol):
+    """What the engine needs of the catalog."""
+
+    @property
+    def places(self) -> Mapping[str, CatalogPlace]:
+        """The catalogs, by the names that identifiers have."""
+
+    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        """The table of this name."""
+
+
+class SparkEngine:
+    """One Spark session with the data source registered for some catalogs; works on Spark Connect, too."""
+
+    def __init__(
+        self,
+        tables: OpensTables,
+        catalog: str,
+        spark: SparkSession | None,
+        settings: Mapping[str, str],
+        with_connector: bool = False,
+    ) -> None:
+        self._tables, self._catalog = tables, catalog
+        self.spark = spark if spark is not None else session_here(settings, with_connector)
+        self._streamed: dict[str, DynamicTable] = {}
+        self._planned, self._views = PlannedScans(self.spark), LastingViews()
+        self.update_catalogs()
+        self._attached: Callable[..., Any] | None = None
+
+    def update_catalogs(self) -> None:
+        """Lets ``format("lakelog")`` know the catalogs that there are now."""
+        register(self.spark, self._tables.places, self._catalog)
+        self._planned.cached.keep_catalogs(self._tables.places)
+
+    def is_spark_relation(self, name: str) -> bool:
+        """Whether Spark knows a temporary view or table of this name."""
+        try:
+            return bool(self.spark.catalog.tableExists(name))
+        except AnalysisException as refused:
+            if refused.getCondition() == _NO_SUCH_CATALOG:
+                return False
+            raise
+
+    def run_query(self, plan: QueryPlan) -> DataFrame:
+        """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
+        frame = self._run_query(plan, lives=plan.lasting)
+        if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
+            # each batch of a stream meets the tables as they are then
+            frame = self._run_query(plan, lives=True)
+        is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
+        return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
+
+    def _reports(self, plan: QueryPlan) -> list[str]:
+        """What lakelog does for each table of a query."""
+        found = self._pruned(plan)
+        reports = (self._planned.report(scan_of(self._open(s)), s, s.view in found.small) for s in found.sources)
+        return [text for text in reports if text is not None]
+
+    def _open(self, source: Source) -> DynamicTable:
+        return self._tables.open(source.table, source.options)
+
+    def _pruned(self, plan: QueryPlan) -> PrunedSources:
+        """The sources of a query that does not live on, with what their joins say of them."""
+        if not any(source.joined for source in plan.sources):
+            return PrunedSources(plan.sources, {})
+        found = {source.view: scan_of(self._open(source)) for source in plan.sources}
+        return prune(plan, {view: scan for view, scan in found.items() if isinstance(scan, Scan)})
+
+    def _reads_logs_only(self, plan: QueryPlan) -> bool:
+        return all(self._open(source).reads_log for source in plan.sources)
+
+    def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+        """The one way on which a text of a user gets to Spark."""
+        self._views.renew(self.spark, text, lambda source: self._frame(source, lives=True))
+        found = spark_sql(self.spark, text, frames)
+        self._views.made(text)
+        return found
+
+    def _run_query(self, plan: QueryPlan, lives: bool) -> DataFrame:
+        found = PrunedSources(plan.sources, {}) if lives else self._pruned(plan)
+        frames = {s.view: self._frame(s, lives, found.small.get(s.view)) for s in found.sources}
+        for lookup in plan.lookups:
+            table = self._tables.open(lookup.table, lookup.options)
+            self._check(table)
+            frames[lookup.view] = looked_up(self._sql(lookup.text, frames), table, lookup)
+        if not plan.lasting:
+            return self._sql(plan.text, frames)
+        for view, frame in frames.items():
+            frame.createOrReplaceTempView(view)
+        made = self._sql(plan.text)
+        self._views.keep(plan.sources)
+        return made
+
+    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
+        """Keeps the rows of a table for this session; read now unless ``lazy``."""
+        frame = self._planned.cached.cache(scan_of(self._tables.open(table)), level)
+        if not lazy:
+            frame.count()
+
+    def uncache_table(self, table: Identifier | None) -> None:
+        """Lets the rows of a table go, of all without one."""
+        self._planned.cached.uncache(None if table is None else self._tables.open(table).address)
+
+    def pass_through(self, text: str) -> DataFrame:
+        """Hands a statement that is not ours to Spark as it is."""
+        return self._sql(text)
+
+    def insert(
+        self,
+        table: Identifier,
+        plan: QueryPlan,
+        columns: tuple[str, ...] | None,
+        options: Mapping[str, str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
+    ) -> Any:
+        """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
+
+        Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed
+        beside the table, one for each statement text, so that the same statement goes on where it stopped.
+        """
+        target = self._tables.open(table, options)
+        target.check_writable()
+        frame = by_position(self.run_query(self._with_changes(plan)), target, columns)
+        types: StructType = spark_schema(Scan(target).schema)
+        for name, value in partition.items():
+            frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
+        if overwrite:
+            return self._overwrite(frame, target, partition)
+        if frame.isStreaming:
+            digest = hashlib.sha256(f"{target.name} {plan.identity}".encode()).hexdigest()[:16]
+            return self.start_stream(target, frame, checkpoint_beside(target, digest))
+        self.write(target, frame)
+        return None
+
+    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
+        """(name, type) of what a query answers."""
+        return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema) if n != ROW_KIND_COLUMN]
+
+    def millis_of(self, expression: str) -> int:
+        """The time that an expression is, by Spark."""
+        found = self._sql(f"SELECT unix_millis(CAST(({expression}) AS TIMESTAMP))").collect()[0][0]
+        if found is None:
+            raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
+        return int(found)
+
+    def simple_types(self, table: Identifier) -> Mapping[str, str]:
+        """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
+        fields: StructType = spark_schema(Scan(self._tables.open(table)).schema)
+        nested = (ArrayType, MapType, StructType)
+        return {f.name: f.dataType.simpleString() for f in fields if not isinstance(f.dataType, nested)}
+
+    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
+        """The data files of a table without a primary key that have the rows of a plan; all without a plan.
+
+        Where Spark does not read the files itself they are those that may have such rows.
+        """
+        target = self._tables.open(table, options)
+        if plan is None:
+            return files_to_rewrite(target)
+        source = next(source for source in plan.sources if source.table == table)
+        condition = None if source.filter is None else parse_filter(source.filter, target.schema)
+        candidates = files_to_rewrite(target, condition)
+        named = self.run_query(plan).toArrow().column(0).unique().to_pylist()
+        found = {str(path).rpartition("/")[2] for path in named}
+        return candidates if "" in found else sorted(found)
+
+    @contextlib.contextmanager
+    def kept(self, plan: QueryPlan) -> Iterator[str]:
+        """Runs a query, and keeps its rows in the executors; when one is lost, what reads them fails."""
+        with kept_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
+            yield views["rows"]
+
+    def replace_files(
+        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        """Writes the rows of the plan in place of data files."""
+        target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
+        target.check_writable()
+        self._save(by_position(self.run_query(plan), target, None), target, overwrite=True)
+
+    def write_sorted(self, files: SortedFiles) -> None:
+        """Writes the rows of data files again, laid out by columns."""
+        given = files.table.with_hints({SCAN_DATA_FILES.key: ",".join(files.names)})
+        target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
+        self._save(laid_out(self.scan(given, Scan(given)), files), target, overwrite=True)
+
+    def write(self, table: DynamicTable, frame: DataFrame) -> None:
+        """Appends the rows of a batch DataFrame, columns by name. Raises InvalidRequest for a stream."""
+        if frame.isStreaming:
+            raise InvalidRequest(f"a streaming DataFrame is written by lake.write_stream(frame, '{table.name}')")
+        self._check(table)
+        self._save(frame, table, overwrite=False)
+
+    def _overwrite(self, frame: DataFrame, table: DynamicTable, partition: Mapping[str, str | None]) -> None:
+        if frame.isStreaming:
+            raise InvalidRequest(f"INSERT OVERWRITE of table {table.name} takes a batch query, not a stream")
+        check_overwritable(table)
+        chosen = {OVERWRITE_PARTITION.key: json.dumps(partition)} if partition else {}
+        self._save(frame, table.with_hints(chosen), overwrite=True)
+
+    def _save(self, frame: DataFrame, table: DynamicTable, overwrite: bool) -> None:
+        rows = shuffled(frame, table)
+        if not is_remote():
+            write_frame(rows, table, overwrite)
+            return
+        # the server reaches the files, this process need not
+        mode = "overwrite" if overwrite else "append"
+        try:
+            rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
+        except PySparkException as refused:
+            conflict = conflict_in(refused)
+            if conflict is None:
+                raise
+            raise conflict from refused
+
+    def start_stream(self, table: DynamicTable, frame: DataFrame, checkpoint: str | None) -> Any:
+        """Starts the streaming write of a frame into a table."""
+        self._check(table)
+        self._streamed[table.path] = table
+        place = checkpoint or checkpoint_beside(table, new_uuid())
+        writer = frame.writeStream.format("lakelog").options(**options_of(table)).option("checkpointLocation", place)
+        return writer.outputMode("append").start(table.address)
+
+    def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
+        """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it.
+
+        It reads the newest snapshot at the time of this call where Spark itself can read some of the files.
+        """
+        if isinstance(scan, Scan):
+            return self._planned.frame(scan, condition)
+        return workers_frame(self.spark, scan, condition)
+
+    def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
+        """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
+        named = None if columns is None else tuple(c for c in columns if c != ROW_KIND_COLUMN)
+        if table.reads_log:
+            self._check(table)
+            schema = LogScan(table, named).schema
+        else:
+            schema = FileStream(table).select(None if named is None else (*named, ROW_KIND_COLUMN)).schema
+        reader = self.spark.readStream.format("lakelog").options(**options_of(table)).schema(spark_schema(schema))
+        return reader.load(table.address)
+
+    def lookup_join(
+        self, frame: DataFrame, table: DynamicTable, on: On, how: str, columns: Sequence[str] | None, prefix: str
+    ) -> DataFrame:
+        """A frame joined with the newest rows of a table."""
+        self._check(table)
+        return join_frame(frame, table, on, how, columns, prefix)
+
+    def read_realtime(self, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
+        """A streaming DataFrame of the log by Spark's own connector and operators."""
+        _check_realtime(table)
+        return read_changes(self.spark, table, columns)
+
+    def write_realtime(
+        self, table: DynamicTable, frame: DataFrame, checkpoint: str | None, real_time: str | None
+    ) -> Any:
+        """Starts a query that writes a frame into the log first."""
+        _check_realtime(table)
+        return start_write(table, frame, checkpoint or checkpoint_beside(table, new_uuid()), real_time)
+
+    def executor(self, wanted: bool = False) -> SparkExecutor | None:
+        """The session's executors, for compactions.
+
+        None for a local session of few cores, unless it is wanted: threads of this process do as much there, without
+        Python workers that would have to start.
+        """
+        is_here = not is_remote() and not is_spread(self.spark)
+        if not wanted and is_here and self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
+            return None
+        return spark_executor(self.spark)
+
+    def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
+        """Temporary views of DataFrames and Arrow rows while a block runs: name → view."""
+        return named_views(self.spark, frames)
+
+    def attach(self, run: Callable[[str], list[Any]]) -> None:
+        """Lets ``spark.sql`` of the session run texts by ``run``."""
+        self._attached = attach(self.spark, run)
+
+    def detach(self) -> None:
+        """Gives the session its own ``spark.sql`` back, and the memory of cached tables."""
+        self._planned.cached.uncache(None)
+        if self._attached is not None:
+            detach(self.spark, self._attached)
+
+    def stop(self) -> None:
+        """Stops the queries, seals what they have finished, stops the session."""
+        for query in self.spark.streams.active:
+            query.stop()
+        for table in self._streamed.values():
+            with contextlib.suppress(NotFound):  # dropped meanwhile
+                seal_staged(table)
+                take_over_now(table)
+        self.spark.stop()
+
+    def _frame(self, source: Source, lives: bool, small: SmallTable | None = None) -> DataFrame:
+        """The rows of a source: those of now, or with ``lives`` those of the time at which they are read.
+
+        Those of a ``small`` table are the rows that were looked at.
+        """
+        table = self._open(source)
+        if table.reads_log:
+            return self.read_stream(table, source.columns)
+        scan = scan_of(table)
+        if source.counts:
+            return self._planned.counts(scan, source.columns or (), source.filter, lives)
+        # only a read of changes has row kinds
+        wanted = source.columns
+        if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
+            wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
+        if lives:
+            return workers_frame(self.spark, scan.select(wanted), source.filter)
+        if small is not None:
+            return self._planned.of_splits(small.scan.select(wanted), small.splits)
+        if source.limit is not None and isinstance(scan, Scan):
+            return self._planned.first_rows(scan.select(wanted), source.limit)
+        return self.scan(table, scan.select(wanted), source.filter)
+
+    def _with_changes(self, plan: QueryPlan) -> QueryPlan:
+        if len(plan.sources) != 1:
+            return plan
+        source = plan.sources[0]
+        reads_log = self._open(source).reads_log
+        return (with_row_kind(plan, source) if reads_log else None) or plan
+
+    def _check(self, table: DynamicTable) -> None:
+        if table.log is not None and (table.reads_log or table.emits_log):
+            LOG_SYSTEMS.create(table.log.system).check(table.log, spread=is_spread(self.spark))
+
+
+def _check_realtime(table: DynamicTable) -> None:
+    log = realtime_log(table)
+    LOG_SYSTEMS.create(log.system).check(log)

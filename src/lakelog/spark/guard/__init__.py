@@ -1,0 +1,1 @@
+"""What statements of dashboard users may do."""

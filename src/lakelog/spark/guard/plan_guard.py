@@ -1,0 +1,210 @@
+"""Looks at a text of a user, as Spark's own parser reads it, before any of it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lakelog.errors import NotAllowed
+from lakelog.spark.guard.plan_rules import (
+    ANALYSIS,
+    COMMAND,
+    COMMANDS,
+    EXPRESSIONS,
+    FILE_FORMATS,
+    FUNCTIONS,
+    LOGICAL,
+    NOT_EVALUATED,
+    QUERY_NODES,
+    SETTINGS,
+    TABLE_FUNCTIONS,
+    VALUES,
+    SparkCommand,
+    why_not,
+)
+from lakelog.sql.runtime.privilege import Right
+
+_BUILTIN: Final = (["builtin"], ["system", "builtin"])
+"""What may stand before the name of a function: nothing else holds one."""
+
+_CALLING: Final = ("UNRESOLVED_FUNCTION", "PLAN_EXPRESSION", "UNRESOLVED_IDENTIFIER", "NAMED_PARAMETER", "PARAMETER")
+"""Patterns of expressions that are more than values and operators."""
+
+_MOST: Final = 100_000
+"""Nodes of one plan that are looked at; each is a question to the JVM."""
+
+
+class PlanGuard:
+    """Says whether texts may run in one session: every class in their plans has to be known and allowed.
+
+    What Spark will run and what is looked at are one thing: the same text by the same parser with the same settings.
+    ``files`` says that admins may read files of the server by their paths. Classic sessions only.
+    """
+
+    def __init__(self, spark: SparkSession, role: Right, files: bool = False) -> None:
+        self._role = role
+        self._files = files and role >= Right.ADMIN
+        self._parser = spark._jsparkSession.sessionState().sqlParser()
+        jvm: Any = spark._jvm
+        pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        known = {value.toString() for value in each(pattern.values())}
+        self._calling = [getattr(pattern, name)() for name in _CALLING if name in known]
+
+    def check(self, text: str) -> None:
+        """Raises NotAllowed with what, why and what to do; what Spark's parser raises."""
+        waiting, seen = [self._parser.parsePlan(text)], 0
+        while waiting:
+            found = waiting.pop()
+            if not hasattr(found, "getClass"):
+                continue  # a Python value: text, a number, None
+            seen += 1
+            if seen > _MOST:
+                raise NotAllowed(f"the statement has more than {_MOST} parts: split it into several")
+            waiting += self._inside(found)
+
+    def _inside(self, found: Any) -> list[Any]:
+        """What is to be looked at in an object of the plan. Raises NotAllowed for one that must not be there."""
+        name = found.getClass().getName().removesuffix("$")
+        if name.startswith("scala."):
+            return self._of_scala(name, found)
+        if name.startswith(VALUES):
+            return []
+        if name in COMMANDS:
+            return self._of_command(name, COMMANDS[name], found)
+        look = getattr(self, f"_look_{name.rpartition('.')[2]}", None)
+        if name in _LOOKED_AT and look is not None:
+            return list(look(found))
+        is_expression = name.startswith(EXPRESSIONS) and name not in NOT_EVALUATED
+        if not (is_expression or name in QUERY_NODES) or name.startswith(f"{EXPRESSIONS}objects."):
+            simple = name.rpartition(".")[2].rpartition("$")[2]
+            raise NotAllowed(f"not allowed here: '{_words(simple)}': {why_not(simple)}")
+        return _fields(found)
+
+    def _of_scala(self, name: str, found: Any) -> list[Any]:
+        if name in ("scala.None", "scala.collection.immutable.Nil") or name.startswith(VALUES):
+            return []
+        if name == "scala.Some" or name.startswith("scala.Tuple"):
+            return _fields(found)
+        if name.startswith("scala.collection."):
+            return list(each(found))
+        raise NotAllowed(f"not allowed here: '{name}' in a plan: {why_not('')}")
+
+    def _of_command(self, name: str, command: SparkCommand, found: Any) -> list[Any]:
+        what = _words(name.rpartition(".")[2].removesuffix("Command"))
+        if self._role < command.needs:
+            raise NotAllowed(
+                f"'{what}' needs the role {command.needs.word}, these statements run as {self._role.word}: ask an "
+                f"administrator"
+            )
+        if name == f"{COMMAND}CreateViewCommand" and not found.viewType().toString().startswith("LocalTempView"):
+            raise NotAllowed("a view here is the session's own: write CREATE TEMPORARY VIEW")
+        if name in (f"{COMMAND}SetCommand", f"{COMMAND}ResetCommand"):
+            self._check_setting(name, found)
+        return [getattr(found, field)() for field in command.plans]
+
+    def _check_setting(self, name: str, found: Any) -> None:
+        given = found.kv() if name.endswith("SetCommand") and not name.endswith("ResetCommand") else found.config()
+        key = None
+        if given.isDefined():
+            pair = given.get()
+            key = pair if isinstance(pair, str) else pair._1()
+        if key is None or key not in SETTINGS:
+            what = "all options" if key is None else f"'{key}'"
+            raise NotAllowed(
+                f"{what} cannot be set or shown here: some of Spark's options open files, load classes or show "
+                f"secrets; these may be set: {', '.join(sorted(SETTINGS))}"
+            )
+
+    def _look_UnresolvedRelation(self, found: Any) -> list[Any]:  # noqa: N802 - the name of Spark's class
+        parts = _texts(found.multipartIdentifier())
+        if len(parts) == 1:
+            return []
+        named = ".".join(parts)
+        if parts[0].lower() in FILE_FORMATS and len(parts) == 2:
+            if self._files:
+                return []
+            raise NotAllowed(
+                f"'{parts[0]}.`{parts[1]}`' reads files of the server by their path, which is refused here: it would "
+                f"show what is no table; read tables, or start the server with --allow-local-files and be an admin"
+            )
+        raise NotAllowed(f"'{named}' is no table of this lake, and Spark's own catalog has none: see SHOW TABLES")
+
+    _look_UnresolvedTableOrView = _look_UnresolvedRelation
+
+    def _look_UnresolvedFunction(self, found: Any) -> list[Any]:  # noqa: N802
+        self._check_function(_texts(found.nameParts()))
+        return _fields(found)
+
+    def _look_UnresolvedTableValuedFunction(self, found: Any) -> list[Any]:  # noqa: N802
+        parts = _texts(found.name())
+        self._check_function(parts)
+        if parts[-1].lower() not in TABLE_FUNCTIONS:
+            raise NotAllowed(
+                f"'{parts[-1]}' cannot stand behind FROM here; these functions can: "
+                f"{', '.join(sorted(TABLE_FUNCTIONS))}"
+            )
+        return _fields(found)
+
+    def _look_UnresolvedGenerator(self, found: Any) -> list[Any]:  # noqa: N802
+        name = found.name()
+        front = [part.get() for part in (name.catalog(), name.database()) if part.isDefined()]
+        self._check_function([*front, name.funcName()])
+        return [found.children()]
+
+    def _look_UnresolvedInlineTable(self, found: Any) -> list[Any]:  # noqa: N802
+        """VALUES may have thousands of cells: where none calls anything, they are not asked for one by one."""
+        if self._calling and not any(found.containsPattern(pattern) for pattern in self._calling):
+            return []
+        return _fields(found)
+
+    def _look_LocalRelation(self, found: Any) -> list[Any]:  # noqa: N802
+        return []  # VALUES that the parser has evaluated already
+
+    def _check_function(self, parts: list[str]) -> None:
+        front, name = [part.lower() for part in parts[:-1]], parts[-1].lower()
+        if name in FUNCTIONS:
+            raise NotAllowed(f"function '{name}' is refused here: {FUNCTIONS[name]}; leave it out")
+        if front and front not in _BUILTIN:
+            raise NotAllowed(f"function '{'.'.join(parts)}' is none of Spark's own, and others are not run here")
+
+
+_LOOKED_AT: Final = frozenset(
+    (
+        f"{ANALYSIS}UnresolvedRelation",
+        f"{ANALYSIS}UnresolvedTableOrView",
+        f"{ANALYSIS}UnresolvedFunction",
+        f"{ANALYSIS}UnresolvedTableValuedFunction",
+        f"{ANALYSIS}UnresolvedGenerator",
+        f"{ANALYSIS}UnresolvedInlineTable",
+        f"{LOGICAL}LocalRelation",
+    )
+)
+
+
+def each(collection: Any) -> Iterator[Any]:
+    """The elements of a Scala collection."""
+    there = collection.iterator()
+    while there.hasNext():
+        yield there.next()
+
+
+def _fields(product: Any) -> list[Any]:
+    return list(_product(product.productIterator()))
+
+
+def _product(there: Any) -> Iterator[Any]:
+    while there.hasNext():
+        yield there.next()
+
+
+def _texts(names: Any) -> list[str]:
+    return [str(name) for name in each(names)]
+
+
+def _words(simple: str) -> str:
+    """``AddJarsCommand`` as ``add jars``."""
+    bare = simple.removesuffix("Command").removeprefix("Unresolved")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare).lower()

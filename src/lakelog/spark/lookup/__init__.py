@@ -1,0 +1,1 @@
+"""Lookup joins in tasks."""

@@ -1,0 +1,1 @@
+"""Batch reads by Spark's own Parquet scan."""

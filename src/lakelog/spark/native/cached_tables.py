@@ -1,0 +1,116 @@
+"""Tables whose rows Spark keeps for a session (CACHE TABLE), each as of the files and epochs that a query finds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from lakelog.errors import InvalidRequest, UnsupportedFeature
+from lakelog.filestore.read.plan import Split
+from lakelog.io.names import new_uuid
+from lakelog.spark.runtime.types import column_of
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.file_scan import Scan
+
+MakeFrame = Callable[[Scan, Sequence[Split]], DataFrame]
+"""Makes a frame of exactly these splits."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The rows of a table's splits, once something has read them; None until the first query plans them."""
+
+    level: StorageLevel
+    scan: Scan | None = None
+    splits: tuple[Split, ...] = ()
+    frame: DataFrame | None = None
+
+    def holds(self, scan: Scan, splits: tuple[Split, ...]) -> bool:
+        """Whether it has these rows and columns, merged by the same options: a change of either needs no snapshot."""
+        return self.scan is not None and self.scan.table.schema == scan.table.schema and self.splits == splits
+
+    def let_go(self) -> None:
+        """Gives the memory back; a query that reads it just now goes on without."""
+        if self.frame is not None:
+            self.frame.unpersist()
+
+
+class CachedTables:
+    """The cached tables of a session. For all threads.
+
+    Spark's own cache would answer with the rows of the time of CACHE TABLE. Here each query plans the table as always,
+    from metadata; when it is as it was, its rows come from memory, else they are read, and kept, once more.
+    """
+
+    def __init__(self, make: MakeFrame) -> None:
+        self._make = make
+        self._kept: dict[str, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def cache(self, scan: TableScan, level: str) -> DataFrame:
+        """Keeps the rows of a table from its next query on; a frame of them, which has not been run.
+
+        ``level`` is a name of Spark's StorageLevel. Raises InvalidRequest for another one, UnsupportedFeature for what
+        is no plain read of the newest files.
+        """
+        if not _is_plain(scan):
+            raise UnsupportedFeature(
+                f"CACHE TABLE of {scan.table.name}: only the newest files of a table are kept; give what else you read "
+                f"a name: CACHE TABLE … AS SELECT …"
+            )
+        known = {n: v for n, v in vars(StorageLevel).items() if isinstance(v, StorageLevel) and n != "NONE"}
+        if level.upper() not in known:
+            raise InvalidRequest(f"unknown storageLevel '{level}'; Spark has: {', '.join(sorted(known))}")
+        self.uncache(scan.table.address)
+        with self._lock:
+            self._kept[scan.table.address] = _Kept(known[level.upper()])
+        frame = self.frame(scan)
+        return self.cache(scan, level) if frame is None else frame  # None: another thread has let go of it
+
+    def uncache(self, address: str | None) -> None:
+        """Gives up the rows of a table and its branches, of all tables without an address; others stay as they are."""
+        with self._lock:
+            given_up = [one for one in self._kept if address is None or one == address or one.startswith(f"{address}$")]
+            found = [self._kept.pop(one) for one in given_up]
+        for kept in found:
+            kept.let_go()
+
+    def keep_catalogs(self, names: Collection[str]) -> None:
+        """Gives up the rows of tables in other catalogs than these."""
+        with self._lock:
+            scans = {address: kept.scan for address, kept in self._kept.items() if kept.scan is not None}
+        for address, scan in scans.items():
+            if scan.table.location.identifier.catalog not in names:
+                self.uncache(address)
+
+    def frame(self, scan: TableScan) -> DataFrame | None:
+        """The columns of a scan from memory, or to be kept when they are read; None for a table that is not cached."""
+        if scan.table.address not in self._kept or not _is_plain(scan):
+            return None
+        assert isinstance(scan, Scan)
+        whole = replace(scan, columns=None, filter=None)
+        splits = tuple(whole.plan())
+        with self._lock:
+            kept = self._kept.get(scan.table.address)
+            if kept is None:
+                return None
+            if not kept.holds(whole, splits):
+                kept.let_go()
+                # Spark keeps equal plans once: what one table lets go another one of the same rows would miss
+                own = sf.expr(f"'{new_uuid()}' <> ''")
+                frame = self._make(whole, splits).where(own).persist(kept.level)
+                kept = self._kept[scan.table.address] = _Kept(kept.level, whole, splits, frame)
+        assert kept.frame is not None
+        # a view that is dropped takes the rows along that Spark keeps for its plan: no view may have just this one
+        every = kept.frame.where(sf.lit(True))
+        chosen = every if scan.columns is None else every.select(*map(column_of, scan.schema.names))
+        return chosen.toDF(*chosen.columns)  # columns of their own for each use, as all frames of a table have
+
+
+def _is_plain(scan: TableScan) -> bool:
+    return isinstance(scan, Scan) and scan.snapshot is None and not scan.table.hints

@@ -1,0 +1,314 @@
+"""Batch reads at the speed of Spark's own Parquet scan: files that need no merge go to it, the rest to Python workers.
+
+A frame made here reads one snapshot, the newest when it was made. The data source ``lakelog`` itself cannot do this: a
+data source in Python gives rows, never a plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField, StructType
+from pyspark.sql.utils import is_remote
+
+from lakelog.filestore.read.native_files import NativeFile, NativePlan, Sources, is_float, pick_native
+from lakelog.filestore.read.plan import Split
+from lakelog.filestore.skipping.predicate import equal_values
+from lakelog.io import scheme_of
+from lakelog.io.storage.file_io import FileIO
+from lakelog.options.log import SCAN_FILTER
+from lakelog.spark.native.cached_tables import CachedTables
+from lakelog.spark.native.explain import report
+from lakelog.spark.native.metadata_counts import counted, counted_splits
+from lakelog.spark.native.position_filter import lay_out, only_live
+from lakelog.spark.native.superseded_rows import HiddenRows, identity_of
+from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
+from lakelog.spark.runtime.table_options import options_of
+from lakelog.spark.runtime.types import arrow_for_spark, fit, frame_of, quoted, spark_schema
+from lakelog.sql.query.predicate_parser import filtered
+from lakelog.sql.runtime.query_plan import Source
+from lakelog.table.read.base import TableScan
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.union_split import TailSplit
+
+_LOG: Final = logging.getLogger(__name__)
+_SCHEMES: Final = ("file", "hdfs", "viewfs")
+"""Where Spark finds files without settings of its own."""
+_PATTERN_SIGNS: Final = frozenset("{}[]*?\\")
+"""Spark reads a path with one of them once for each such path of a scan, also when it is told that it is a name."""
+_FEW_ROWS: Final = 32_768
+_FEW_BYTES: Final = 16 << 20
+_FEW_FILES: Final = 32
+"""Up to these the driver reads the rows in less time than Spark takes to plan a scan of the files."""
+_FEW_KEYS: Final = 64
+_LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_MOST_FRAMES: Final = 8
+"""Each may hold 8 MiB of row bits in the JVM."""
+_LISTED_HERE: Final = 10_000
+"""Files that the driver looks at one by one; for more a Spark job is better."""
+_LISTING: Final = threading.Lock()
+"""Held while the session has another setting: two at once would put back each other's."""
+_READ_OPTIONS: Final = {
+    # the format's days and times are those of today's calendar in all centuries
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # a file of the snapshot that is gone is an error, whatever the session says
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    # the paths are names of files, not patterns
+    "__globPaths__": "false",
+}
+
+
+def workers_frame(
+    spark: SparkSession, scan: TableScan, condition: str | None = None, splits: Sequence[Split] | None = None
+) -> DataFrame:
+    """A frame that Python workers read: the newest state each time that it runs, or given splits of a plan.
+
+    ``condition`` is the scan's filter as text; rows that do not meet it are left out.
+    """
+    given = options_of(scan.table)
+    if condition is not None:
+        given[SCAN_FILTER.key] = condition
+    if splits is not None:
+        given[SPLITS_OPTION] = splits_text(splits)
+    return spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema)).load(scan.table.address)
+
+
+class RecentFrames:
+    """The last native frames of a session, by their columns and files: making one is a hundred calls of the JVM.
+
+    A notebook asks the same snapshot again and again. For all threads.
+    """
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[object, DataFrame] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, identity: object) -> DataFrame | None:
+        """The frame of these columns and files, None when it is not held (any more)."""
+        with self._lock:
+            if identity in self._held:
+                self._held.move_to_end(identity)
+            return self._held.get(identity)
+
+    def keep(self, identity: object, frame: DataFrame) -> None:
+        """Holds one more frame, and lets the one go that was used the longest ago."""
+        with self._lock:
+            self._held[identity] = frame
+            while len(self._held) > _MOST_FRAMES:
+                self._held.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class PlannedScans:
+    """Makes the frames of batch queries in a session; keeps what it learns of files that never change."""
+
+    spark: SparkSession
+    hidden: HiddenRows = field(default_factory=HiddenRows)
+    frames: RecentFrames = field(default_factory=RecentFrames)
+
+    @cached_property
+    def cached(self) -> CachedTables:
+        """The tables whose rows the session keeps."""
+        return CachedTables(self.of_splits)
+
+    def frame(self, scan: Scan, condition: str | None = None) -> DataFrame:
+        """A DataFrame of a scan's columns, read in the way that is the fastest for its plan.
+
+        Called on the driver for each query. ``condition`` is the scan's filter as text: rows that do not meet it may be
+        left out; the query must have it again. A frame of few rows holds them; another one names the files of the
+        newest snapshot, unless all of them are read by workers: these plan again each time the frame runs.
+        """
+        kept = self.cached.frame(scan)
+        if kept is not None:
+            return kept
+        scan = filtered(scan, condition)
+        return self._of_plan(scan, scan.plan(), condition)
+
+    def _of_plan(self, scan: Scan, splits: Sequence[Split], condition: str | None) -> DataFrame:
+        if any(isinstance(split, TailSplit) for split in splits):
+            return workers_frame(self.spark, scan, condition)
+        if is_small(splits, scan):
+            _LOG.debug("table %s: %d splits are read by the driver", scan.table.name, len(splits))
+            return driver_frame(self.spark, scan, splits)
+        native = native_frame(self.spark, scan, splits, self.hidden, condition, self.frames)
+        return workers_frame(self.spark, scan, condition) if native is None else native
+
+    def report(self, scan: TableScan, source: Source, is_looked_at: bool) -> str | None:
+        """What EXPLAIN says of the read of a table."""
+        return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_looked_at)
+
+    def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, lives: bool) -> DataFrame:
+        """How many rows a scan has for each value of partition columns: of now, or, if it ``lives``, when it runs."""
+        if lives or not isinstance(scan, Scan):
+            columns = tuple(keys) or scan.row_schema.field_names[:1]
+            return counted(workers_frame(self.spark, scan.select(columns), condition), keys)
+        return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)
+
+    def first_rows(self, scan: Scan, limit: int) -> DataFrame:
+        """A DataFrame of a scan's columns with at least ``limit`` of its rows, if it has so many.
+
+        Called for a query that takes rows as they come: splits whose rows are known to be enough spare it the others,
+        and the merge of those. Few are read by the driver.
+        """
+        kept = self.cached.frame(scan)
+        if kept is not None:
+            return kept
+        splits = scan.plan()
+        if any(isinstance(split, TailSplit) for split in splits):
+            return self._of_plan(scan, splits, None)
+        chosen, rows = [], 0
+        for split in sorted(splits, key=lambda split: (split.exact_rows is None, split.file_size)):
+            if rows >= limit:
+                break
+            chosen.append(split)
+            rows += split.exact_rows or 0
+        return self._of_plan(scan, splits, None) if len(chosen) == len(splits) else self.of_splits(scan, chosen)
+
+    def of_splits(self, scan: Scan, splits: Sequence[Split]) -> DataFrame:
+        """A frame of just these splits, whenever it runs."""
+        if is_small(splits, scan):
+            return driver_frame(self.spark, scan, splits)
+        native = native_frame(self.spark, scan, splits, self.hidden, frames=self.frames)
+        return workers_frame(self.spark, scan, splits=splits) if native is None else native
+
+
+def is_small(splits: Sequence[Split], scan: Scan) -> bool:
+    """Whether a plan gives so few rows that reading them here takes less than any job: few keys, or small files."""
+    size = sum(split.file_size + sum(len(run) for run in split.inline_runs) for split in splits)
+    if size <= _FEW_BYTES and sum(split.row_count for split in splits) <= _FEW_ROWS:
+        return sum(len(split.files) for split in splits) <= _FEW_FILES
+    schema = scan.row_schema
+    named = [equal_values(scan.filter, key) for key in schema.primary_keys]
+    known = [len(values) for values in named if values is not None]
+    return schema.is_keyed and len(known) == len(named) and math.prod(known) <= _FEW_KEYS
+
+
+def driver_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
+    """A frame that holds the rows of splits; they are read now, in the driver."""
+    schema = spark_schema(scan.schema)
+    target = arrow_for_spark(schema)
+    rows = [fit(batch, target) for split in splits for batch in scan.read(split)]
+    return frame_of(spark, pa.Table.from_batches(rows, target), schema)
+
+
+def native_frame(
+    spark: SparkSession,
+    scan: Scan,
+    splits: Sequence[Split],
+    hidden: HiddenRows,
+    condition: str | None = None,
+    frames: RecentFrames | None = None,
+) -> DataFrame | None:
+    """A DataFrame of splits whose files Spark reads itself where it can; None when there are none such.
+
+    Rows that a deletion vector names or that a merge would drop are left out by a filter on their position;
+    ``condition``, the scan's filter as text, is for the splits that Python workers read.
+    """
+    table = scan.table
+    if scheme_of(table.path) not in _SCHEMES:
+        return None
+    store = table.store
+    plan = pick_native(splits, scan.schema.names, store.schemas, store.paths)
+    if not plan.files or not all(is_found(f.path) for files in plan.files.values() for f in files):
+        return None
+    _LOG.debug(
+        "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
+    )
+    # what is merged together has one identity
+    found = {id(f.merged or f): f for files in plan.files.values() for f in files}
+    named = tuple((sources, f.path) for sources, files in plan.files.items() for f in files)
+    identity = (scan.schema, named, tuple(identity_of(store.files, f) for f in found.values()))
+    native = None if frames is None else frames.get(identity)
+    if native is None:
+        native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
+        if frames is not None:
+            frames.keep(identity, native)
+    if frames is not None:  # columns of their own for each use: frames that share them cannot be joined by `a.x == b.x`
+        native = native.toDF(*native.columns)
+    return native.unionAll(workers_frame(spark, scan, condition, plan.rest)) if plan.rest else native
+
+
+def is_found(path: str) -> bool:
+    """Whether Spark's Parquet scan reads the file of this path, and once."""
+    return scheme_of(path) in _SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
+
+
+def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: HiddenRows) -> list[DataFrame]:
+    found = hidden.of_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
+    parts = []
+    for sources, files in plan.files.items():
+        whole = [f for f in files if f.meta.file_name not in found]
+        if whole:
+            parts.append(_selected(_raw(spark, scan, sources, whole), scan, sources))
+        some = [f for f in files if f.meta.file_name in found]
+        for bits in lay_out([found[f.meta.file_name] for f in some]):
+            raw = _raw(spark, scan, sources, [f for f in some if f.meta.file_name in bits.files])
+            parts.append(_selected(only_live(raw, spark, bits), scan, sources))
+    return parts
+
+
+def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[NativeFile]) -> DataFrame:
+    """Spark's scan of files, with the columns as the files name them."""
+    types: StructType = spark_schema(scan.schema)
+    pairs = zip(sources, types.fields, strict=True)
+    schema = StructType([StructField(source, kind.dataType) for source, kind in pairs if source is not None])
+    with _looking_here(spark):
+        paths = (_address(scan.table.io, file.path) for file in files)
+        return spark.read.options(**_READ_OPTIONS).schema(schema).parquet(*paths)
+
+
+def _address(io: FileIO, path: str) -> str:
+    """A path as Spark takes it: one without a scheme would mean its default file system."""
+    is_bare = scheme_of(path) == "file" and not path.lower().startswith("file:")
+    absolute = io.absolute(path)
+    return f"file://{absolute}" if is_bare else path
+
+
+@contextlib.contextmanager
+def _looking_here(spark: SparkSession) -> Iterator[None]:
+    """Has Spark look at the files of a new scan in the driver: a job for that takes longer than the looking."""
+    if is_remote():  # the server looks when the frame runs
+        yield
+        return
+    with _LISTING:
+        before = spark.conf.get(_LISTING_THRESHOLD, None)
+        spark.conf.set(_LISTING_THRESHOLD, str(_LISTED_HERE))
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.conf.unset(_LISTING_THRESHOLD)
+            else:
+                spark.conf.set(_LISTING_THRESHOLD, before)
+
+
+def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:
+    """The scan's columns: their names, and NULL for those that the files do not have."""
+    types: StructType = spark_schema(scan.schema)
+    fields = scan.row_schema.select(scan.schema.names)
+    if list(sources) == types.names and not any(is_float(field) for field in fields):
+        return raw
+    columns = []
+    for source, kind, named in zip(sources, types.fields, fields, strict=True):
+        if source is None:
+            columns.append(sf.lit(None).cast(kind.dataType).alias(kind.name))
+            continue
+        # one text is one call of the JVM; a float is guarded, so that no filter on it reaches the file: statistics of
+        # a Parquet file leave NaN out
+        value = quoted(source)
+        value = f"nanvl({value}, cast('NaN' as {kind.dataType.simpleString()}))" if is_float(named) else value
+        columns.append(sf.expr(f"{value} as {quoted(kind.name)}"))
+    return raw.select(*columns)

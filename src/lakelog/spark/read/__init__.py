@@ -1,0 +1,1 @@
+"""Partitions and readers of the Python data source."""

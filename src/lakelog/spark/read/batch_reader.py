@@ -1,0 +1,73 @@
+"""Batch read in Spark: one input partition per split, columns by the schema asked for, ``scan.filter`` applied.
+
+Spark's own filter push-down is not used: what one action on a DataFrame has pushed stays for the next one (RFC 5).
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.read.plan import Split
+from lakelog.options.log import SCAN_FILTER
+from lakelog.spark.runtime.types import arrow_for_spark, fit
+from lakelog.spark.runtime.worker import settle
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.scans import scan_of
+
+SPLITS_OPTION: Final = "splits"
+"""Option of a read of splits that are planned already; the driver makes it, users do not."""
+
+
+def splits_text(splits: Sequence[Split]) -> str:
+    """Splits as the value of ``SPLITS_OPTION``."""
+    return base64.b85encode(zlib.compress(pickle.dumps(tuple(splits)), 1)).decode()
+
+
+def _splits_of(text: str) -> tuple[Split, ...]:
+    splits: tuple[Split, ...] = pickle.loads(zlib.decompress(base64.b85decode(text)))
+    return splits
+
+
+class SplitPartition(InputPartition):
+    """One split of the plan."""
+
+    def __init__(self, split: Any) -> None:
+        super().__init__(0)
+        self.split = split
+
+
+class LakelogReader(DataSourceReader):
+    """Plans on the driver, unless splits are given, and reads splits on executors."""
+
+    def __init__(self, table: DynamicTable, schema: StructType, splits: str | None = None) -> None:
+        if table.reads_log:
+            raise InvalidRequest(
+                f"'read.mode'='log' of table {table.name} is a stream: use spark.readStream, or lake.sql, not "
+                f"spark.read"
+            )
+        text = table.options.get_typed(SCAN_FILTER)
+        scan = scan_of(table)
+        predicate = None if text is None else parse_filter(text, scan.row_schema)
+        self._scan = scan.where(predicate).select(schema.fieldNames())
+        self._target = arrow_for_spark(schema)
+        self._splits = splits
+
+    def partitions(self) -> Sequence[InputPartition]:
+        splits = self._scan.plan() if self._splits is None else _splits_of(self._splits)
+        return [SplitPartition(split) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
+        if isinstance(partition, SplitPartition):
+            for batch in self._scan.read(partition.split):
+                yield fit(batch, self._target)

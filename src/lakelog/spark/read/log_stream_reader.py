@@ -1,0 +1,293 @@
+"""Streaming read of the log in Spark: small batches travel with the plan, large ones are read by executors.
+
+A Python source has two ways into Spark. A *simple* reader hands the rows over while planning: no task of its own,
+lowest latency, one core. A *partitioned* reader gives ranges to tasks: full throughput, one more hop. This reader
+decides per micro-batch. It builds on
+``_SimpleStreamReaderWrapper``, the class by which Spark's runner recognises prefetched rows (the same in 4.2 and 4.3;
+a test holds it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from lakelog.errors import NotFound, OffsetExpired
+from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.filestore.read.plan import Split
+from lakelog.io.clock import monotonic_s
+from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
+from lakelog.options.scan import CONSUMER_ID
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.spark.runtime.types import arrow_for_spark, fit, has_null_elements
+from lakelog.spark.runtime.worker import settle
+from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.snapshot_switch import FullPart, latest_full, start_position
+
+_PREFETCH_ROWS = 20_000
+_PREFETCH_AT_LEAST = 24
+"""Up to this many new rows, or records where one holds many, are read while planning; more are read by tasks."""
+
+PARTITION_ROWS = 200_000
+"""Rows of one task."""
+
+_POLL_S = 0.02
+"""How long planning waits for the next record before it tells Spark that there is nothing new."""
+
+_TELL_EVERY_S = 1.0
+"""A named reader tells its position so often at most."""
+
+_INITIAL = "initial"
+_FROM = "from"
+"""Spark keeps the end of a micro-batch only, and asks for the initial offset again when it repeats the first one: so
+the end of the first one says where it began."""
+
+Offsets = dict[int, int]
+
+
+class LogRange(InputPartition):
+    """Records of one bucket, start ≤ offset < end."""
+
+    def __init__(self, bucket: int, start: int, end: int, switch: Switch | None = None) -> None:
+        super().__init__(bucket)
+        self.bucket, self.start, self.end, self.switch = bucket, start, end, switch
+
+
+class FullRange(InputPartition):
+    """A part of the snapshot that a reader begins with."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(0)
+        self.split = split
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """What shows nothing: the records from ``begin``, where the checkpoint is, to ``seen``; known since ``since_s``."""
+
+    begin: Offsets
+    seen: Offsets
+    since_s: float
+
+
+class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
+    """The source of a streaming query on a table's log.
+
+    Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. One that began with a snapshot (``latest-full``) has
+    ``"switch"``, too, and ``"full": [snapshot, part]`` until it has read all its parts: a micro-batch takes some of
+    them, or records of the log. With ``consumer-id`` the position is told to ``$log`` as batches are committed.
+    """
+
+    def __init__(self, table: DynamicTable, schema: StructType) -> None:
+        super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
+        names = [n for n in schema.fieldNames() if n != ROW_KIND_COLUMN]
+        self._scan = LogScan(table, tuple(names))
+        self._part = FullPart(table, tuple(names))
+        self._splits: tuple[int, Sequence[Split]] = (0, ())
+        self._target = arrow_for_spark(schema)
+        self._most_rows = table.options.need(MAX_ROWS_PER_TRIGGER)
+        self._limit = self._scan.records_of(self._most_rows)
+        self._prefetch = max(_PREFETCH_AT_LEAST, self._scan.records_of(_PREFETCH_ROWS))
+        self._of_a_task = self._scan.records_of(PARTITION_ROWS)
+        self._stop_at: Offsets | None = None
+        self._idle: _Idle | None = None
+        self._fetched: dict[str, list[pa.RecordBatch]] = {}
+        self._told = float("-inf")
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
+        return {**self._to_json(start_position(self._scan)), _INITIAL: True}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._stop_at = self._scan.reader.end_offsets()
+
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
+        settle()
+        position = self._from_json(start)
+        try:
+            with self._scan.table.explained():
+                end = self._next_part(position) if position.full is not None else self._next_records(start, position)
+                self._scan.table.check_identity(LOOK_EVERY_S)
+        except NotFound:  # the snapshot, or records of the log
+            if self._scan.table.options.need(EXPIRED_OFFSETS) != "latest-full":
+                raise
+            end = self._begin_anew()
+        if end == start or _INITIAL not in start:
+            return end
+        return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
+
+    def _begin_anew(self) -> dict[str, object]:
+        """The position at the newest snapshot, when what follows the old one has expired."""
+        return self._to_json(latest_full(self._scan.table))
+
+    def _next_part(self, position: LogPosition) -> dict[str, object]:
+        """So many parts of the snapshot as have the rows of one micro-batch."""
+        assert position.full is not None
+        snapshot, part = position.full
+        splits = self._parts_of(snapshot)
+        rows = 0
+        while part < len(splits) and rows < self._most_rows:
+            rows += splits[part].row_count
+            part += 1
+        return self._to_json(replace(position, full=(snapshot, part) if part < len(splits) else None))
+
+    def _next_records(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
+        begin = dict(position.offsets)
+        seen = self._seen(begin)  # what shows nothing need not be read again
+        end = self._end(seen)
+        if all(end[b] <= seen[b] for b in begin):
+            return self._passed(start, position)
+        if sum(self._counts(seen, end, self._prefetch).values()) <= self._prefetch:
+            try:
+                batches = self._fetch(position, seen, end)
+            except OffsetExpired:
+                batches = self._fetch(position, self._scan.held_offsets(seen), end)
+            if batches == [] and self._stop_at is None and self._is_short(begin, end):
+                known = self._idle if self._idle is not None and self._idle.begin == begin else None
+                # not worth a micro-batch
+                self._idle = _Idle(begin, end, monotonic_s() if known is None else known.since_s)
+                return self._passed(start, position)
+            if batches is None or any(has_null_elements(batch.columns) for batch in batches):
+                self._fetched = {}  # tasks read them
+            else:
+                self._fetched = {self._key(begin, end): batches}
+        return self._to_json(position.at(end))
+
+    def _passed(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
+        """The same position again; from time to time the end of what shows nothing, by a micro-batch without rows.
+
+        A checkpoint that stood before such records for ever would expire with them.
+        """
+        idle = self._idle
+        if idle is None or idle.begin != position.offsets:
+            return start
+        if monotonic_s() < idle.since_s + self._scan.location.note_every_s:
+            return start
+        self._fetched = {self._key(idle.begin, idle.seen): []}
+        return self._to_json(position.at(idle.seen))
+
+    def _is_short(self, begin: Offsets, end: Offsets) -> bool:
+        """Whether a reader that starts again here may look at all of it again."""
+        return sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch
+
+    def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
+        """The rows of a micro-batch, None when there are so many that tasks should read them."""
+        scan, out, rows = replace(self._scan, switch=position.switch), list[pa.RecordBatch](), 0
+        for batch in (fit(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
+            out += [batch] if batch.num_rows else []
+            rows += batch.num_rows
+            if rows > PARTITION_ROWS and scan.is_transactional:  # of an epoch that began long before
+                return None
+        return out
+
+    def _parts_of(self, snapshot: int) -> Sequence[Split]:
+        if self._splits[0] != snapshot:
+            self._splits = (snapshot, self._part.splits(snapshot))
+        return self._splits[1]
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        begin, stop = self._ends_of(start, end)
+        nothing = [LogRange(0, 0, 0)]
+        if begin.full is not None and (stop.full is None or stop.full[0] == begin.full[0]):
+            last = None if stop.full is None else stop.full[1]
+            return [FullRange(split) for split in self._parts_of(begin.full[0])[begin.full[1] : last]] or nothing
+        if stop.full is not None or self._key(begin.offsets, stop.offsets) in self._fetched:
+            return nothing
+        held = self._scan.held_offsets(self._seen(dict(begin.offsets)))
+        ends, switch = stop.offsets, begin.switch
+        return [p for b, at in held.items() for p in self._ranges(b, at, ends[b], switch, end)] or nothing
+
+    def getCache(self, start: dict[str, object], end: dict[str, object]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
+        begin, stop = self._ends_of(start, end)
+        if begin.full is not None or stop.full is not None:
+            return None
+        found = self._fetched.get(self._key(begin.offsets, stop.offsets))
+        return None if found is None else iter(found)
+
+    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
+        if isinstance(input_partition, LogRange):
+            part = input_partition
+            for batch in replace(self._scan, switch=part.switch).read(part.bucket, part.start, part.end):
+                yield fit(batch, self._target)
+        elif isinstance(input_partition, FullRange):
+            for batch in self._part.read(input_partition.split):
+                yield fit(batch, self._target)
+
+    def commit(self, end: dict[str, object]) -> None:
+        table, position = self._scan.table, self._from_json(end)
+        name = table.options.get_typed(CONSUMER_ID)
+        if name is None or monotonic_s() < self._told + _TELL_EVERY_S:
+            return
+        self._told = monotonic_s()
+        NamedReaders(table.io, table.path).record(name, position.offsets)
+        consumers = table.store.consumers
+        if position.full is not None and position.full[0]:
+            consumers.record(name, position.full[0])  # expiry leaves the snapshot
+        elif consumers.position(name) is not None:
+            consumers.delete(name)
+
+    def stop(self) -> None:
+        """Clients stay open in the worker for the next query."""
+
+    def _end(self, seen: Offsets) -> Offsets:
+        """Where a micro-batch ends that reads from there on; the same when there is nothing new."""
+        if self._stop_at is not None:
+            ends = self._stop_at
+        else:
+            ends = self._scan.reader.ready_offsets(seen)
+            if all(ends[b] <= seen[b] for b in seen):
+                self._scan.reader.wait(seen, _POLL_S)
+                ends = self._scan.reader.ready_offsets(seen)
+                if all(ends[b] <= seen[b] for b in seen):
+                    return seen
+        new = {b: max(ends[b], seen[b]) for b in seen}
+        counts = self._counts(seen, new, self._limit)
+        total = sum(counts.values())
+        if total <= self._limit:
+            return new
+        reader = self._scan.reader
+        return {b: reader.skip(b, seen[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
+
+    def _counts(self, begin: Offsets, end: Offsets, enough: int) -> dict[int, int]:
+        """Bucket → its records between the offsets, counted up to one more than is enough."""
+        return {b: self._scan.reader.count(b, begin[b], end[b], enough + 1) for b in begin}
+
+    def _ranges(
+        self, bucket: int, start: int, end: int, switch: Switch | None, to: Mapping[str, object]
+    ) -> Iterator[LogRange]:
+        """The parts of a bucket that tasks read; ``to`` is the end of the micro-batch."""
+        while start < end:
+            first, start = start, self._scan.reader.skip(bucket, start, end, self._of_a_task)
+            yield LogRange(bucket, first, start, switch)
+
+    def _seen(self, begin: Offsets) -> Offsets:
+        """Up to where this process knows that there are no rows after ``begin``."""
+        return self._idle.seen if self._idle is not None and self._idle.begin == begin else begin
+
+    def _to_json(self, position: LogPosition) -> dict[str, object]:
+        return self._scan.position_json(position)
+
+    def _ends_of(self, start: dict[str, object], end: dict[str, object]) -> tuple[LogPosition, LogPosition]:
+        """The positions between which a micro-batch reads, the same whenever Spark asks for it."""
+        first = end.get(_FROM, start)
+        assert isinstance(first, dict)
+        return self._from_json(first), self._from_json(end)
+
+    def _from_json(self, value: Mapping[str, object]) -> LogPosition:
+        return self._scan.position_of(value)
+
+    @staticmethod
+    def _key(begin: Mapping[int, int], end: Mapping[int, int]) -> str:
+        return f"{sorted(begin.items())}-{sorted(end.items())}"

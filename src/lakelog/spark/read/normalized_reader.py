@@ -1,0 +1,141 @@
+"""Streaming read of the log in Spark as whole changes (``log.consumer.normalize``): a task has a bucket to itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.read.plan import Split
+from lakelog.spark.read.log_stream_reader import PARTITION_ROWS, FullRange, LakelogStreamReader, LogRange, Offsets
+from lakelog.spark.runtime.types import fit
+from lakelog.spark.runtime.worker import settle
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates
+
+_STATE = "state"
+
+
+class StateRange(InputPartition):
+    """Rows of a bucket of the snapshot that a reader begins with; they become its state, and give no rows."""
+
+    def __init__(self, bucket: int, splits: Sequence[Split], origin: StreamOrigin) -> None:
+        super().__init__(bucket)
+        self.bucket, self.splits, self.origin = bucket, tuple(splits), origin
+
+
+class NormalizedRange(LogRange):
+    """Records of one bucket that are told as whole changes."""
+
+    def __init__(self, bucket: int, start: int, end: int, switch: Switch | None, origin: StreamOrigin) -> None:
+        super().__init__(bucket, start, end, switch)
+        self.origin = origin
+
+
+class NormalizedStreamReader(LakelogStreamReader):
+    """The source of a streaming query on an upsert log that gives whole changes.
+
+    Its offsets have ``"state"``, too: whose state it is and where it began. A small micro-batch is read while planning,
+    from states that this process keeps and saves from time to time; of a large one each bucket is a task, which
+    saves its state before it ends. Whichever of them reads, at whatever save it begins, the rows are the same.
+    """
+
+    def __init__(self, table: DynamicTable, schema: StructType) -> None:
+        super().__init__(table, schema)
+        self._normalizer = Normalizer(self._scan)
+        self._states: StreamStates | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the states, whose files are open here: tasks open their own, and another planner makes them again."""
+        return {**self.__dict__, "_states": None}
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
+        return self._with_new_origin(super().initialOffset())
+
+    def _with_new_origin(self, offset: Mapping[str, object]) -> dict[str, object]:
+        position = self._from_json(offset)
+        return {**offset, _STATE: StreamOrigin.new(position.offsets, position.full).to_json()}
+
+    def _begin_anew(self) -> dict[str, object]:
+        return self._with_new_origin(super()._begin_anew())
+
+    def latestOffset(self, start: dict[str, object], limit: object) -> dict[str, object]:  # noqa: N802
+        states = self._states_of(start)
+        states.save_old()
+        end = super().latestOffset(start, limit)  # type: ignore[arg-type]
+        return end if _STATE in end else {**end, _STATE: start[_STATE]}
+
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> Sequence[InputPartition]:
+        parts = super().partitions(start, end)
+        begin, stop = self._ends_of(start, end)
+        if begin.full is None or not begin.full[0] or stop.full is not None:
+            return parts
+        splits = self._parts_of(begin.full[0])  # the last of the snapshot: all of it is the state from here on
+        origin = _origin_of(end)
+        return [
+            *(part for part in parts if isinstance(part, FullRange)),
+            *(StateRange(b, [s for s in splits if s.bucket == b], origin) for b in stop.offsets),
+        ]
+
+    def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
+        assert self._states is not None
+        out, rows = list[pa.RecordBatch](), 0
+        for bucket in (b for b in begin if begin[b] < end[b]):
+            for batch in self._states.changes(bucket, begin[bucket], end[bucket]):
+                out.append(fit(batch, self._target))
+                rows += batch.num_rows
+                if rows > PARTITION_ROWS and self._scan.is_transactional:  # of an epoch that began long before
+                    return None
+        return out
+
+    def _ranges(
+        self, bucket: int, start: int, end: int, switch: Switch | None, to: Mapping[str, object]
+    ) -> Iterator[LogRange]:
+        if start < end:
+            yield NormalizedRange(bucket, start, end, switch, _origin_of(to))
+
+    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(input_partition, StateRange):
+            settle()
+            part = input_partition
+            StreamStates(self._normalizer, part.origin).fill(part.bucket, part.splits)
+        elif isinstance(input_partition, NormalizedRange):
+            settle()
+            own = input_partition
+            normalizer = Normalizer(replace(self._scan, switch=own.switch))
+            states = StreamStates(normalizer, own.origin)
+            for batch in states.changes(own.bucket, own.start, own.end, saves=True):
+                yield fit(batch, self._target)
+        else:
+            yield from super().read(input_partition)
+
+    def commit(self, end: dict[str, object]) -> None:
+        super().commit(end)
+        position = self._from_json(end)
+        if position.full is None:
+            self._states_of(end).tidy(position.offsets)
+
+    def stop(self) -> None:
+        if self._states is not None:
+            self._states.save_all()
+
+    def _states_of(self, offset: Mapping[str, object]) -> StreamStates:
+        origin = _origin_of(offset)
+        if self._states is None or self._states.origin != origin:
+            switch = self._from_json(offset).switch
+            self._states = StreamStates(Normalizer(replace(self._scan, switch=switch)), origin)
+        return self._states
+
+
+def _origin_of(offset: Mapping[str, object]) -> StreamOrigin:
+    found = offset.get(_STATE)
+    if not isinstance(found, Mapping):
+        raise InvalidRequest(
+            "the checkpoint belongs to a query without 'log.consumer.normalize': use a new checkpointLocation"
+        )
+    return StreamOrigin.from_json(found)

@@ -1,0 +1,1 @@
+"""The real-time trigger, on Spark's Kafka connector."""

@@ -1,0 +1,1 @@
+"""Types, settings of workers, task attempts."""

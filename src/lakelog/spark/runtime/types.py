@@ -1,0 +1,102 @@
+"""Table columns as Spark types, and Arrow batches with exactly the schema that Spark expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.paimon.types.arrow import fields_from_arrow
+from lakelog.paimon.types.types import DataType
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of Arrow columns (timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ)."""
+    fields = [_readable(field) for field in schema]
+    return from_arrow_schema(pa.schema(fields))
+
+
+def arrow_for_spark(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark demands of a batch for this Spark schema."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """A frame that holds rows; ``schema`` is what they have unless it is given.
+
+    Of no rows Spark takes no nested column without a chunk, and on Connect nothing without a schema.
+    """
+    if rows.num_rows:
+        return spark.createDataFrame(rows, schema)
+    whole = spark_schema(rows.schema) if schema is None else schema
+    return spark.createDataFrame(arrow_for_spark(whole).empty_table(), whole)
+
+
+def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
+    """(name, type) of Spark's columns as those of a new table; all may be NULL. Raises UnsupportedFeature."""
+    fields = fields_from_arrow(to_arrow_schema(schema, timezone="UTC"))
+    return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
+
+
+def fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The batch's columns in the order and types that Spark demands."""
+    if batch.schema.equals(target):
+        return batch
+    columns = []
+    for field in target:
+        column = batch.column(batch.schema.get_field_index(field.name))
+        columns.append(column if column.type == field.type else _cast(column, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def has_null_elements(columns: Iterable[pa.Array]) -> bool:
+    """Whether an array or a map in some columns, at any depth, may hold NULL.
+
+    Spark copies rows that its planner has fetched, and fails on such elements there: it asks for each number of an
+    array without asking whether it is NULL.
+    """
+    for column in columns:
+        kind = column.type
+        if pa.types.is_map(kind):
+            if column.items.null_count or has_null_elements([column.keys, column.items]):
+                return True
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            elements = column.flatten()
+            if elements.null_count or has_null_elements([elements]):
+                return True
+        elif pa.types.is_struct(kind) and has_null_elements(column.flatten()):
+            return True
+    return False
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_time(column.type) and pa.types.is_integer(kind):
+        return column.cast(pa.int32()).cast(kind)
+    return column.cast(kind, safe=False) if pa.types.is_timestamp(kind) else column.cast(kind)
+
+
+def _readable(field: pa.Field) -> pa.Field:
+    """Spark knows microseconds only, and has no time of day before 4.1's TIME."""
+    kind = field.type
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        kind = pa.timestamp("us", tz=kind.tz)
+    if pa.types.is_time(kind):
+        kind = pa.int32()
+    if pa.types.is_union(kind):
+        raise UnsupportedFeature(f"column '{field.name}' has type {kind}, which Spark cannot read")
+    return pa.field(field.name, kind, field.nullable)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's expressions take any name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column_of(name: str) -> Column:
+    """A column of a frame by its name, whatever signs are in it."""
+    return sf.col(quoted(name))

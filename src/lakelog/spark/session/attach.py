@@ -1,0 +1,126 @@
+"""A Spark session whose own ``spark.sql`` understands lakelog's statements."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
+
+from lakelog.spark.runtime.types import spark_schema
+
+Arguments = dict[str, Any] | list[Any]
+
+_ARGUMENTS: Final[ContextVar[Arguments | None]] = ContextVar("arguments", default=None)
+"""Values of the parameters (``:name``, ``?``) in the statement that runs."""
+_FRAMES: Final[ContextVar[Mapping[str, DataFrame]]] = ContextVar("frames", default=MappingProxyType({}))
+"""What ``{name}`` stands for in the statement that runs, where Spark keeps no view of it."""
+
+
+def spark_sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    """Spark's own ``spark.sql``, attached or not, with the parameters of the statement that runs.
+
+    ``frames`` are what names in the text stand for. No view is left behind: a classic frame holds its plan; one of
+    Spark Connect looks names up when it runs, so these frames travel with the text.
+    """
+    named = {**_FRAMES.get(), **(frames or {})}
+    if is_remote():
+        return _sql(spark, *_with_places(text, named))
+    try:
+        for name, frame in named.items():
+            frame.createOrReplaceTempView(name)
+        return _sql(spark, text, {})
+    finally:
+        for name in named:
+            spark.catalog.dropTempView(name)
+
+
+def _sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    found: DataFrame = type(spark).sql(spark, text, _ARGUMENTS.get(), **frames)
+    return found
+
+
+def _with_places(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:
+    """The text with ``{name}`` in place of the names of frames, as Spark's own formatting takes it, and these."""
+    if not frames:
+        return text, frames
+    names = re.compile(rf"\b(?:{'|'.join(map(re.escape, frames))})\b")
+    return names.sub(r"{\g<0>}", text.replace("{", "{{").replace("}", "}}")), frames
+
+
+def attach(spark: SparkSession, run: Callable[[str], list[Any]]) -> Callable[..., Any]:
+    """From now on ``spark.sql`` of this object runs texts by ``run``: what is not lakelog's goes on to Spark.
+
+    Its answers are DataFrames, as Spark's are; only an INSERT from a stream answers with its StreamingQuery. Returns
+    what ``detach`` takes away.
+    """
+
+    def sql(sqlQuery: str, args: Arguments | None = None, **kwargs: Any) -> Any:  # noqa: N803 - Spark's own names
+        with _formatted(spark, sqlQuery, kwargs) as text, _with_arguments(args):
+            results = run(text)
+        return _frame(spark, results[-1] if results else None)
+
+    spark.sql = sql  # type: ignore[method-assign]
+    return sql
+
+
+def detach(spark: SparkSession, attached: Callable[..., Any]) -> None:
+    """Gives the session its own ``spark.sql`` back; does nothing when it has it, or another lake's."""
+    if vars(spark).get("sql") is attached:
+        del spark.sql
+
+
+@contextmanager
+def _with_arguments(args: Arguments | None) -> Iterator[None]:
+    token = _ARGUMENTS.set(args)
+    try:
+        yield
+    finally:
+        _ARGUMENTS.reset(token)
+
+
+@contextmanager
+def _formatted(spark: SparkSession, text: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """The text with ``{name}`` replaced as Spark does it; DataFrames among the values are views meanwhile."""
+    if not values:
+        yield text
+        return
+    place = "pyspark.sql.connect" if is_remote() else "pyspark.sql"
+    formatter = importlib.import_module(f"{place}.sql_formatter").SQLStringFormatter(spark)
+    try:
+        formatted = formatter.format(text, **values)
+        with _with_frames(spark, formatter._temp_views if is_remote() else ()):
+            yield formatted
+    finally:
+        formatter.clear()
+
+
+@contextmanager
+def _with_frames(spark: SparkSession, frames: Iterable[tuple[DataFrame, str]]) -> Iterator[None]:
+    """Frames that Spark Connect's formatting has named, but not made views of: lakelog looks the names up, too."""
+    named = {name: frame for frame, name in frames}
+    token = _FRAMES.set(named)
+    try:
+        for name, frame in named.items():
+            frame.createOrReplaceTempView(name)
+        yield
+    finally:
+        _FRAMES.reset(token)
+        for name in named:
+            spark.catalog.dropTempView(name)
+
+
+def _frame(spark: SparkSession, result: Any) -> Any:
+    if result is None:
+        return spark.createDataFrame([], StructType([]))
+    if not isinstance(result, pa.Table):
+        return result
+    return spark.createDataFrame(result.to_pylist(), spark_schema(result.schema))

@@ -1,0 +1,119 @@
+"""The Spark data source ``lakelog``: finds the table that the options name and makes its readers and writers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from lakelog.catalog.base import Identifier
+from lakelog.catalog.directories import bare_path
+from lakelog.catalog.names import FIRST, CatalogNames
+from lakelog.errors import InvalidOption
+from lakelog.io import scheme_of
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.options.storage import is_storage_option
+from lakelog.spark.read.batch_reader import SPLITS_OPTION, LakelogReader
+from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
+from lakelog.spark.read.log_stream_reader import LakelogStreamReader
+from lakelog.spark.read.normalized_reader import NormalizedStreamReader
+from lakelog.spark.runtime.table_options import CATALOG_OPTION
+from lakelog.spark.runtime.types import arrow_for_spark, spark_schema
+from lakelog.spark.runtime.worker import settle
+from lakelog.spark.write.batch_writer import LakelogWriter
+from lakelog.spark.write.stream_writer import LakelogStreamWriter
+from lakelog.table.catalog_config import WAREHOUSE, CatalogPlace
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.open import identifier_of, open_by_name, open_by_path
+from lakelog.table.scans import scan_of
+from lakelog.table.tail.normalizer import normalizes
+
+_OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION)
+
+
+def _lies_in(path: str, warehouse: str) -> bool:
+    return _comparable(path).startswith(_comparable(warehouse).rstrip("/") + "/")
+
+
+def _comparable(path: str) -> str:
+    """A path with one spelling; a local one may be relative, and it may have a scheme."""
+    return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
+
+
+class LakelogDataSource(DataSource):
+    """``spark.read/readStream/write/writeStream.format("lakelog")``.
+
+    Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
+    directory; ``catalog`` or ``warehouse`` says where ``db.table`` is looked up; every read and write option of the
+    table (``read.mode``, ``emit.mode``, …) may be given, too. ``catalogs`` (places by the names that identifiers have,
+    with how to reach the storage), ``first`` and ``counts`` (where the driver collects counts) are set by
+    ``lakelog.connect`` on a subclass; storage options may be given as options, too.
+    """
+
+    catalogs: ClassVar[Mapping[str, CatalogPlace]] = {}
+    first: ClassVar[str] = "lakelog"
+    counts: ClassVar[str | None] = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "lakelog"
+
+    def _table(self, scope: str) -> DynamicTable:
+        settle(self.counts)
+        given = {k.lower(): v for k, v in self.options.items()}
+        path = given.get("path")
+        if not path:
+            raise InvalidOption("which table? give it to load(), save() or start(): 'db.table' or a table's directory")
+        identifier = None if "/" in path else identifier_of(path)
+        place = self._place(given, path, identifier)
+        own = {k: v for k, v in given.items() if is_storage_option(k)}
+        storage = {**({} if place is None else place.storage), **own}
+        hints = {k: v for k, v in given.items() if k not in _OWN and k not in own}
+        known = None if place is None or WAREHOUSE in given else place.catalog
+        if identifier is None:
+            is_known = place is not None and _lies_in(path, place.warehouse)
+            return open_by_path(path, hints, scope, storage, known if is_known else None)
+        warehouse = given.get(WAREHOUSE) or (None if place is None else place.warehouse)
+        if not warehouse:
+            raise InvalidOption(
+                f"in which warehouse is '{path}'? use lakelog.connect(spark, warehouse=…), or .option('warehouse', …)"
+            )
+        return open_by_name(warehouse, identifier, hints, scope, storage, known)
+
+    def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogPlace | None:
+        """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""
+        name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
+        if name and WAREHOUSE not in given:
+            names = CatalogNames(self.first, tuple(other for other in self.catalogs if other != FIRST))
+            return self.catalogs.get(names.need(name))
+        around = [c for c, p in self.catalogs.items() if identifier is None and _lies_in(path, p.warehouse)]
+        return self.catalogs.get(max(around, key=lambda c: len(self.catalogs[c].warehouse), default=FIRST))
+
+    def schema(self) -> StructType:
+        table = self._table("read")
+        if table.reads_log:
+            return spark_schema(LogScan(table).schema)
+        return spark_schema(scan_of(table).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        splits = next((v for k, v in self.options.items() if k.lower() == SPLITS_OPTION), None)
+        return LakelogReader(self._table("read"), schema, splits)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        table = self._table("read")
+        if not table.reads_log:
+            return LakelogFileStreamReader(table, schema)
+        return (NormalizedStreamReader if normalizes(table) else LakelogStreamReader)(table, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
+        table = self._table("write")
+        table.check_writable()
+        return LakelogWriter(table, arrow_for_spark(schema), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:  # noqa: N802
+        table = self._table("write")
+        table.check_writable()
+        return LakelogStreamWriter(table, arrow_for_spark(schema), overwrite)

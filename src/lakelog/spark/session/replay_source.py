@@ -1,0 +1,117 @@
+"""A streaming source that replays an Arrow file at a given rate: how the demo and the benchmarks make real input
+flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from lakelog.io.clock import now_ms, sleep
+from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
+from lakelog.spark.runtime.worker import settle
+
+SENT_COLUMN = "sent_at"
+"""When the row was due (timestamp, UTC): a row's latency is the time at which it was seen minus this."""
+
+_POLL_S = 0.002
+
+
+class ReplaySource(DataSource):
+    """``format("lakelog-replay")``.
+
+    Options: ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (after so many rows the rest comes as fast
+    as it is taken), ``burst`` (at most so many rows a micro-batch), ``start_ms`` (when the first row is due).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "lakelog-replay"
+
+    def schema(self) -> StructType:
+        return spark_schema(_open(self.options["path"]).schema.append(pa.field(SENT_COLUMN, pa.timestamp("us", "UTC"))))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return _ReplayReader(dict(self.options), schema)
+
+
+class _Rows(InputPartition):
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(first)
+        self.first, self.last = first, last
+
+
+class _ReplayReader(_SimpleStreamReaderWrapper):
+    """Small steps travel with the plan, large ones are read by tasks; the rows of a range are always the same."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
+        self._path, self._target = options["path"], arrow_for_spark(schema)
+        self._rate, self._start_ms = float(options["rate"]), int(options["start_ms"])
+        self._paced, self._burst = int(options["paced_rows"]), int(options["burst"])
+        self._total: int = _open(self._path).num_rows
+        self._fetched: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"row": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        settle()
+        first = start["row"]
+        last = self._due(first)
+        if last == first:
+            sleep(_POLL_S)
+            last = self._due(first)
+        if last > first and last - first <= 5_000:
+            self._fetched = {(first, last): list(self._read(first, last))}
+        return {"row": last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [_Rows(start["row"], end["row"])]
+
+    def getCache(self, start: dict[str, int], end: dict[str, int]) -> Iterator[pa.RecordBatch] | None:  # noqa: N802
+        found = self._fetched.get((start["row"], end["row"]))
+        return None if found is None else iter(found)
+
+    def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
+        if isinstance(input_partition, _Rows):
+            yield from self._read(input_partition.first, input_partition.last)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing is kept."""
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def _due(self, first: int) -> int:
+        due = int((now_ms() - self._start_ms) * self._rate / 1000)
+        if due >= self._paced:
+            due = self._total if self._paced < self._total else due
+        return max(first, min(due, self._total, first + self._burst))
+
+    def _read(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        rows = _open(self._path).slice(first, last - first)
+        due_us = self._start_ms * 1000 + np.arange(first, last, dtype=np.int64) * int(1_000_000 / self._rate)
+        paced_us = np.minimum(due_us, self._start_ms * 1000 + int(self._paced * 1_000_000 / self._rate))
+        rows = rows.append_column(SENT_COLUMN, pa.array(paced_us, pa.timestamp("us", "UTC")))
+        for batch in rows.to_batches(max_chunksize=65_536):
+            yield fit(batch, self._target)
+
+
+_OPEN: dict[str, pa.Table] = {}
+
+
+def _open(path: str) -> pa.Table:
+    if path not in _OPEN:
+        with pa.memory_map(path) as source:
+            _OPEN[path] = pa.ipc.open_file(source).read_all()
+    return _OPEN[path]

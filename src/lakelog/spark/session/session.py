@@ -1,0 +1,143 @@
+"""A Spark session made for streams (RFC 4), and the registration of the data source on any session."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from lakelog.errors import NotInstalled, Unavailable
+from lakelog.io.shared_counts import counts_directory
+from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
+from lakelog.spark.session.data_source import LakelogDataSource
+from lakelog.table.catalog_config import CatalogPlace
+
+STREAM_SETTINGS: Mapping[str, str] = {
+    # without it every Python task pays 40 ms for a delayed TCP acknowledgement
+    "spark.python.unix.domain.socket.enabled": "true",
+    # the default manager forks a process per file on a local disk: 30 ms per micro-batch
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.execution.pyspark.binaryAsBytes": "true",
+    # fewer, larger batches: what is done once per batch, and a record of an arrow log, stands for more rows
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+}
+"""Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
+
+_LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
+
+
+def session_settings() -> dict[str, str]:
+    """All settings that a session which starts here gets, but for its master; also good for a server of one machine."""
+    return {
+        **STREAM_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(_cores()),
+        "spark.log.level": "ERROR",
+    }
+
+
+def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Starts (or takes) a local Spark session set up for streams; binds to loopback only.
+
+    Raises NotFound with the command that installs Java when there is none.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(f"local[{_cores()}]")
+    own = {**session_settings(), **(settings or {})}
+    for key, value in own.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
+    """A session on a cluster (``spark://…``) or on a Spark Connect server (``sc://…``), for a command.
+
+    Raises what Spark raises when it cannot be reached, NotInstalled without the client of Spark Connect.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if remote is None:
+        own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+        builder = builder.master(master or f"local[{_cores()}]")
+        for key, value in {**STREAM_SETTINGS, **own}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    try:
+        return builder.remote(remote).getOrCreate()
+    except ImportError as missing:
+        raise NotInstalled("Spark Connect needs: pip install 'lakelog[connect]'") from missing
+
+
+def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
+    """Starts a local session, with Spark's Kafka connector where it is at hand or asked for.
+
+    Raises InvalidOption for a directory without the connector's jars, Unavailable when Spark cannot start with it.
+    """
+    found = connector_settings(settings, with_connector)
+    try:
+        return local_session(settings={**settings, **found})
+    except PySparkRuntimeError as failed:
+        if PACKAGES not in found:
+            raise
+        raise Unavailable(
+            f"Spark did not start; most likely its resolver does not reach {found[PACKAGES]} (see its output above). "
+            f"Put the connector's jars into a directory and name that in the environment variable {JARS_VARIABLE}"
+        ) from failed
+
+
+def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:
+    """Makes ``format("lakelog")`` known to a session, with the catalogs in which ``db.table`` is looked up.
+
+    ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.
+    Storage options travel inside the data source: no plan and no option of a DataFrame shows them; what knows the names
+    of tables does not travel, for they are found by their directories, unless a server commits to them. Works on
+    classic sessions and on Spark Connect (lakelog must be installed on the server).
+    """
+    _take_own_python(spark)
+    places = {name: place.of_tables() for name, place in catalogs.items()}
+    members = {"catalogs": places, "first": first, "counts": counts_directory(), "__module__": "__main__"}
+    # a class made here is pickled by value, so that the workers see the catalogs
+    named = type("LakelogDataSource", (LakelogDataSource,), members)
+    spark.dataSource.register(named)
+
+
+def _take_own_python(spark: SparkSession) -> None:
+    """Lets a local session's workers run this Python, unless another one is named.
+
+    They run the first ``python3`` of the PATH, which has no lakelog where an environment's Python was started without
+    activating it; every write failed then.
+    """
+    named = os.environ.get("PYSPARK_PYTHON")
+    if not named and not is_remote() and (spark.conf.get("spark.master", "") or "").startswith("local"):
+        spark.sparkContext.pythonExec = sys.executable
+
+
+def is_spread(spark: SparkSession) -> bool:
+    """Whether the session's executors may be on other machines than its driver.
+
+    They are not when it is local, nor when all masters of its cluster answer on loopback, which no other machine
+    reaches.
+    """
+    master = spark.conf.get("spark.master", "") or ""
+    scheme, _, hosts = master.partition("://")
+    return not scheme.startswith("local") and not (
+        scheme == "spark" and all(_LOOPBACK.fullmatch(host) for host in hosts.split(","))
+    )
+
+
+def _cores() -> int:
+    return os.cpu_count() or 2

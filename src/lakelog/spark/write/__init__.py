@@ -1,0 +1,1 @@
+"""Writers of the Python data source, shuffle, clustering."""

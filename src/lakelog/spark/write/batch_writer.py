@@ -1,0 +1,240 @@
+"""Batch write in Spark: every task writes one attempt, the driver commits them as one epoch."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.utils import is_remote
+from pyspark.util import PythonEvalType
+
+from lakelog.errors import InvalidOption, after_decision
+from lakelog.io.clock import now_ms, sleep
+from lakelog.io.names import new_uuid
+from lakelog.io.shared_counts import counts_directory, share_counts
+from lakelog.options.option import Option
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
+from lakelog.spark.runtime.task_attempts import Try, each_ran_once
+from lakelog.spark.runtime.task_end import task_end
+from lakelog.spark.runtime.types import arrow_for_spark, quoted
+from lakelog.spark.runtime.worker import settle
+from lakelog.table.commit.append import commit_append
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.log.lease_keeper import drop_lease
+from lakelog.table.log.register import register_writer
+from lakelog.table.maintenance.retention import tidy_quietly
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
+from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.job_files import JobFiles
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.overwrite import commit_overwrite
+from lakelog.table.write.replace_files import commit_rewrite
+
+_T = TypeVar("_T")
+_TASK_END_S: Final = 3.0
+"""Spark kills the Python of a task two seconds after it told the task to end; until then it may write files."""
+ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass
+class AttemptMessage(WriterCommitMessage):
+    """What a task sends to the driver; ``run`` is that of its streaming query."""
+
+    result: AttemptResult
+    run: str = ""
+
+
+def write_attempt(
+    table: DynamicTable,
+    writer: str,
+    epoch: int,
+    lane: int,
+    batches: Iterator[pa.RecordBatch],
+    replaces: bool = False,
+    job: JobFiles | None = None,
+) -> AttemptMessage:
+    """Writes all batches of a task as one attempt; ``replaces``: as part of an overwrite, ``job``: of a batch job."""
+    task = TaskWriter(table, writer, epoch, lane, replaces, job)
+    try:
+        for batch in batches:
+            task.write(batch)
+        return AttemptMessage(task.finish())
+    except BaseException:
+        task.close()
+        raise
+
+
+class LakelogWriter(DataSourceArrowWriter):
+    """Made on the driver for one job; pickled to its tasks.
+
+    An overwrite's tasks write files only, and its commit is one snapshot.
+    """
+
+    def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
+        check_columns(schema, table.schema, table.name)
+        self._table, self._writer = table, new_uuid()
+        self._job, self._counts = JobFiles(self._writer), counts_directory()
+        self._files = _replaced_files(table) if overwrite else None
+        self._target = _target(table) if overwrite else None
+        if overwrite:
+            check_overwritable(table)
+        else:
+            take_over_quietly(table)
+
+    @property
+    def tag(self) -> str:
+        """What marks the Spark jobs of this write."""
+        return f"lakelog-{self._writer}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
+        settle()
+        if self._target is None and self._table.emits_log:
+            register_writer(self._table, self._writer, BATCH)
+        return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
+
+    def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
+        """Commits the attempts that Spark has taken; ``no_other_tries``: there were none to leave files."""
+        share_counts(self._counts)
+        results = [m.result for m in messages if isinstance(m, AttemptMessage)]
+        if self._files is not None:
+            commit_rewrite(self._table, self._writer, results, self._files)
+        elif self._target is not None:
+            commit_overwrite(self._table, self._writer, results, self._target)
+        else:
+            _commit(self._table, self._writer, results, no_other_tries)
+        if not no_other_tries:
+            self._job.remove_lost(self._table, results)
+        tidy_quietly(self._table)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Called by Spark for a job that failed, perhaps before its other tasks have ended."""
+        self.take_back(messages)
+        if any(message is None for message in messages) and len(messages) > 1:
+            sleep(_TASK_END_S)
+            self._job.remove_all(self._table)
+
+    def take_back(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Takes a failed job back, and with it all files of its tasks.
+
+        The files stay when no message is missing, so that the job has failed in ``commit``, and nobody can say that it
+        is not decided.
+        """
+        is_over = any(message is None for message in messages)
+        if self._target is None:
+            is_over |= _take_back(self._table, self._writer)
+        if is_over:
+            self._job.remove_all(self._table)
+
+
+def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> None:
+    """Writes a batch frame, columns by name, and commits it here in the driver; for sessions that are not remote.
+
+    The same as the data source does, without the three Python processes that it starts in turn to plan and to commit.
+    Of the attempts of a task Spark gives the result of one. Raises what the checks, Spark and the commit raise; then no
+    row counts.
+    """
+    writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
+
+    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        message = writer.write(batches)
+        yield pa.RecordBatch.from_pydict({"message": [pickle.dumps((message, Try.this()))]})
+
+    messages: list[WriterCommitMessage | None] = [None]
+    try:
+        with task_end(frame.sparkSession, writer.tag):
+            found = map_in_arrow(frame, written, StructType([StructField("message", BinaryType())])).collect()
+        answers: list[tuple[AttemptMessage, Try]] = [pickle.loads(row.message) for row in found]
+        messages = [message for message, _ in answers]
+        writer.commit(messages, each_ran_once(frame.sparkSession, [t for _, t in answers]))
+    except BaseException:
+        writer.take_back(messages)  # a commit that failed behind its decision stays decided
+        raise
+
+
+def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
+    """``frame.mapInArrow``; a session that is not remote asks for pandas there, which it does not need."""
+    if is_remote():
+        return frame.mapInArrow(function, schema)
+    mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(*(frame[quoted(name)] for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def _lane() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
+    """Makes the rows of the accepted attempts part of the table; one snapshot if there is no log.
+
+    A task that Spark has given up may append for seconds to come: the writer is left to ``take_over`` then.
+    """
+    if table.emits_log:
+        committer = Committer(table, writer, once=True)
+        committer.commit(0, results)
+        with after_decision(table.name):
+            seal(committer)
+        if not committer.owes:
+            _leave(table, writer, no_other_tries)
+    else:
+        commit_append(table, writer, results)
+    take_over_quietly(table)
+
+
+def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
+    """Forgets a writer that has committed, or leaves it to ``take_over`` when late tasks of it may still append."""
+    drop_lease(table, writer)
+    if is_over:
+        table.registered.forget(writer)
+    else:
+        timeout_ms = table.lease_ms
+        table.registered.write_lease(writer, Lease(BATCH, now_ms() + timeout_ms, closed=True))
+
+
+def _take_back(table: DynamicTable, writer: str) -> bool:
+    """After a failure: what the log has of this write counts for nothing; whether it is surely so."""
+    if not table.emits_log:
+        return False
+    record = Committer(table, writer, once=True).commit(0, [])
+    if record is None or record.attempts:
+        return False
+    _leave(table, writer, is_over=False)
+    return True
+
+
+def _replaced_files(table: DynamicTable) -> list[str] | None:
+    """The data files that an overwrite replaces, None when it replaces partitions."""
+    text = table.options.get_typed(OVERWRITE_DATA_FILES)
+    return None if text is None else _parsed(OVERWRITE_DATA_FILES, text, list, "list of names of data files")
+
+
+def _parsed(option: Option[Any], text: str, kind: type[_T], what: str) -> _T:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, kind):
+        raise InvalidOption(f"option '{option.key}' = '{text[:200]}' is no JSON {what}")
+    return found
+
+
+def _target(table: DynamicTable) -> OverwriteTarget:
+    text = table.options.get_typed(OVERWRITE_PARTITION)
+    if text is None:
+        return overwrite_target(table)
+    return overwrite_target(table, _parsed(OVERWRITE_PARTITION, text, dict, "object of partition columns and values"))

@@ -1,0 +1,58 @@
+"""Lays out the rows of a table without a primary key by columns: filters on them then open few files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from lakelog.options.table import WRITE_SHUFFLE
+from lakelog.spark.runtime.arrow_function import arrow_function
+from lakelog.spark.runtime.types import column_of
+from lakelog.spark.runtime.worker import settle
+from lakelog.spark.write.shuffle import shuffled
+from lakelog.table.write.clustering import ORDER, SortedFiles
+from lakelog.table.write.z_order import ZOrder
+
+_PLACE: Final = "_lakelog_place"
+_SAMPLE: Final = 100_000
+"""Rows of which the driver learns how the values are spread; each column takes some megabytes."""
+
+
+def laid_out(frame: DataFrame, files: SortedFiles) -> DataFrame:
+    """The rows of files as they are to be written again: partition by partition, along the layout.
+
+    Called before they are written. Each task gets a range of about a target file's size; with several fixed buckets
+    the rows of a bucket. A Z-order first reads a sample of the columns.
+    """
+    table, layout = files.table, files.layout
+    columns = frame.columns
+    by = [column_of(name) for name in layout.columns]
+    if layout.strategy != ORDER:
+        place = _PLACE
+        while place in columns:
+            place += "_"
+        frame = frame.select(*map(column_of, columns), _places(frame, files, by).alias(place))
+        by = [sf.col(place)]
+    order = [*map(column_of, table.schema.partition_keys), *by]
+    if table.schema.num_buckets > 1:
+        spread = shuffled(frame, table.with_hints({WRITE_SHUFFLE.key: "bucket"}))
+    else:
+        spread = frame.repartitionByRange(files.new_files, *order)
+    return spread.sortWithinPartitions(*order).select(*map(column_of, columns))
+
+
+def _places(frame: DataFrame, files: SortedFiles, by: list[Column]) -> Column:
+    wanted = frame.select(*by)
+    if files.row_count > _SAMPLE:
+        wanted = wanted.sample(fraction=_SAMPLE / files.row_count, seed=0)
+    sample = wanted.limit(2 * _SAMPLE).toArrow()
+    curve = ZOrder.of_sample(sample.columns)
+
+    def places(*columns: pa.Array) -> pa.Array:
+        settle()
+        return curve.places(columns)
+
+    return arrow_function(places, "bigint")(*by)

@@ -1,0 +1,69 @@
+"""Streaming write in Spark: rows reach the log in the micro-batch, the driver decides and heals, a thread seals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from lakelog.errors import InvalidRequest
+from lakelog.io.shared_counts import counts_directory
+from lakelog.spark.runtime.worker import settle, this_task
+from lakelog.spark.runtime.worker_end import ending_later
+from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
+from lakelog.table.commit.committer import committer_for
+from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.seal_thread import seal_all, sealer_for
+from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.staging.conform import check_columns
+from lakelog.table.staging.watermark import EventTime
+
+
+class LakelogStreamWriter(DataSourceStreamArrowWriter):
+    """The sink of a streaming query; its writer id is the query id, which lives in the checkpoint."""
+
+    def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
+        if overwrite:
+            raise InvalidRequest(
+                f"outputMode('complete') into table {table.name} is not supported: use append, or update with a "
+                f"primary key"
+            )
+        check_columns(schema, table.schema, table.name)
+        EventTime.of(table)  # raises for options that no task could follow
+        self._table, self._counts = table, counts_directory()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
+        settle()
+        context = this_task()
+        writer = context.getLocalProperty("sql.streaming.queryId") or ""
+        epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id
+        if not ready_to_write(self._table, writer, epoch):
+            for _ in iterator:  # the rows of a replay are in the table already
+                pass
+            return AttemptMessage(AttemptResult(writer, epoch, "", replay=True), run)
+        written = write_attempt(self._table, writer, epoch, context.partitionId(), iterator)
+        return replace(written, run=run)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        settle(self._counts)
+        with ending_later(seal_all):
+            self._commit(messages, batchId)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], epoch: int) -> None:
+        sent = [m for m in messages if isinstance(m, AttemptMessage)]
+        if not sent:
+            return
+        committer = committer_for(self._table, sent[0].result.writer)
+        committer.begin_run(sent[0].run)
+        committer.commit(epoch, [m.result for m in sent])
+        sealer_for(committer, take_over_quietly).notify()
+        committer.check_alone()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing to do: the epoch stays undecided. The run that decides it takes the rows back, or whoever comes next
+        when the lease of this query has run out."""

@@ -1,0 +1,1 @@
+"""Definitions of CREATE TABLE and ALTER TABLE."""

@@ -1,0 +1,325 @@
+"""What CREATE TABLE says of a table, in Spark's dialect (USING, TBLPROPERTIES) and in Flink's (NOT ENFORCED, WITH)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lakelog.catalog.base import Identifier
+from lakelog.io.clock import now_ms
+from lakelog.paimon.schema.changes import ChangeDefault
+from lakelog.paimon.schema.schema import TableSchema, new_schema
+from lakelog.paimon.types.types import DataType
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
+from lakelog.sql.syntax.lexer import Kind, Token
+from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
+
+# What stands after USING (or in Flink's option `connector`) when the table is lakelog's.
+PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
+# Clauses of tables that only Spark has (Hive's).
+_SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
+_WHY_NOT = {
+    "WATERMARK": "name the column of the event time in the option 'watermark.column', and its 'watermark.delay'",
+    "PERIOD": "PERIOD FOR is not supported in CREATE TABLE; remove it",
+    "UNIQUE": "UNIQUE is not supported; a primary key is what lakelog enforces",
+    "FOREIGN": "FOREIGN KEY is not supported; remove it",
+    "CHECK": "CHECK is not supported; remove it",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it was written."""
+
+    name: str
+    type: DataType
+    comment: str | None
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class _Clauses:
+    """What was read so far of the column list and the clauses behind it."""
+
+    columns: tuple[Column, ...] = ()
+    primary_key: tuple[str, ...] | None = None
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    provider: str = "lakelog"
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """``[OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``.
+
+    ``or_replace`` is whether a table of this name gives way, ``must_exist`` whether there has to be one.
+    """
+
+    name: Name
+    if_not_exists: bool
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    partition_keys: tuple[str, ...]
+    comment: str | None
+    options: dict[str, str]
+    or_replace: bool = False
+    must_exist: bool = False
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> TableDefinition | None:
+        """Reads CREATE or REPLACE TABLE up to its end, or to the query that fills the table.
+
+        None if USING names a format of Spark's or a clause is Hive's.
+        """
+        must_exist = cursor.accept_words("REPLACE")
+        if not must_exist:
+            cursor.expect_words("CREATE")
+        modifier = cursor.peek()
+        or_replace = must_exist or cursor.accept_words("OR", "REPLACE")
+        external = cursor.accept_words("EXTERNAL")
+        if not cursor.accept_words("TABLE"):
+            return None  # CREATE OR REPLACE VIEW
+        place = cursor.peek()
+        if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = cursor.name()
+        if _is_spark_table(cursor):
+            return None
+        if or_replace and if_not_exists:
+            cursor.fail("REPLACE and IF NOT EXISTS contradict each other: leave one of them out", place)
+        if external:
+            cursor.fail(
+                "EXTERNAL is not supported: a lakelog table lies in its warehouse; leave the word out", modifier
+            )
+        clauses, dialect = _Clauses(), _dialect(cursor)
+        if cursor.at_symbol("("):
+            clauses = _read_columns(cursor, clauses, dialect)
+        found = _finish(cursor, name, if_not_exists, _read_clauses(cursor, clauses, dialect))
+        return replace(found, or_replace=or_replace, must_exist=must_exist)
+
+    def schema(self, options: dict[str, str], time_millis: int) -> TableSchema:
+        """The schema of the new table. Raises InvalidSchema, UnsupportedFeature."""
+        schema = new_schema(
+            fields=[(c.name, c.type, c.comment) for c in self.columns],
+            primary_keys=list(self.primary_key),
+            partition_keys=list(self.partition_keys),
+            options=options,
+            comment=self.comment,
+            time_millis=time_millis,
+        )
+        for column in self.columns:
+            if column.default is not None:
+                schema = ChangeDefault((column.name,), column.default).apply(schema, has_snapshots=False)
+        return schema
+
+    def create(self, session: Context, identifier: Identifier) -> None:
+        """Makes the table under a name. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
+        options = session.tables.canonical_options(self.options, "table")
+        session.create_table(identifier, self.schema(options, now_ms()), self.if_not_exists)
+
+
+def _outer_words(cursor: Cursor) -> list[tuple[str, int]]:
+    """The keywords from here on that stand outside of parentheses, with their distance from here."""
+    out, depth, ahead = [], 0, 0
+    while (token := cursor.peek(ahead)) is not None:
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0 and token.kind is Kind.WORD:
+            out.append((token.text.upper(), ahead))
+        ahead += 1
+    return out
+
+
+def _is_spark_table(cursor: Cursor) -> bool:
+    for word, ahead in _outer_words(cursor):
+        if word == "USING":
+            provider = cursor.peek(ahead + 1)
+            return provider is not None and provider.text.strip("`").lower() not in PROVIDERS
+        if word in ("AS", "SELECT"):
+            return False
+        if word in _SPARK_ONLY:
+            return True
+    return False
+
+
+def _dialect(cursor: Cursor) -> Dialect:
+    words = {word for word, _ in _outer_words(cursor)}
+    flink = "WITH" in words or any(t.is_word("ENFORCED") for t in cursor.tokens)
+    return Dialect.FLINK if flink and not words & {"USING", "TBLPROPERTIES"} else Dialect.SPARK
+
+
+def _read_columns(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+    cursor.expect_symbol("(")
+    while True:
+        token = cursor.peek()
+        if token is not None and (token.is_symbol(".") or token.is_symbol("…")):
+            cursor.fail("'...' stands for columns that a manual left out: write the columns, e.g. id int, name string")
+        why_not = _why_not(cursor)
+        if why_not:
+            cursor.fail(why_not)
+        if cursor.at_words("PRIMARY", "KEY") or cursor.at_words("CONSTRAINT"):
+            found = _read_primary_key(cursor, found)
+        else:
+            found = _read_column(cursor, found, dialect)
+        if cursor.accept_symbol(")"):
+            return found
+        cursor.expect_symbol(",", f" or ')' after {_last(found)}")
+
+
+def _last(found: _Clauses) -> str:
+    return f"column '{found.columns[-1].name}'" if found.columns else "the primary key"
+
+
+def _why_not(cursor: Cursor) -> str | None:
+    token, second = cursor.peek(), cursor.peek(1)
+    if token is None or second is None or token.kind is not Kind.WORD:
+        return None
+    follows = {"WATERMARK": ("FOR",), "PERIOD": ("FOR",), "FOREIGN": ("KEY",)}.get(token.text.upper())
+    if follows is None:
+        return _WHY_NOT.get(token.text.upper()) if second.is_symbol("(") else None
+    return _WHY_NOT[token.text.upper()] if second.is_word(*follows) else None
+
+
+def _read_primary_key(cursor: Cursor, found: _Clauses) -> _Clauses:
+    """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]``."""
+    place = cursor.peek()
+    if cursor.accept_words("CONSTRAINT"):
+        cursor.name_part("the name of the constraint")
+        why_not = _why_not(cursor)
+        if why_not:
+            cursor.fail(why_not)
+    cursor.expect_words("PRIMARY", "KEY")
+    key = cursor.names_in_parentheses("a column of the primary key")
+    _skip_enforced(cursor)
+    return _with_key(cursor, found, key, place)
+
+
+def _skip_enforced(cursor: Cursor) -> None:
+    # lakelog keeps the key whatever was written, so the words change nothing.
+    if not cursor.accept_words("NOT", "ENFORCED"):
+        cursor.accept_words("ENFORCED")
+    cursor.accept_words("RELY")
+
+
+def _with_key(cursor: Cursor, found: _Clauses, key: tuple[str, ...], place: Token | None) -> _Clauses:
+    if found.primary_key is not None:
+        cursor.fail("the table has a primary key already; name all its columns in one primary key (a, b)", place)
+    return replace(found, primary_key=key)
+
+
+def _read_column(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+    place = cursor.peek()
+    name = cursor.name_part("a column name")
+    if cursor.at_words("AS"):
+        cursor.fail(f"column '{name}' is computed, which is not supported; compute it in the query or in a view")
+    kind = parse_type(cursor, dialect)
+    comment: str | None = None
+    default: str | None = None
+    while True:
+        if cursor.accept_words("NOT", "NULL"):
+            kind = kind.with_nullable(False)
+        elif cursor.accept_words("COMMENT"):
+            comment = cursor.text_literal(f"the comment of column '{name}'")
+        elif cursor.accept_words("PRIMARY", "KEY"):
+            _skip_enforced(cursor)
+            found = _with_key(cursor, found, (name,), place)
+        elif cursor.accept_words("DEFAULT"):
+            default = parse_default(cursor)
+        elif cursor.at_words("METADATA") or cursor.at_words("GENERATED"):
+            word = cursor.take()
+            cursor.fail(f"{word.text.upper()} on column '{name}' is not supported; remove it", word)
+        else:
+            break
+    return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
+
+
+def _read_clauses(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+    """The clauses behind the columns, of both dialects, in any order."""
+    while cursor.peek() is not None:
+        if cursor.accept_words("USING"):
+            found = replace(found, provider=cursor.name_part("the format, such as lakelog").lower())
+        elif cursor.at_words("PRIMARY", "KEY"):
+            found = _read_primary_key(cursor, found)
+        elif cursor.accept_words("PARTITIONED", "BY"):
+            found = _read_partition_keys(cursor, found, dialect)
+        elif cursor.accept_words("COMMENT"):
+            found = replace(found, comment=cursor.text_literal("the comment of the table"))
+        elif cursor.at_words("TBLPROPERTIES") or cursor.at_words("OPTIONS") or cursor.at_words("WITH"):
+            found = _read_options(cursor, found)
+        elif cursor.at_words("LOCATION"):
+            cursor.fail(f"LOCATION is not supported: {WHERE_TABLES_LIE}")
+        elif cursor.at_words("CLUSTER", "BY"):
+            cursor.fail(f"CLUSTER BY is not supported: {WHAT_SORTS_ROWS}")
+        elif cursor.at_words("SHALLOW") or cursor.at_words("DEEP"):
+            cursor.fail(
+                "a table is not cloned; CREATE TABLE … AS SELECT copies it, CALL sys.create_branch shares its files"
+            )
+        elif cursor.at_words("AS") or cursor.at_words("SELECT"):
+            break
+        else:
+            cursor.fail_expected("USING, PARTITIONED BY, COMMENT, TBLPROPERTIES, WITH or the end of the statement")
+    return found
+
+
+def _read_options(cursor: Cursor, found: _Clauses) -> _Clauses:
+    clause = cursor.take()
+    given = cursor.options()
+    for key in given:
+        if key in dict(found.options):
+            cursor.fail(f"option '{key}' is given twice", clause)
+    return replace(found, options=(*found.options, *given.items()))
+
+
+def _read_partition_keys(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+    """``(a, b)``, or as Hive and Spark have it ``(a date, b int)``: columns that come behind the others."""
+    cursor.expect_symbol("(")
+    keys: list[str] = []
+    while True:
+        place = cursor.peek()
+        keys.append(cursor.name_part("a partition column"))
+        if cursor.at_symbol("("):
+            cursor.fail(
+                f"a partition is the value of a column: '{keys[-1]}(…)' is not supported; "
+                "add a column that holds this value and partition by it",
+                place,
+            )
+        if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
+            kind = parse_type(cursor, dialect)
+            comment = cursor.text_literal("a comment") if cursor.accept_words("COMMENT") else None
+            if any(column.name.lower() == keys[-1].lower() for column in found.columns):
+                cursor.fail(f"column '{keys[-1]}' stands among the columns, too: write only its name here", place)
+            found = replace(found, columns=(*found.columns, Column(keys[-1], kind, comment)))
+        if cursor.accept_symbol(")"):
+            return replace(found, partition_keys=tuple(keys))
+        cursor.expect_symbol(",")
+
+
+def _finish(cursor: Cursor, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
+    """Moves what other engines write as options (connector, primary-key, partition) to where it belongs."""
+    options = dict(found.options)
+    connector = options.pop("connector", found.provider)
+    if connector.lower() not in PROVIDERS:
+        cursor.fail(
+            f"'connector' = '{connector}' is not a lakelog table; leave the option out for a lakelog table, "
+            "or read the other system with Spark into a temporary view",
+            cursor.tokens[0],
+        )
+    written = {
+        "primary-key": found.primary_key or (),
+        "partition": found.partition_keys,
+    }
+    for key, columns in written.items():
+        if key in options:
+            listed = tuple(part.strip() for part in options.pop(key).split(",") if part.strip())
+            if columns and columns != listed:
+                cursor.fail(f"option '{key}' = '{','.join(listed)}' says other columns than the statement itself")
+            written[key] = listed
+    return TableDefinition(
+        name=name,
+        if_not_exists=if_not_exists,
+        columns=found.columns,
+        primary_key=written["primary-key"],
+        partition_keys=written["partition"],
+        comment=found.comment,
+        options=options,
+    )

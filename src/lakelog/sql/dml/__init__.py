@@ -1,0 +1,1 @@
+"""UPDATE, DELETE, MERGE and REPLACE WHERE as queries."""

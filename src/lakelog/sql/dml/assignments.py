@@ -1,0 +1,103 @@
+"""What UPDATE and MERGE set: ``column = value``, of whole columns and of parts of structs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelog.catalog.names import did_you_mean
+from lakelog.errors import InvalidSchema
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.defaults import default_text
+from lakelog.paimon.types.types import DataField, RowType
+from lakelog.sql.syntax.fragments import ChangedTable, is_default, read_piece
+from lakelog.sql.syntax.lexer import quoted_name, quoted_text
+from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.type_parser import type_text
+
+Path = tuple[str, ...]
+"""A column, ``("a",)``, or a part of one, ``("info", "a")``, as written."""
+
+
+def read_assignments(cursor: Cursor, target: ChangedTable, *stops: str) -> dict[Path, str]:
+    """Moves over ``column = expression, …``: text of the value by path; the target's name may be before it."""
+    out: dict[Path, str] = {}
+    while True:
+        place = cursor.peek()
+        parts = [cursor.name_part("a column")]
+        while cursor.accept_symbol("."):
+            parts.append(cursor.name_part("a column"))
+        path = _without_table(tuple(parts), target)
+        if any(_overlap(path, other) for other in out):
+            cursor.fail(f"column '{'.'.join(path)}' is set twice", place)
+        cursor.expect_symbol("=", f" after column '{'.'.join(path)}'")
+        out[path] = read_piece(cursor, f"a value for column '{'.'.join(path)}'", *stops, comma=True)
+        if not cursor.accept_symbol(","):
+            return out
+
+
+def own_values(schema: TableSchema, table: ChangedTable, given: Mapping[Path, str]) -> dict[str, str]:
+    """Assignments as new values of whole columns, by the table's spelling; DEFAULT gives way to the column's.
+
+    Raises InvalidSchema for a column, or a part of one, that the table does not have.
+    """
+    out: dict[str, str] = {}
+    for path, value in given.items():
+        field = _field(schema.fields, path[:1], table)
+        if len(path) == 1:
+            out[field.name] = default_value(field) if is_default(value) else value
+        elif field.name not in out:
+            inside = {p[1:]: v for p, v in given.items() if p[0].lower() == path[0].lower()}
+            out[field.name] = _struct(field, f"{quoted_name(table.alias)}.{quoted_name(field.name)}", inside, table)
+    return out
+
+
+def default_value(column: DataField) -> str:
+    """The default of a column as SQL text, to be cast to its type; NULL without one."""
+    text = default_text(column)
+    return "NULL" if text is None else quoted_text(text)
+
+
+def _without_table(path: Path, target: ChangedTable) -> Path:
+    own = tuple(part.lower() for part in target.name.parts)
+    for front in (own, own[-2:], own[-1:], (target.alias.lower(),)):
+        if len(path) > len(front) and tuple(part.lower() for part in path[: len(front)]) == front:
+            return path[len(front) :]
+    return path
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))
+
+
+def _field(fields: tuple[DataField, ...], path: Path, table: ChangedTable) -> DataField:
+    found = next((field for field in fields if field.name.lower() == path[-1].lower()), None)
+    if found is None:
+        names = [field.name for field in fields]
+        near = did_you_mean(path[-1], names) or "."
+        where = f"table '{table.name}'" if len(path) == 1 else f"column '{'.'.join(path[:-1])}' of table '{table.name}'"
+        known = "Its columns" if len(path) == 1 else "Its parts"
+        what = "column" if len(path) == 1 else "part"
+        raise InvalidSchema(f"{where} has no {what} '{path[-1]}'{near} {known}: {', '.join(names)}")
+    return found
+
+
+def _struct(field: DataField, now: str, given: Mapping[Path, str], table: ChangedTable, above: Path = ()) -> str:
+    """The struct of a column with new values of some parts; the others are those that it has now, ``now``."""
+    path = (*above, field.name)
+    if not isinstance(field.type, RowType):
+        raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is no struct: set all of it")
+    for inner in given:
+        _field(field.type.fields, (*path, inner[0]), table)
+    parts = []
+    for part in field.type.fields:
+        inside = {p[1:]: v for p, v in given.items() if p[0].lower() == part.name.lower()}
+        old = f"{now}.{quoted_name(part.name)}"
+        if not inside:
+            value = old
+        elif () in inside:
+            text = "NULL" if is_default(inside[()]) else inside[()]
+            value = f"CAST(({text}) AS {type_text(part.type)})"
+        else:
+            value = _struct(part, old, inside, table, path)
+        parts.append(f"{quoted_text(part.name)}, {value}")
+    return f"named_struct({', '.join(parts)})"

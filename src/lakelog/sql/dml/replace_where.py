@@ -1,0 +1,88 @@
+"""The queries behind INSERT INTO … REPLACE WHERE: new rows take the place of those that meet a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.sql.dml.row_changes import FILE, RowChange, text_of
+from lakelog.sql.syntax.lexer import quoted_name
+
+_FIRST = "_lakelog_first"
+
+
+@dataclass(frozen=True)
+class ReplaceWhere(RowChange):
+    """Rows of the target that meet ``condition`` go, those of ``query`` come; the condition must hold for these, too.
+
+    ``columns`` are the target's columns that the query has, in its order; ``defaults`` are values, as text, of the
+    columns that have one.
+    """
+
+    condition: str
+    query: str
+    columns: tuple[str, ...]
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def adds_rows(self) -> bool:
+        return True
+
+    def changes(self) -> str:
+        target = self.target
+        gone = f"SELECT {self._columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation} WHERE ({self.condition})"
+        come = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
+        # a key may go and come again: the delete comes first
+        window = f"PARTITION BY {', '.join(map(quoted_name, target.keys))} ORDER BY {ROW_KIND_COLUMN} DESC"
+        values = ", ".join(self._newer(c, window) for c in target.columns)
+        both = (
+            f"SELECT {values}, {ROW_KIND_COLUMN}, row_number() OVER ({window}) AS {_FIRST} "
+            f"FROM ({gone} UNION ALL {come})"
+        )
+        names = ", ".join(map(quoted_name, target.columns))
+        return f"SELECT {names}, {ROW_KIND_COLUMN} FROM ({both}) WHERE {_FIRST} = 1 OR {ROW_KIND_COLUMN} = '+I'"
+
+    def touched(self) -> str | None:
+        return f"SELECT DISTINCT input_file_name() AS {FILE} FROM {self.target.relation} WHERE ({self.condition})"
+
+    def left(self) -> str:
+        rest = f"SELECT {self._columns} FROM {self.target.relation} WHERE NOT coalesce(({self.condition}), false)"
+        return f"{rest} UNION ALL {self._new_rows}"
+
+    @property
+    def _columns(self) -> str:
+        return ", ".join(self.target.column(c) for c in self.target.columns)
+
+    @property
+    def _new_rows(self) -> str:
+        """The new rows as the table has them; the first column looks at the condition, for all columns are written."""
+        target, alias = self.target, quoted_name(self.target.alias)
+        given = f"({self.query}) AS {alias}({', '.join(map(quoted_name, self.columns))})"
+        typed = f"SELECT {', '.join(f'{self._value(c)} AS {quoted_name(c)}' for c in target.columns)} FROM {given}"
+        wrong = (
+            f"INSERT INTO {target.name} REPLACE WHERE: a new row does not meet the condition, so a repetition of the "
+            f"statement would not replace it; filter such rows out or widen the condition"
+        )
+        first, *others = (target.column(c) for c in target.columns)
+        checked = f"if(coalesce(({self.condition}), false), {first}, raise_error({text_of(wrong)}))"
+        columns = ", ".join([f"{checked} AS {quoted_name(target.columns[0])}", *others])
+        return f"SELECT {columns} FROM ({typed}) AS {alias}"
+
+    def _value(self, name: str) -> str:
+        value = self.target.typed(name, self.target.column(name) if name in self.columns else "NULL")
+        default = self.defaults.get(name)
+        return value if default is None else f"coalesce({value}, {self.target.typed(name, default)})"
+
+    def _newer(self, name: str, window: str) -> str:
+        """A column of a row; a sequence field may not be older than that of the row which it replaces."""
+        column, sign = quoted_name(name), self.target.newer.get(name)
+        if sign is None:
+            return column
+        older = (
+            f"INSERT INTO {self.target.name} REPLACE WHERE would set '{name}', which orders the rows of a key, to an "
+            f"older value: the new row would not be seen"
+        )
+        is_first = f"first_value({ROW_KIND_COLUMN}) OVER ({window}) = '+I'"
+        is_fine = f"coalesce({is_first} OR {column} {sign} first_value({column}) OVER ({window}), true)"
+        return f"if({is_fine}, {column}, raise_error({text_of(older)})) AS {column}"

@@ -1,0 +1,174 @@
+"""The queries behind UPDATE and DELETE: how rows of the target change, or what its files have then.
+
+They are put together from pieces of the user's text, which Spark parses as they were written. Rows of a table with a
+primary key change by being written again with a row kind, as INSERT writes a change stream. Of a table without one, the
+files that have such rows are replaced by what is left of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.sql.syntax.lexer import quoted_name
+
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
+INSERT: Final = "INSERT"
+FILE: Final = "_lakelog_file"
+ROW: Final = "_lakelog_row"
+_MET: Final = "_lakelog_met"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What is to happen to a row: its ``condition`` (None: always) and the new ``values``, text by column name."""
+
+    action: str
+    condition: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that is changed, as it stands in FROM: its name and alias.
+
+    ``columns`` are all of the table, ``keys`` its primary key; ``types`` are Spark's of the columns that have a simple
+    one, ``newer`` is the comparison that new values of sequence fields must hold with old ones. ``tells_before`` says
+    that readers of its changes want the row of before, too. ``files`` are the data files to read, None for all.
+    """
+
+    name: str
+    alias: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    newer: Mapping[str, str] = field(default_factory=dict)
+    tells_before: bool = False
+    files: Sequence[str] | None = None
+
+    def column(self, name: str) -> str:
+        """A column of the target, as an expression."""
+        return f"{quoted_name(self.alias)}.{quoted_name(name)}"
+
+    def typed(self, name: str, given: str) -> str:
+        """A new value in the column's type: what it is compared or joined with must not make another one of both."""
+        return f"CAST(({given}) AS {self.types[name]})" if name in self.types else f"({given})"
+
+    @property
+    def read(self) -> str:
+        """The target in FROM, without its alias: its files, as they are now."""
+        options = {"read.mode": "file"} | ({} if self.files is None else {SCAN_DATA_FILES.key: ",".join(self.files)})
+        return f"{self.name} /*+ OPTIONS({', '.join(f'{text_of(k)} = {text_of(v)}' for k, v in options.items())}) */"
+
+    @property
+    def relation(self) -> str:
+        """The target in FROM."""
+        return f"{self.read} AS {quoted_name(self.alias)}"
+
+    def new_value(self, name: str, given: str | None) -> str:
+        """What an update makes of a column; a key column may only be given what it has."""
+        old = self.column(name)
+        if given is None:
+            return old
+        new = self.typed(name, given)
+        if name in self.newer:
+            older = (
+                f"UPDATE of {self.name} would set '{name}', which orders the rows of a key, to an older value: the old "
+                f"row would stay"
+            )
+            return f"if(coalesce({new} {self.newer[name]} {old}, true), {new}, raise_error({text_of(older)}))"
+        if name not in self.keys:
+            return new
+        wrong = (
+            f"UPDATE of {self.name} would change the primary key column '{name}': delete the row, insert another one"
+        )
+        return f"if({new} <=> {old}, {old}, raise_error({text_of(wrong)}))"
+
+
+@dataclass(frozen=True)
+class RowChange(ABC):
+    """A statement that changes rows of a table."""
+
+    target: Target
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether it may have rows to write where it changes none."""
+        return False
+
+    @abstractmethod
+    def changes(self) -> str:
+        """The rows to write into a table with a primary key, ``_row_kind`` last."""
+
+    @abstractmethod
+    def touched(self) -> str | None:
+        """The files (``FILE``) of a table without a key whose rows may change; None for all of them."""
+
+    @abstractmethod
+    def left(self) -> str:
+        """What a table without a key has in place of ``target.files``."""
+
+    def of_files(self, files: Sequence[str]) -> RowChange:
+        """The same for some files of the target."""
+        return replace(self, target=replace(self.target, files=files))
+
+
+@dataclass(frozen=True)
+class RowsWhere(RowChange):
+    """UPDATE or DELETE of the rows that meet the clause's condition."""
+
+    clause: Clause
+
+    def changes(self) -> str:
+        target, clause = self.target, self.clause
+        if clause.action == DELETE:
+            columns = ", ".join(target.column(c) for c in target.columns)
+            return f"SELECT {columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation}{self._where}"
+        new = {c: target.new_value(c, clause.values.get(c)) for c in target.columns}
+        if not target.tells_before:
+            columns = ", ".join(f"{value} AS {quoted_name(c)}" for c, value in new.items())
+            return f"SELECT {columns}, '+U' AS {ROW_KIND_COLUMN} FROM {target.relation}{self._where}"
+        kind = f"{ROW}.{ROW_KIND_COLUMN}"
+        columns = ", ".join(
+            f"if({kind} = '-U', {target.column(c)}, {value}) AS {quoted_name(c)}" for c, value in new.items()
+        )
+        kinds = f"LATERAL VIEW explode(array('-U', '+U')) {ROW} AS {ROW_KIND_COLUMN}"
+        return f"SELECT {columns}, {kind} AS {ROW_KIND_COLUMN} FROM {target.relation} {kinds}{self._where}"
+
+    def touched(self) -> str | None:
+        if self.clause.condition is None:
+            return None
+        return f"SELECT DISTINCT input_file_name() AS {FILE} FROM {self.target.relation}{self._where}"
+
+    def left(self) -> str:
+        target, clause = self.target, self.clause
+        if clause.action == DELETE:
+            columns = ", ".join(target.column(c) for c in target.columns)
+            return f"SELECT {columns} FROM {target.relation} WHERE NOT {self._is_met}"
+        columns = ", ".join(
+            f"if({_MET}, {target.new_value(c, given)}, {target.column(c)}) AS {quoted_name(c)}"
+            if (given := clause.values.get(c)) is not None
+            else target.column(c)
+            for c in target.columns
+        )
+        # once a row, whatever the condition is
+        met = f"(SELECT *, {self._is_met} AS {_MET} FROM {target.relation})"
+        return f"SELECT {columns} FROM {met} AS {quoted_name(target.alias)}"
+
+    @property
+    def _where(self) -> str:
+        return "" if self.clause.condition is None else f" WHERE ({self.clause.condition})"
+
+    @property
+    def _is_met(self) -> str:
+        return "true" if self.clause.condition is None else f"coalesce(({self.clause.condition}), false)"
+
+
+def text_of(value: str) -> str:
+    """A text as a literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,131 @@
+"""What UPDATE, DELETE and MERGE have in common: the table that they change, and how its changes are written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from lakelog.catalog.base import Identifier
+from lakelog.errors import CommitConflict, InvalidRequest, LakelogError
+from lakelog.paimon.schema.changes import AddColumn
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.merge import Merge
+from lakelog.sql.dml.row_changes import RowChange, Target
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.runtime.result import done
+from lakelog.sql.syntax.fragments import ChangedTable
+from lakelog.sql.syntax.source_text import StatementText
+
+_ATTEMPTS = 5
+
+
+def target_of(
+    session: Context, identifier: Identifier, changed: ChangedTable, schema: TableSchema, actions: Collection[str]
+) -> Target:
+    """The table as a query over it needs it.
+
+    Raises UnsupportedFeature for what its rows cannot be changed by, InvalidRequest where a name means a view.
+    """
+    if session.is_hidden(changed.name):
+        raise InvalidRequest(
+            f"'{changed.name}' is a temporary view here, which hides table '{identifier}': write the table's name with "
+            f"its database, or drop the view"
+        )
+    options = session.tables.canonical_options(changed.options, "write")
+    found = session.tables.changeable(identifier, actions, options)
+    columns, keys = tuple(schema.field_names), tuple(schema.primary_keys)
+    types = session.engine.simple_types(identifier)
+    return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
+
+
+def evolved(
+    session: Context, identifier: Identifier, schema: TableSchema, query: str
+) -> tuple[TableSchema, tuple[str, ...]]:
+    """WITH SCHEMA EVOLUTION: the schema with the further columns of a query, and all columns that the query has.
+
+    The table gets them now, as by ALTER TABLE ADD COLUMN, and keeps them when the statement fails.
+    """
+    given = session.engine.columns_of(_planned(session, query))
+    own = {name.lower(): name for name in schema.field_names}
+    added = [AddColumn((name,), kind.with_nullable(True)) for name, kind in given if name.lower() not in own]
+    if added:
+        session.tables.alter_table(identifier, added)
+        schema = session.tables.load_schema(identifier) or schema
+    return schema, tuple(own.get(name.lower(), name) for name, _ in given)
+
+
+def change_rows(session: Context, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
+    """Changes the rows as the statement says; all of it in one commit, or nothing.
+
+    Rows of a table with a primary key are written again with a row kind. Of one without, the files that have such rows
+    are replaced; a compaction that was faster makes the statement begin again. Raises CommitConflict when that happens
+    too often.
+    """
+    options = session.tables.canonical_options(given, "write")
+    if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
+        plan = _planned(session, change.changes())
+        with plan.explained():
+            session.engine.insert(identifier, plan, None, options, {}, overwrite=False)
+        return done()
+    conflict: CommitConflict | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            with _read_once(session, change) as same:
+                _replace_files(session, identifier, same, options)
+        except CommitConflict as why:
+            conflict = why
+        else:
+            return done()
+    raise CommitConflict(
+        f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
+        f"statement ran; nothing was changed: run it again when they are done"
+    ) from conflict
+
+
+@contextlib.contextmanager
+def _read_once(session: Context, change: RowChange) -> Iterator[RowChange]:
+    """The change, of a source that stays the same for both of its queries: what it touches, and what is left.
+
+    Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
+    """
+    if not isinstance(change, Merge) or change.touched() is None:
+        yield change
+        return
+    plan = _planned(session, f"SELECT * FROM {change.source}")
+    with plan.explained(), session.engine.kept(plan) as view:
+        yield replace(change, source=view)
+
+
+def _replace_files(session: Context, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> None:
+    query = change.touched()
+    plan = None if query is None else _planned(session, query)
+    with contextlib.nullcontext() if plan is None else plan.explained():
+        touched = session.engine.files_of(identifier, plan, options)
+    if not touched and not change.adds_rows:
+        return
+    rest = _planned(session, change.of_files(touched).left())
+    with rest.explained():
+        session.engine.replace_files(identifier, rest, touched, options)
+
+
+def _planned(session: Context, query: str) -> QueryPlan:
+    return plan_query(session, StatementText(query, 0, len(query)))
+
+
+def is_of_partitions(
+    session: Context, identifier: Identifier, changed: ChangedTable, schema: TableSchema, condition: str | None
+) -> bool:
+    """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
+    options = session.tables.canonical_options(changed.options, "write")
+    if session.tables.changeable(identifier, (), options).tells_log:
+        return False
+    if condition is None:
+        return True
+    try:
+        return parse_filter(condition, schema).columns <= set(schema.partition_keys)
+    except LakelogError:
+        return False

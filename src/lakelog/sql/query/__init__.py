@@ -1,0 +1,1 @@
+"""Planning of a SELECT: references, column pruning, predicate pushdown, metadata queries."""

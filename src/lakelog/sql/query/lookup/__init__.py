@@ -1,0 +1,1 @@
+"""Lookup joins: FOR SYSTEM_TIME AS OF."""

@@ -1,0 +1,307 @@
+"""Makes a query ready for Spark: lakelog's tables in it become views that read just what the query needs.
+
+The text is edited at the places of the names and hints and not written anew, so that Spark parses what the
+user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE, READ_MODE
+from lakelog.options.option import Options
+from lakelog.options.scan import SCAN_OPTIONS
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.query.column_pruning import ColumnUse
+from lakelog.sql.query.join_pruning import join_keys
+from lakelog.sql.query.lookup.for_system_time import LookupTime, proctime_edits, read_lookup_time
+from lakelog.sql.query.lookup.rewrite import LookupJoins, LookupRead
+from lakelog.sql.query.metadata_queries import counted_read, limit_of
+from lakelog.sql.query.predicate_pushdown import pushed_condition
+from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
+from lakelog.sql.query.signed_aggregates import SignedAggregates, signed_aggregates
+from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
+from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.text_edits import Edit, edited
+from lakelog.sql.syntax.time_travel import TimeTravel, read_time_travel
+from lakelog.sql.syntax.token_stream import Name
+
+
+@dataclass(frozen=True)
+class _TableRead:
+    """A reference that turned out to be a lakelog table."""
+
+    reference: Reference
+    table: Identifier
+    schema: TableSchema
+    hints: tuple[Hint, ...]
+    options: dict[str, str]
+    travel: TimeTravel | None = None
+    lookup: LookupTime | None = None
+
+
+def plan_query(session: Context, source: StatementText, strict: bool = True, lasting: bool = False) -> QueryPlan:
+    """Plans the query that a statement consists of.
+
+    With ``strict`` a name that neither lakelog nor Spark knows is NotFound with a suggestion, otherwise it is left
+    to Spark. Raises UnsupportedStatement for a hint that does not stand behind a lakelog table, InvalidOption.
+    """
+    query = QueryText.read(source)
+    reads = _find_reads(session, query, strict and query.tree is not None)
+    _check_hints(query, reads)
+    needed = _needed_columns(query, reads)
+    sources: list[Source] = []
+    edits: list[Edit] = []
+    looked_up, signed = [], list[SignedAggregates]()
+    for read, columns in zip(reads, needed, strict=True):
+        if read.lookup is not None:
+            looked_up.append(LookupRead(read.reference, read.table, read.schema, columns, read.options, read.lookup))
+            continue
+        read, found = _with_signs(query, read)
+        if found is not None:
+            signed.append(found)
+            columns = None if columns is None else (*columns, ROW_KIND_COLUMN)
+        view = session.new_view()
+        node = read.reference.node
+        condition = None if node is None else pushed_condition(node, read.schema)
+        counted = None if lasting or not _is_of_files(read) else counted_read(query, read.reference, read.schema)
+        if counted is not None:
+            sources.append(Source(view, read.table, counted.columns, read.options, condition, counts=True))
+            edits += counted.edits
+        else:
+            limit = None if lasting or condition is not None else limit_of(query, read.reference)
+            sources.append(Source(view, read.table, columns, read.options, condition, limit=limit))
+        edits += _edits(query, read, view)
+    sources = _with_joins(query, reads, sources)
+    edits += _column_edits(session, query, reads)
+    if reads:
+        edits += _dollar_edits(query, edits)
+        edits += proctime_edits(query.tokens)
+    for aggregates in signed:
+        edits = aggregates.applied(edits)
+    joins = LookupJoins(session, query, looked_up, edits)
+    text = edited(source.script, joins.rewrite(), source.start, source.end)
+    syntax_error = query.syntax_error if reads else None
+    return QueryPlan(text, tuple(sources), syntax_error, lasting and bool(reads), tuple(joins.lookups))
+
+
+def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:
+    """A read of a log with all kinds of changes, and the aggregates over it; an upsert log is made whole for them."""
+    options = Options({**read.schema.options, **read.options})
+    is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
+    if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
+        return read, None
+    found = signed_aggregates(query, read.reference, str(read.table), read.schema.is_keyed)
+    if found is not None and read.schema.is_keyed:
+        read = replace(read, options={NORMALIZE.key: "true", **read.options})
+    return read, found
+
+
+def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:
+    """The sources with the joins that choose their partitions."""
+    plain = [read for read in reads if read.lookup is None]
+    nodes = {id(r.reference.node): r for r in plain if r.reference.node is not None and _is_of_files(r)}
+    views = {id(r.reference.node): s.view for r, s in zip(plain, sources, strict=True)}
+    keys = join_keys(query.tree, {place: read.schema for place, read in nodes.items()})
+    joined = {
+        s.view: tuple((k.column, views[id(k.other)], k.other_column) for k in keys if views[id(k.node)] == s.view)
+        for s in sources
+    }
+    return [replace(s, joined=joined[s.view]) if joined[s.view] else s for s in sources]
+
+
+def _is_of_files(read: _TableRead) -> bool:
+    """Whether the rows are those of data files, not of a log or a system table."""
+    mode = read.options.get(READ_MODE.key, read.schema.options.get(READ_MODE.key, READ_MODE.default))
+    return mode == READ_MODE.default and "$" not in read.table.table
+
+
+def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_TableRead]:
+    reads = []
+    for reference in query.references():
+        identifier = session.find(reference.name)
+        schema = None if identifier is None else session.tables.load_schema(identifier)
+        if identifier is None or schema is None:
+            if strict and identifier is not None and _is_unknown(session, reference.name, identifier):
+                raise session.no_table(reference.name)
+            _refuse_of_spark(session, query, reference)
+            continue
+        if session.is_hidden(reference.name):
+            _refuse_of_spark(session, query, reference)
+            continue  # a temporary view of this name comes first
+        reads.append(_read_of(session, query, reference, identifier, schema))
+    return reads
+
+
+def _refuse_of_spark(session: Context, query: QueryText, reference: Reference) -> None:
+    """Raises UnsupportedStatement for a lookup join with a relation of Spark, and for changes of one."""
+    at = reference.travel
+    if reference.changes is not None:
+        if not session.engine.is_spark_relation(reference.name.sql):
+            raise session.no_table(reference.name)
+        raise query.source.error(
+            reference.name.start, f"'{reference.name}' is Spark's: changes are told of tables of this lake only"
+        )
+    if at is not None and read_lookup_time(query.source, query.tokens, at) is not None:
+        raise query.source.error(
+            reference.name.start,
+            f"'{reference.name}' is Spark's: rows can be looked up in tables of this lake with a primary key only",
+        )
+
+
+def _read_of(
+    session: Context, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
+) -> _TableRead:
+    """The read with its options; a point in time or a range of changes may have other columns than the table now."""
+    at = reference.travel
+    lookup = None if at is None else read_lookup_time(query.source, query.tokens, at)
+    if lookup is not None:
+        reference = replace(reference, ends=(reference.name.end, *query.alias_ends(lookup.end)))
+    hints = _hints_of(query, reference)
+    travel = None
+    if at is not None and lookup is None:
+        travel = read_time_travel(query.source, query.tokens, at, session.engine.millis_of)
+    given = {key: value for hint in hints for key, value in hint.options.items()} | (travel.options if travel else {})
+    if reference.changes is not None:
+        if twice := [option.key for option in SCAN_OPTIONS.options if option.key in given]:
+            raise query.source.error(
+                reference.name.start, f"table_changes says which changes to read: take '{min(twice)}' away"
+            )
+        given |= reference.changes.options(query.source, lambda: _newest_id(session, identifier))
+    options = session.tables.canonical_options(given, "read")
+    if any(option.key in options for option in SCAN_OPTIONS.options):
+        schema = session.tables.load_schema(identifier, options) or schema
+    return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
+
+
+def _newest_id(session: Context, identifier: Identifier) -> int:
+    newest = session.tables.open(identifier).store.latest_snapshot()
+    return 0 if newest is None else newest.id
+
+
+def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
+    """Whether nobody has a relation of this name; a foreign database (parquet.`/path`) is Spark's to judge."""
+    if len(name.parts) > 1 and identifier.database not in (
+        *session.tables.list_databases(identifier.catalog),
+        DEFAULT_DATABASE,
+    ):
+        return False
+    return not session.engine.is_spark_relation(name.sql)
+
+
+def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
+    """The hints behind the name, its alias or another hint of it, with nothing but comments between."""
+    places, found = list(reference.ends), []
+    token_starts = [t.start for t in query.tokens]
+    for hint in query.hints:
+        if any(place <= hint.start and not _any_between(token_starts, place, hint.start) for place in places):
+            found.append(hint)
+    return tuple(found)
+
+
+def _any_between(starts: Iterable[int], low: int, high: int) -> bool:
+    return any(low <= start < high for start in starts)
+
+
+def _check_hints(query: QueryText, reads: list[_TableRead]) -> None:
+    used = {hint.start for read in reads for hint in read.hints}
+    for hint in query.hints:
+        if hint.start not in used:
+            raise query.source.error(
+                hint.start,
+                "a hint OPTIONS(…) has to stand right behind the name (or the alias) of a lakelog table, as in "
+                "FROM db.t /*+ OPTIONS('read.mode'='log') */; here it stands behind something else",
+            )
+    for read in reads:
+        given: set[str] = set()
+        for hint in read.hints:
+            if twice := given & set(hint.options):
+                raise query.source.error(hint.start, f"option '{sorted(twice)[0]}' is given twice")
+            given |= set(hint.options)
+
+
+def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str, ...] | None]:
+    """Per read the columns in the table's order, None for all. A query that needs none gets the cheapest one."""
+    if query.tree is None:
+        return [None] * len(reads)
+    names = {id(r.reference.node): frozenset(f.lower() for f in _readable(r.schema)) for r in reads}
+    use = ColumnUse(query.tree, names, cte_of)
+    words = query.words_outside_tree()
+    out: list[tuple[str, ...] | None] = []
+    for read in reads:
+        needed = None if read.reference.node is None or "identifier" in words else use.needed(read.reference.node)
+        if needed is None:
+            out.append(None)
+            continue
+        # A column may be called like a function or a keyword, which the tree does not show as a name.
+        kept = tuple(f for f in _readable(read.schema) if f.lower() in needed or f.lower() in words)
+        out.append(kept or (_cheapest_column(read.schema),))
+    return out
+
+
+def _readable(schema: TableSchema) -> tuple[str, ...]:
+    own = tuple(schema.field_names)
+    return own if ROW_KIND_COLUMN in own else (*own, ROW_KIND_COLUMN)
+
+
+def _cheapest_column(schema: TableSchema) -> str:
+    """The column to read where only the number of rows counts: a key column, which a merge reads anyway."""
+    if schema.primary_keys:
+        return schema.primary_keys[0]
+    small = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "FLOAT", "BIGINT", "DOUBLE")
+    ranks = {root: rank for rank, root in enumerate(small)}
+    return min(schema.fields, key=lambda f: ranks.get(getattr(f.type, "root", ""), len(small))).name
+
+
+def _edits(query: QueryText, read: _TableRead, view: str) -> list[Edit]:
+    reference = read.reference
+    name, at = reference.name, reference.alias_at
+    alias = "" if at is None else " AS `" + name.parts[-1].replace("`", "``") + "`"
+    edits = [Edit(name.start, name.end, view + (alias if at == name.end else ""))]
+    if at is not None and at != name.end:
+        edits.append(Edit(at, at, alias))
+    if read.travel is not None:
+        edits.append(Edit(read.travel.start, read.travel.end, ""))
+    script = query.source.script
+    for hint in read.hints:
+        # Words that only the hint kept apart stay apart.
+        edits.append(Edit(hint.start, hint.end, "" if script[hint.start - 1].isspace() else " "))
+    return edits
+
+
+def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
+    """Takes catalog and database off columns like ``db.t.id``: the view has the alias ``t`` and neither."""
+    if query.tree is None:
+        return []
+    reads_here = [r.table for r in reads if r.reference.alias_at is not None]
+    names: set[tuple[str, str, str | None]] = {
+        (t.database.lower(), t.table.lower(), catalog) for t in reads_here for catalog in (t.catalog, None)
+    }
+    edits = []
+    for column in query.tree.find_all(exp.Column):
+        parts = [p.name.lower() for p in column.parts]
+        for at in range(1, min(3, len(parts) - 1)):
+            catalog = session.catalogs.find(parts[0]) if at == 2 else None
+            if (parts[at - 1], parts[at], catalog) in names and (at == 1 or catalog is not None):
+                start, table = query.start_of(column.parts[0]), query.start_of(column.parts[at])
+                if start is not None and table is not None:
+                    edits.append(Edit(start, table, ""))
+                break
+    return edits
+
+
+def _dollar_edits(query: QueryText, edits: list[Edit]) -> list[Edit]:
+    """Quotes names such as ``t$snapshots`` that stay in the text: Spark reads ``$`` in no plain name."""
+    return [
+        Edit(token.start, token.end, quoted_name(token.text))
+        for token in query.tokens
+        if token.kind is Kind.WORD and "$" in token.text
+        if not any(edit.start <= token.start < edit.end for edit in edits)
+    ]

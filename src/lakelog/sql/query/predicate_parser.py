@@ -1,0 +1,150 @@
+"""A condition as SQL text → the predicate that a scan filters and skips files with."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lakelog.catalog.names import did_you_mean
+from lakelog.errors import InvalidRequest, InvalidSchema, UnsupportedStatement
+from lakelog.filestore.skipping.predicate import And, Compare, In, IsNull, Or, Predicate, StartsWith
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.types import AtomicType, DataField
+from lakelog.sql.syntax.lexer import tokenize
+from lakelog.sql.syntax.literals import literal_value
+from lakelog.sql.syntax.source_text import point_at
+from lakelog.sql.syntax.type_parser import type_text
+from lakelog.table.read.base import TableScan
+
+_S = TypeVar("_S", bound=TableScan)
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_SWAPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHAT_WORKS = (
+    "a filter compares columns with values: =, !=, <, <=, >, >=, BETWEEN, IN (…), LIKE 'prefix%', IS [NOT] NULL, "
+    "joined by AND, OR, NOT; for anything else use SQL"
+)
+
+
+def parse_filter(text: str, schema: TableSchema) -> Predicate:
+    """Reads text such as ``id = 1 and name like 'a%'``.
+
+    Values become the Python type of the column they are compared with (int, float, Decimal, str, bytes, bool, date,
+    time, datetime; in UTC for TIMESTAMP_LTZ). Raises InvalidSchema for an unknown column, InvalidRequest
+    for a value that does not fit its column, UnsupportedStatement for text that is not such a condition.
+    """
+    list(tokenize(text))  # points at a string that is not closed
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except SqlglotError as failure:
+        raise UnsupportedStatement(_position(text, failure)) from None
+    return _FilterReader(text, schema).read(tree)
+
+
+def filtered(scan: _S, text: str | None) -> _S:
+    """A scan with a filter given as text, without one the scan itself. Raises as ``parse_filter``."""
+    return scan if text is None else scan.where(parse_filter(text, scan.row_schema))
+
+
+def _position(text: str, failure: SqlglotError) -> str:
+    offset = 0
+    if isinstance(failure, ParseError) and failure.errors and failure.errors[0].get("line"):
+        problem = failure.errors[0]
+        lines = text.split("\n")
+        offset = sum(len(line) + 1 for line in lines[: int(problem["line"]) - 1])
+        offset += max(int(problem["col"]) - len(problem.get("highlight") or ""), 0)
+    return point_at(text, offset, "this filter cannot be understood from here on")
+
+
+class _FilterReader:
+    """Turns the tree of one filter into predicates over one table."""
+
+    def __init__(self, text: str, schema: TableSchema) -> None:
+        self._text = text
+        self._schema = schema
+        self._by_fold = {f.name.lower(): f for f in schema.fields}
+
+    def read(self, node: exp.Expr) -> Predicate:
+        """The predicate of a node that is true or false."""
+        if isinstance(node, exp.Paren):
+            return self.read(node.this)
+        if isinstance(node, exp.And):
+            return And(*(self.read(part) for part in node.flatten()))
+        if isinstance(node, exp.Or):
+            return Or(*(self.read(part) for part in node.flatten()))
+        if isinstance(node, exp.Not):
+            return self.read(node.this).negated()
+        if isinstance(node, exp.Column):
+            return self._flag(node)
+        return self._read_comparison(node)
+
+    def _read_comparison(self, node: exp.Expr) -> Predicate:
+        found = self._read_positive(node)
+        return found.negated() if node.args.get("negate") else found
+
+    def _read_positive(self, node: exp.Expr) -> Predicate:
+        if type(node) in _OPERATORS:
+            return self._compare(node, _OPERATORS[type(node)])
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            column = self._column(node.this)
+            low, high = (literal_value(column, node.args[end]) for end in ("low", "high"))
+            return And(Compare(column.name, ">=", low), Compare(column.name, "<=", high))
+        if isinstance(node, exp.In) and node.expressions:
+            column = self._column(node.this)
+            return In(column.name, tuple(literal_value(column, value) for value in node.expressions))
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            return IsNull(self._column(node.this).name)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+            name = self._flag(node.this).column
+            return And(IsNull(name, expected=False), Compare(name, "=", bool(node.expression.this)))
+        if isinstance(node, exp.Like):
+            return self._like(node)
+        raise self._unsupported(node)
+
+    def _flag(self, node: exp.Expr) -> Compare:
+        column = self._column(node)
+        if not isinstance(column.type, AtomicType) or column.type.root != "BOOLEAN":
+            raise InvalidRequest(f"column '{column.name}' is {type_text(column.type)}, not a condition: compare it")
+        return Compare(column.name, "=", True)
+
+    def _compare(self, node: exp.Expr, operator: str) -> Predicate:
+        left, right = node.this, node.expression
+        if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
+            left, right, operator = right, left, _SWAPPED[operator]
+        column = self._column(left)
+        if isinstance(right, exp.Null):
+            raise InvalidRequest(f"'{column.name} {operator} null' is never true: write {column.name} IS [NOT] NULL")
+        return Compare(column.name, operator, literal_value(column, right))
+
+    def _like(self, node: exp.Like) -> Predicate:
+        column = self._column(node.this)
+        pattern = node.expression
+        if not (isinstance(pattern, exp.Literal) and pattern.is_string and _is_text(column)):
+            raise self._unsupported(node)
+        prefix = pattern.this[:-1] if pattern.this.endswith("%") else pattern.this
+        if any(sign in prefix for sign in "%_\\"):
+            raise self._unsupported(node)
+        return StartsWith(column.name, prefix) if prefix != pattern.this else Compare(column.name, "=", prefix)
+
+    def _column(self, node: exp.Expr) -> DataField:
+        if isinstance(node, exp.Paren):
+            return self._column(node.this)
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star) or len(node.parts) > 1:
+            raise self._unsupported(node)
+        found = self._by_fold.get(node.name.lower())
+        if found is None:
+            known = self._schema.field_names
+            near = did_you_mean(node.name, known)
+            raise InvalidSchema(f"unknown column '{node.name}' in filter{near} Columns: {', '.join(known)}")
+        return found
+
+    def _unsupported(self, node: exp.Expr) -> UnsupportedStatement:
+        return UnsupportedStatement(f"'{node.sql(dialect='spark')}' in filter \"{self._text}\": {_WHAT_WORKS}")
+
+
+def _is_text(column: DataField) -> bool:
+    return isinstance(column.type, AtomicType) and column.type.root in ("CHAR", "VARCHAR")

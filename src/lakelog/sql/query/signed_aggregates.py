@@ -1,0 +1,182 @@
+"""Aggregates over a log of changes: retractions are subtracted, not counted as rows.
+
+``count``, ``sum`` and ``avg`` are rewritten with the sign of the row kind (+1 for +I and +U, -1 for -U and -D), and a
+group whose rows were all taken back disappears. Other aggregates cannot take a row back and are refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.sql.query.metadata_queries import only_select_of
+from lakelog.sql.query.references import QueryText, Reference, cte_of
+from lakelog.sql.syntax.lexer import Kind, Token
+from lakelog.sql.syntax.text_edits import Edit, edited
+from lakelog.sql.syntax.token_stream import part_value
+
+_LOG = logging.getLogger("lakelog.sql")
+
+_ADDED: Final = f"{ROW_KIND_COLUMN} in ('+I', '+U')"
+_SIGN: Final = f"case when {_ADDED} then 1 else -1 end"
+_ROWS: Final = f"coalesce(sum({_SIGN}), 0)"
+_FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MEAN")
+_BEHIND_GROUP: Final = ("HAVING", "ORDER", "SORT", "LIMIT", "OFFSET")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An aggregate in the text: its place and that of its argument, whose tokens are given."""
+
+    name: str
+    start: int
+    end: int
+    inside: tuple[Token, ...]
+    is_column: bool
+
+
+@dataclass(frozen=True)
+class SignedAggregates:
+    """The aggregates of a query that reads the changes of one table and nothing else."""
+
+    query: QueryText
+    calls: tuple[_Call, ...]
+    having: tuple[Edit, ...]
+
+    def applied(self, edits: Sequence[Edit]) -> list[Edit]:
+        """The edits of a query with those of the aggregates; edits inside of an aggregate are made in its text."""
+        out = list(edits)
+        for call in self.calls:
+            text = _signed(call, self.query.source.script, out)
+            out = [edit for edit in out if not edit.lies_in(call.start, call.end)]
+            out.append(Edit(call.start, call.end, text))
+        return [*out, *self.having]
+
+
+def signed_aggregates(query: QueryText, reference: Reference, table: str, is_keyed: bool) -> SignedAggregates | None:
+    """How the aggregates of a query leave out what retractions take back; None when it has none, or names the kinds.
+
+    Called for each read of a log that gives all kinds of changes. Logs a warning for a query of a table with a key that
+    loses the row kinds. Raises UnsupportedStatement for what no sign can mend.
+    """
+    node = reference.node
+    if query.tree is None or node is None or _names_kinds(query):
+        return None
+    wrong = next((found for select in _selects_of(node) if (found := _aggregation_in(select))), None)
+    if wrong is None:
+        if is_keyed and not any(query.tree.find_all(exp.Star)):
+            _LOG.warning(
+                "the changes of table %s are read without %s: retractions (-U, -D) look like rows; "
+                "select it, too, or read the current rows ('read.mode'='union')", table, ROW_KIND_COLUMN,
+            )  # fmt: skip
+        return None
+    select = only_select_of(reference)
+    calls = None if select is None or select is not query.tree else _calls(query, select)
+    if select is None or calls is None:
+        raise query.source.error(
+            reference.name.start,
+            f"{wrong} over the changes of table {table} would take retractions (-U, -D) for rows: read its current "
+            f"rows ('read.mode'='union' or 'file'), or say with {ROW_KIND_COLUMN} what a retraction does, as in "
+            f"sum(case when {_ADDED} then v else -v end)",
+        )
+    return SignedAggregates(query, calls, _having(query, select))
+
+
+def _names_kinds(query: QueryText) -> bool:
+    return any(t.kind in (Kind.WORD, Kind.QUOTED) and part_value(t).lower() == ROW_KIND_COLUMN for t in query.tokens)
+
+
+def _selects_of(node: exp.Expr) -> list[exp.Select]:
+    """The SELECTs through which the rows of a table go; also those that read a common table expression with them."""
+    out: list[exp.Select] = []
+    below: exp.Expr | None = node
+    while below is not None:
+        below = below.parent
+        if isinstance(below, exp.Select):
+            out.append(below)
+        elif isinstance(below, exp.CTE):
+            readers = [t for t in below.root().find_all(exp.Table) if cte_of(t) is below]
+            return [*out, *(select for reader in readers for select in _selects_of(reader))]
+    return out
+
+
+def _aggregation_in(select: exp.Select) -> str | None:
+    """What a SELECT does, outside of its subqueries, that takes rows together."""
+    for clause, name in (("distinct", "DISTINCT"), ("group", "GROUP BY")):
+        if select.args.get(clause):
+            return name
+    for part in select.walk(prune=lambda n: isinstance(n, exp.Select) and n is not select):
+        if isinstance(part, exp.AggFunc | exp.Window):
+            return part.sql_name().lower() if isinstance(part, exp.Func) else "a window function"
+    return None
+
+
+def _calls(query: QueryText, select: exp.Select) -> tuple[_Call, ...] | None:
+    """The aggregates of a SELECT in the text; None when one of them has no sign."""
+    wanted = list(select.find_all(exp.AggFunc))
+    is_simple = all(isinstance(f, exp.Count | exp.Sum | exp.Avg) and not f.expressions for f in wanted)
+    others = (exp.Window, exp.Filter, exp.Subquery, exp.Exists, exp.Distinct)
+    if not is_simple or any(select.find(kind) for kind in others):
+        return None
+    if len(list(select.find_all(exp.Select))) > 1:
+        return None
+    found = [_call_at(query.tokens, at) for at in range(len(query.tokens))]
+    calls = tuple(call for call in found if call is not None)
+    return calls if len(calls) == len(wanted) else None
+
+
+def _call_at(tokens: Sequence[Token], at: int) -> _Call | None:
+    if at + 2 >= len(tokens) or not tokens[at].is_word(*_FUNCTIONS) or not tokens[at + 1].is_symbol("("):
+        return None
+    depth, end = 1, at + 2
+    while end < len(tokens) and depth:
+        depth += tokens[end].is_symbol("(") - tokens[end].is_symbol(")")
+        end += 1
+    before, behind = tokens[at - 1], tokens[end] if end < len(tokens) else None
+    alone = (before.is_word("SELECT") or before.is_symbol(",")) and (
+        behind is None or behind.is_symbol(",") or behind.is_word("FROM")
+    )
+    name = "AVG" if tokens[at].is_word("MEAN") else tokens[at].text.upper()
+    return _Call(name, tokens[at].start, tokens[end - 1].end, tuple(tokens[at + 2 : end - 1]), alone)
+
+
+def _signed(call: _Call, script: str, edits: Sequence[Edit]) -> str:
+    start, end = call.inside[0].start, call.inside[-1].end
+    argument = edited(script, edits, start, end)
+    is_all = len(call.inside) == 1 and (call.inside[0].is_symbol("*") or call.inside[0].kind is Kind.NUMBER)
+    rows = f"coalesce(sum(case when ({argument}) is null then 0 when {_ADDED} then 1 else -1 end), 0)"
+    total = f"sum(case when {_ADDED} then ({argument}) else -({argument}) end)"
+    if call.name == "COUNT":
+        text = _ROWS if is_all else rows
+    elif call.name == "SUM":
+        text = f"case when {rows} <> 0 then {total} end"
+    else:
+        text = f"{total} / nullif({rows}, 0)"
+    if not call.is_column:
+        return f"({text})"
+    of_column = all(t.kind in (Kind.WORD, Kind.QUOTED) or t.is_symbol(".") for t in call.inside)
+    shown = part_value(call.inside[-1]) if of_column else "1" if script[start:end] == "*" else argument
+    shown = shown.replace("`", "")
+    return f"{text} AS `{call.name.lower()}({shown})`"
+
+
+def _having(query: QueryText, select: exp.Select) -> tuple[Edit, ...]:
+    """What leaves out the groups whose rows were all taken back."""
+    if not select.args.get("group"):
+        return ()
+    tokens = query.tokens
+    group = next(i for i, t in enumerate(tokens) if t.is_word("GROUP"))
+    ends = [i for i in range(group, len(tokens)) if tokens[i].is_word(*_BEHIND_GROUP)]
+    exists = f"{_ROWS} <> 0"
+    if not ends:
+        return (Edit(tokens[-1].end, tokens[-1].end, f" having {exists}"),)
+    if not tokens[ends[0]].is_word("HAVING"):
+        return (Edit(tokens[ends[0]].start, tokens[ends[0]].start, f"having {exists} "),)
+    last = tokens[ends[1] - 1] if len(ends) > 1 else tokens[-1]
+    begin = tokens[ends[0]].end
+    return (Edit(begin, begin, f" {exists} and ("), Edit(last.end, last.end, ")"))

@@ -1,0 +1,1 @@
+"""What statements run against: context, ports, privileges, results."""

@@ -1,0 +1,163 @@
+"""Where statements run: the current catalog and database, and what names mean there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier
+from lakelog.catalog.names import FIRST, CatalogNames, did_you_mean
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.io.names import new_attempt
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.token_stream import Name
+from lakelog.table.open import identifier_of
+
+
+class Context:
+    """The state of one SQL session.
+
+    ``tables`` and ``engine`` do the work. ``catalog`` names the catalog that the session begins with, which also
+    answers to the names that older statements use; the current one, as identifiers have it, is ``current_catalog``.
+    """
+
+    def __init__(
+        self, tables: Tables, engine: Engine, catalog: str = "lakelog", view_prefix: str | None = None
+    ) -> None:
+        self.tables = tables
+        self.engine = engine
+        self._first = catalog
+        self.current_catalog = FIRST
+        self.database = DEFAULT_DATABASE
+        # Two sessions may share one Spark session, so their views must not meet.
+        self._view_prefix = f"lakelog_{new_attempt()}_" if view_prefix is None else view_prefix
+        self._views = 0
+
+    @property
+    def catalogs(self) -> CatalogNames:
+        """The names of the session's catalogs."""
+        return CatalogNames(self._first, tuple(self.tables.list_catalogs()))
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog to the session. Raises AlreadyExists, InvalidRequest for a bad name, InvalidOption."""
+        self.catalogs.check_new(name)
+        self.tables.create_catalog(name, options)
+        self.engine.update_catalogs()
+
+    def drop_catalog(self, name: str) -> None:
+        """Takes a catalog off the session. Raises NotFound, InvalidRequest for the first and for the current one."""
+        found = self.catalogs.need(name)
+        if found == FIRST:
+            raise InvalidRequest(f"catalog '{name}' cannot be dropped: the session began with it")
+        if found == self.current_catalog:
+            raise InvalidRequest(f"catalog '{name}' is the current one: USE CATALOG {self._first} first")
+        self.tables.drop_catalog(found)
+        self.engine.update_catalogs()
+
+    def use_catalog(self, name: str) -> None:
+        """Makes the catalog current, in its default database. Raises NotFound naming the known ones."""
+        self.current_catalog = self.catalogs.need(name)
+        self.database = DEFAULT_DATABASE
+
+    def use_database(self, name: str) -> None:
+        """Makes a database of the current catalog current. Raises NotFound."""
+        known = self.tables.list_databases(self.current_catalog)
+        if name not in known and name != DEFAULT_DATABASE:
+            raise NotFound(f"database '{name}' does not exist{did_you_mean(name, known)} Known: {', '.join(known)}")
+        self.database = name
+
+    def find(self, name: Name) -> Identifier | None:
+        """The table that a name would mean; None if it names a catalog that is not lakelog's."""
+        *front, table = name.parts
+        catalog = self.catalogs.find(front[0]) if len(front) == 2 else self.current_catalog
+        return None if catalog is None else Identifier(front[-1] if front else self.database, table, catalog)
+
+    def resolve(self, name: Name) -> Identifier:
+        """Like find, but a foreign catalog is NotFound."""
+        found = self.find(name)
+        if found is None:
+            raise self.catalogs.unknown(name.parts[0])
+        return found
+
+    def identifier(self, name: str, catalog: str | None = None) -> Identifier:
+        """The table that a text such as ``t``, ``db.t`` or ``catalog.db.t`` means, without its own catalog in this one.
+
+        Raises NotFound for an unknown catalog, InvalidRequest for what is no name.
+        """
+        here = self.current_catalog if catalog is None else catalog
+        found = identifier_of(name, self.database if here == self.current_catalog else DEFAULT_DATABASE)
+        own = self.catalogs.need(found.catalog) if found.catalog else here
+        return Identifier(found.database, found.table, own)
+
+    def parts_of(self, identifier: Identifier) -> tuple[str, ...]:
+        """The parts of the name that means this table here, whatever catalog is the current one."""
+        is_bare = identifier.catalog == FIRST != self.current_catalog
+        return (self._first, *identifier.parts) if is_bare else identifier.parts
+
+    def resolve_database(self, name: Name) -> tuple[str, str]:
+        """The catalog and the database of ``db`` or ``catalog.db``. Raises NotFound for a foreign catalog."""
+        catalog = self.catalogs.need(name.parts[0]) if len(name.parts) == 2 else self.current_catalog
+        return catalog, name.parts[-1]
+
+    def own_database(self, name: Name) -> tuple[str, str] | None:
+        """The catalog and the name of a database of lakelog; None for one that only Spark may know."""
+        *front, database = name.parts
+        catalog = self.catalogs.find(front[0]) if front else self.current_catalog
+        if catalog is None or len(front) > 1 or database not in self.tables.list_databases(catalog):
+            return None
+        return catalog, database
+
+    def is_catalog_alone(self, name: str) -> bool:
+        """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""
+        return self.catalogs.find(name) is not None and name not in self.tables.list_databases(self.current_catalog)
+
+    def is_hidden(self, name: Name) -> bool:
+        """Whether a temporary view of Spark comes before a lakelog table of this name."""
+        return len(name.parts) == 1 and self.engine.is_spark_relation(name.sql)
+
+    def own_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
+        """The lakelog table of this name and its schema; None for one that only Spark knows. Raises NotFound."""
+        identifier = self.find(name)
+        schema = None if identifier is None else self.tables.load_schema(identifier)
+        if identifier is not None and schema is not None:
+            return identifier, schema
+        if self.engine.is_spark_relation(name.sql):
+            return None
+        raise self.no_table(name)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Makes a table, and its database if that is missing: statements from manuals run as they stand."""
+        if identifier.database not in self.tables.list_databases(identifier.catalog):
+            self.tables.create_database(identifier.database, True, identifier.catalog)
+        self.tables.create_table(identifier, schema, if_not_exists)
+
+    def exists(self, identifier: Identifier) -> bool:
+        """Whether the catalog knows the table."""
+        return self.tables.load_schema(identifier) is not None
+
+    def no_table(self, name: Name) -> NotFound:
+        """The error to raise for a name that neither lakelog nor Spark knows."""
+        identifier = self.find(name)
+        if identifier is None:
+            return self.catalogs.unknown(name.parts[0])
+        where = "" if identifier.catalog == FIRST else f" of catalog '{identifier.catalog}'"
+        databases = self.tables.list_databases(identifier.catalog)
+        if identifier.database not in (*databases, DEFAULT_DATABASE):
+            near = did_you_mean(identifier.database, databases)
+            return NotFound(f"table '{name}' does not exist: there is no database '{identifier.database}'{where}{near}")
+        there = (
+            self.tables.list_tables(identifier.database, identifier.catalog) if identifier.database in databases else []
+        )
+        near = did_you_mean(identifier.table, there)
+        return NotFound(f"table or view '{name}' does not exist in database '{identifier.database}'{where}{near}")
+
+    def run_query(self, plan: QueryPlan) -> object:
+        """Runs a plan on the engine. Raises UnsupportedStatement for a text that neither side understands."""
+        with plan.explained():
+            return self.engine.run_query(plan)
+
+    def new_view(self) -> str:
+        """A view name that was not used before."""
+        self._views += 1
+        return f"{self._view_prefix}{self._views}"

@@ -1,0 +1,116 @@
+"""A procedure that CALL runs: its name, its arguments, and what it does to a table."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest
+from lakelog.io import clock
+from lakelog.options.option import parse_duration
+from lakelog.sql.runtime.ports import Engine
+from lakelog.table.model.dynamic_table import DynamicTable
+
+Value = str | int | bool | None
+
+
+def text(given: Value) -> str:
+    """An argument that is text."""
+    if not isinstance(given, str):
+        raise ValueError("write a text in quotes")
+    return given
+
+
+def number(given: Value) -> int:
+    """An argument that is a whole number; it may stand in quotes."""
+    if given is None or isinstance(given, bool):
+        raise ValueError("write a whole number")
+    return int(given)
+
+
+def flag(given: Value) -> bool:
+    """An argument that is true or false."""
+    if str(given).lower() not in ("true", "false"):
+        raise ValueError("write true or false")
+    return str(given).lower() == "true"
+
+
+def duration(given: Value) -> timedelta:
+    """An argument such as ``'30 d'``."""
+    return parse_duration(text(given))
+
+
+def age(given: Value) -> timedelta:
+    """How long ago: a duration, or a time ``'2024-01-31 12:00:00'`` of this machine's zone."""
+    try:
+        return parse_duration(text(given))
+    except ValueError:
+        past = datetime.fromisoformat(text(given)).timestamp() * 1000
+        return timedelta(milliseconds=max(0.0, clock.now_ms() - past))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument; ``read`` turns what was written into its value and raises ValueError."""
+
+    name: str
+    read: Callable[[Value], Any]
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A procedure over one table, which is always its first argument.
+
+    ``run`` gets the table and the given arguments by name, and returns the answer; with ``uses_engine`` also
+    ``engine``, by which the work is to be done.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    run: Callable[..., pa.Table]
+    uses_engine: bool = False
+
+    def call(
+        self, table: DynamicTable, positional: Sequence[Value], named: Mapping[str, Value], engine: Engine
+    ) -> pa.Table:
+        """Checks the arguments and runs.
+
+        Raises InvalidRequest for one that is unknown, missing, twice or bad, UnsupportedFeature for a system table.
+        """
+        table.check_writable()
+        if len(positional) > len(self.parameters):
+            raise InvalidRequest(f"{self.usage} takes {len(self.parameters) + 1} arguments at most")
+        given = dict(zip((p.name for p in self.parameters), positional, strict=False))
+        for name, value in named.items():
+            if name in given:
+                raise InvalidRequest(f"argument '{name}' of {self.usage} is given twice")
+            given[name] = value
+        known = {p.name: p for p in self.parameters}
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f", did you mean '{near[0]}'?" if near else ""
+                raise InvalidRequest(f"unknown argument '{name}'{hint} Write {self.usage}")
+        missing = [p.name for p in self.parameters if p.required and given.get(p.name) is None]
+        if missing:
+            raise InvalidRequest(f"argument '{missing[0]}' is missing: write {self.usage}")
+        read = {n: self._read(known[n], v) for n, v in given.items() if v is not None}
+        return self.run(table, engine=engine, **read) if self.uses_engine else self.run(table, **read)
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        names = ", ".join(p.name if p.required else f"[{p.name}]" for p in self.parameters)
+        return f"CALL sys.{self.name}(table{', ' if names else ''}{names})"
+
+    def _read(self, parameter: Parameter, given: Value) -> Any:
+        try:
+            return parameter.read(given)
+        except ValueError as why:
+            raise InvalidRequest(f"argument '{parameter.name}' = {given!r} of sys.{self.name}: {why}") from None

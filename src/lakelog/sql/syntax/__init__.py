@@ -1,0 +1,1 @@
+"""Text to tokens, clauses, literals and types; knows no catalog."""

@@ -1,0 +1,89 @@
+"""Clauses that several statements have: options as a hint, ``PARTITION (…)``, and those that none takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelog.catalog.names import did_you_mean
+from lakelog.errors import InvalidSchema
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.syntax.lexer import Kind
+from lakelog.sql.syntax.token_stream import Cursor, read_hint
+
+WHERE_TABLES_LIE = "a lakelog table lies in its database's directory of the warehouse"
+WHAT_SORTS_ROWS = (
+    "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
+)
+"""Why clauses of other systems are not supported, where several statements have them."""
+
+
+@dataclass(frozen=True)
+class PartitionClause:
+    """``PARTITION (a = 'x', b)``: columns with a value (as text, None for NULL), and columns without."""
+
+    values: tuple[tuple[str, str | None], ...]
+    open: tuple[str, ...] = ()
+
+    def own_values(self, schema: TableSchema, table: object) -> dict[str, str | None]:
+        """The values by the table's spelling of the columns. Raises InvalidSchema for what is no partition column."""
+        by_fold = {name.lower(): name for name in schema.partition_keys}
+        for name in (*(n for n, _ in self.values), *self.open):
+            if name.lower() not in by_fold:
+                keys = ", ".join(schema.partition_keys) or "none"
+                near = did_you_mean(name, schema.partition_keys)
+                raise InvalidSchema(
+                    f"'{name}' is no partition column of table '{table}'{near or '.'} Its partition columns: {keys}"
+                )
+        return {by_fold[name.lower()]: value for name, value in self.values}
+
+
+def read_partition(cursor: Cursor, must_have_values: bool) -> PartitionClause | None:
+    """Moves over ``PARTITION (…)``; None when something else comes next. Raises UnsupportedStatement."""
+    if not cursor.accept_words("PARTITION"):
+        return None
+    cursor.expect_symbol("(")
+    values: dict[str, str | None] = {}
+    names: list[str] = []
+    while not names or cursor.accept_symbol(","):
+        place = cursor.peek()
+        name = cursor.name_part("a partition column")
+        if name.lower() in names:
+            cursor.fail(f"column '{name}' is named twice", place)
+        names.append(name.lower())
+        if cursor.accept_symbol("="):
+            values[name] = _value(cursor)
+        elif must_have_values:
+            cursor.fail_expected("'=' and a value")
+    cursor.expect_symbol(")", " after the partition columns")
+    given = {name.lower() for name in values}
+    return PartitionClause(tuple(values.items()), tuple(name for name in names if name not in given))
+
+
+def _value(cursor: Cursor) -> str | None:
+    if cursor.accept_words("NULL"):
+        return None
+    if not cursor.at_text() and (cursor.at_words("DATE") or cursor.at_words("TIMESTAMP")):
+        cursor.take()
+        return cursor.text_literal("a value in quotes")
+    sign = "-" if cursor.accept_symbol("-") else ""
+    token = cursor.peek()
+    if token is not None and (token.kind is Kind.NUMBER or (not sign and token.is_word("TRUE", "FALSE"))):
+        cursor.take()
+        return sign + token.text.lower()
+    return cursor.text_literal("a value")
+
+
+def read_options(cursor: Cursor) -> dict[str, str]:
+    """Moves over a hint ``/*+ OPTIONS(…) */`` or ``WITH (…)``; {} when neither comes next."""
+    token = cursor.peek()
+    if token is not None and token.kind is Kind.HINT:
+        given = read_hint(cursor.source, token)
+        if given is None:
+            cursor.fail("only a hint OPTIONS('key'='value', …) can stand here", token)
+        cursor.take()
+        return given
+    follows = cursor.peek(1)
+    if cursor.at_words("WITH") and follows is not None and follows.is_symbol("("):
+        cursor.take()
+        return cursor.options()
+    return {}

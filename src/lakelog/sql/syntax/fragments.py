@@ -1,0 +1,159 @@
+"""Pieces of a statement that are taken over into a query as they stand: expressions, relations, assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lakelog.sql.syntax.clauses import read_options
+from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.token_stream import Cursor, Name, part_value
+
+_TRAVELS = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
+
+
+@dataclass(frozen=True)
+class ChangedTable:
+    """The table that a statement changes: its name, alias, and the options of its hint."""
+
+    name: Name
+    alias: str
+    options: Mapping[str, str]
+
+
+def read_changed_table(cursor: Cursor, *stops: str) -> ChangedTable:
+    """Moves over ``name [/*+ OPTIONS(…) */] [[AS] alias]``; the words of ``stops`` are no alias."""
+    name = cursor.name()
+    options = read_options(cursor)
+    alias = _read_alias(cursor, stops)
+    return ChangedTable(name, alias or name.parts[-1], options | read_options(cursor))
+
+
+def _read_alias(cursor: Cursor, stops: tuple[str, ...]) -> str | None:
+    if cursor.accept_words("AS"):
+        return cursor.name_part("an alias")
+    token = cursor.peek()
+    if token is not None and token.kind in (Kind.WORD, Kind.QUOTED) and not token.is_word(*stops):
+        return cursor.name_part("an alias")
+    return None
+
+
+def read_piece(cursor: Cursor, what: str, *stops: str, comma: bool = False) -> str:
+    """Moves over an expression or a relation, up to one of the words outside of parentheses and of CASE … END.
+
+    ``comma`` ends it at a comma, too. Returns its text; comments in it stay. Raises UnsupportedStatement when there is
+    none.
+    """
+    first = cursor.peek()
+    start, cases = cursor.at, 0
+    while (token := cursor.peek()) is not None:
+        if not cases and (token.is_word(*stops) or (comma and (token.is_symbol(",") or token.is_symbol(")")))):
+            break
+        cases += token.is_word("CASE") - (token.is_word("END") if cases else False)
+        cursor.skip_group()
+    if first is None or cursor.at == start:
+        cursor.fail_expected(what)
+    text = cursor.source.script[first.start : cursor.tokens[cursor.at - 1].end]
+    return text + "\n" if "--" in text else text
+
+
+def relation_name(cursor: Cursor, start: int) -> str | None:
+    """The name by which the relation from a token on is known: its alias, or the last part of a table's name."""
+    tokens = cursor.tokens[start : cursor.at]
+    own = _name_before_clause(Cursor(cursor.source, tokens))
+    if own is not None:
+        return own
+    depth, at = 0, len(tokens) - 1
+    if tokens and tokens[at].is_symbol(")"):  # an alias with columns, or a query without an alias
+        while at >= 0:
+            depth += tokens[at].is_symbol(")") - tokens[at].is_symbol("(")
+            at -= 1
+            if depth == 0:
+                break
+    while at >= 0 and tokens[at].kind is Kind.HINT:
+        at -= 1
+    if at < 0 or tokens[at].kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    return part_value(tokens[at])
+
+
+def _name_before_clause(cursor: Cursor) -> str | None:
+    """The last part of ``name VERSION AS OF 1`` or ``name TABLESAMPLE (…)``; None for what has an alias, or neither."""
+    token = cursor.peek()
+    if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    name = cursor.name(most=9)
+    cursor.accept_words("FOR")
+    if any(cursor.accept_words(word, "AS", "OF") for word in _TRAVELS):
+        cursor.skip_group()
+    elif cursor.accept_words("TABLESAMPLE"):
+        cursor.skip_group()
+        if cursor.accept_words("REPEATABLE"):
+            cursor.skip_group()
+    else:
+        return None
+    return name.parts[-1] if cursor.peek() is None else None
+
+
+def qualified(text: str, table: ChangedTable, bare: str | None) -> str:
+    """An expression whose bare columns get the name ``bare`` before them (None: they stay).
+
+    The database and catalog before columns of the changed table go: it stands in the query by its alias alone. A text
+    that is not understood here stays as it is.
+    """
+    if is_default(text):
+        return text
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return text
+    edits: list[tuple[int, int, str]] = []
+    own = [part.lower() for part in table.name.parts]
+    for column in tree.find_all(exp.Column):
+        parts, start = [p.name.lower() for p in column.parts], column.parts[0].meta.get("start")
+        if start is None or _is_of_lambda(column) or column.find_ancestor(exp.Select) is not None:
+            continue
+        front = len(own) - 1
+        if front and parts[: len(own)] == own and len(parts) > len(own):
+            edits.append((int(start), int(column.parts[front].meta["start"]), ""))
+        elif len(parts) == 1 and bare is not None and not isinstance(column.this, exp.Star):
+            edits.append((int(start), int(start), quoted_name(bare) + "."))
+    for begin, end, new in sorted(edits, reverse=True):
+        text = text[:begin] + new + text[end:]
+    return text
+
+
+def with_nulls(cursor: Cursor) -> str:
+    """The script with NULL in place of each DEFAULT among the values of ``VALUES (…), (…)`` that come next.
+
+    A writer puts the default where a row has NULL. All places in the text stay.
+    """
+    script = cursor.source.script
+    if not cursor.at_words("VALUES"):
+        return script
+    tokens, depth = cursor.tokens, 0
+    for at in range(cursor.at, len(tokens) - 1):
+        token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        alone = any(before.is_symbol(s) for s in "(,") and any(after.is_symbol(s) for s in ",)")
+        if depth == 1 and alone and token.is_word("DEFAULT"):
+            script = script[: token.start] + "NULL".ljust(len(token.text)) + script[token.end :]
+    return script
+
+
+def is_default(text: str) -> bool:
+    """Whether a value is the word DEFAULT: what the column has where a row has none."""
+    return text.strip().upper() == "DEFAULT"
+
+
+def _is_of_lambda(column: exp.Column) -> bool:
+    found = column.find_ancestor(exp.Lambda)
+    while found is not None:
+        if column.parts[0].name.lower() in (e.name.lower() for e in found.expressions):
+            return True
+        found = found.find_ancestor(exp.Lambda)
+    return False

@@ -1,0 +1,119 @@
+"""``table_changes('db.t', begin[, end])`` in FROM: a read of what changed, as the users of Delta write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import InvalidRequest, UnsupportedStatement
+from lakelog.io import clock
+from lakelog.options.scan import INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP
+from lakelog.sql.syntax.lexer import Kind, Token, string_value
+from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.table.read.time_travel import millis_of
+
+_FUNCTION: Final = "TABLE_CHANGES"
+_CLAUSES: Final = ("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "VALUES")
+_USAGE: Final = "write table_changes('db.t', 3) or ('db.t', 3, 5), or two times as text"
+
+
+@dataclass(frozen=True)
+class ChangesCall:
+    """A call in the text: ``last`` is the index of its closing parenthesis, ``begin`` and ``end`` are its literals.
+
+    ``name`` is the table's; its place is that of the whole call.
+    """
+
+    name: Name
+    last: int
+    begin: Token
+    end: Token | None
+
+    def options(self, source: StatementText, newest: Callable[[], int]) -> dict[str, str]:
+        """The read options that mean the same; both ends are part of the range, without the last one it goes on to now.
+
+        ``newest`` tells the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a begin that lies
+        behind it or behind the end.
+        """
+        if self.begin.kind is Kind.NUMBER:
+            first = int(self.begin.text)
+            known = newest()
+            last = known if self.end is None else int(self.end.text)
+            if self.end is not None and last > known:
+                raise source.error(self.end.start, _no_snapshot(self.name, last, known))
+            if self.end is not None and last < first:
+                raise source.error(self.end.start, f"the range ends at {last}, before it begins at {first}: swap them")
+            if self.end is None and first > last + 1:
+                raise source.error(self.begin.start, _no_snapshot(self.name, first, last))
+            return {INCREMENTAL_BETWEEN.key: f"{max(0, first - 1)},{last}"}
+        begin = _millis(source, self.begin)
+        end = clock.now_ms() if self.end is None else _millis(source, self.end)
+        if self.end is not None and end < begin:
+            raise source.error(self.end.start, "the range ends before it begins: swap the two times")
+        return {INCREMENTAL_BETWEEN_TIMESTAMP.key: f"{begin - 1},{max(begin, end)}"}
+
+
+def _no_snapshot(name: Name, wanted: int, newest: int) -> str:
+    return f"table '{name}' has no snapshot {wanted} yet; its newest one is {newest}"
+
+
+def _millis(source: StatementText, point: Token) -> int:
+    try:
+        return millis_of(string_value(point))
+    except InvalidRequest as why:
+        raise source.error(point.start, str(why)) from None
+
+
+def change_calls(source: StatementText, tokens: Sequence[Token]) -> list[ChangesCall]:
+    """The calls in FROM and JOIN. Raises UnsupportedStatement for other arguments than literals."""
+    places = range(1, len(tokens) - 1)
+    return [
+        _read_call(source, tokens, at)
+        for at in places
+        if tokens[at].is_word(_FUNCTION)
+        and tokens[at + 1].is_symbol("(")
+        and _is_relation(tokens, at)
+        and at + 2 < len(tokens)
+        and tokens[at + 2].kind is Kind.STRING
+    ]
+
+
+def _is_relation(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a name stands behind FROM or JOIN, or behind a comma of FROM."""
+    if not tokens[at - 1].is_symbol(","):
+        return tokens[at - 1].is_word("FROM", "JOIN")
+    depth = 0
+    for token in reversed(tokens[:at]):
+        depth += token.is_symbol(")") - token.is_symbol("(")
+        if depth < 0 or (depth == 0 and token.is_word(*_CLAUSES)):
+            return False
+        if depth == 0 and token.is_word("FROM"):
+            return True
+    return False
+
+
+def _read_call(source: StatementText, tokens: Sequence[Token], at: int) -> ChangesCall:
+    cursor = Cursor(source, tokens)
+    cursor.at = at + 2
+    named = cursor.take()
+    points: list[Token] = []
+    while cursor.accept_symbol(","):
+        point = cursor.take()
+        if point.kind not in (Kind.NUMBER, Kind.STRING) or (point.kind is Kind.NUMBER and not point.text.isdecimal()):
+            cursor.fail(f"'{point.text}' is no snapshot and no time: {_USAGE}", point)
+        points.append(point)
+    if not cursor.at_symbol(")") or not 1 <= len(points) <= 2:
+        cursor.fail(_USAGE)
+    if len({point.kind for point in points}) > 1:
+        cursor.fail(f"the two ends are one kind: {_USAGE}", points[1])
+    text = string_value(named)
+    try:
+        inner = Cursor.over(text)
+        parts = inner.name().parts
+        inner.expect_end()
+    except UnsupportedStatement:
+        cursor.fail(f"'{text}' is no name of a table", named)
+    name = Name(parts, tokens[at].start, tokens[cursor.at].end)
+    return ChangesCall(name, cursor.at, points[0], points[1] if len(points) > 1 else None)

@@ -1,0 +1,299 @@
+"""The rows by key that a stream has given of one bucket, as sorted runs on disk; a save makes them durable.
+
+``<directory>/at-<offset>`` (JSON, offset padded to 19 digits) names the runs that hold the state before the record at
+that offset, newest first, and ``<directory>/<uuid>.arrow`` are the runs. Both are written once and never changed. What
+a save holds follows from the log and from where the stream began, so it does not matter who made it, or how often.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+from lakelog.merge.base import KIND_COLUMN, Indices, MergeEngine, Piece
+from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
+from lakelog.merge.normalize import taken
+from lakelog.merge.output import live_rows
+from lakelog.merge.runs import merge_runs
+from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.state.block_cache import BlockCache
+from lakelog.state.sorted_run import KeyedRun, run_in_memory, write_run
+
+_MOST_RUNS: Final = 12
+_MOST_IN_MEMORY: Final = 32 << 20
+"""Bytes of new rows of a bucket that are held before they are written as a run."""
+_SAVE: Final = "at-"
+_ORPHAN_MS: Final = 3_600_000
+"""A run that no save names was left behind by a task that died; until then it may be one whose save comes yet."""
+
+
+class KeyedState:
+    """The state of one bucket before the record at ``offset``. Not for several threads.
+
+    One that is not ``durable`` is never saved, and deletes its files when they are merged. ``cache`` keeps blocks of
+    the files that were read, ``memory`` bytes of new rows are held before they are written.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        directory: str,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        offset: int,
+        durable: bool = True,
+        cache: BlockCache | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.offset, self._durable = offset, durable
+        self._cache, self._memory = cache, _MOST_IN_MEMORY if memory is None else memory
+        self._io, self._directory, self._schema, self._keys = io, directory, schema, tuple(keys)
+        self._files: list[KeyedRun] = []
+        self._fresh: list[KeyedRun] = []
+        self._fresh_bytes = 0
+        self._open: dict[str, tuple[pa.NativeFile, pa.RecordBatchFileReader]] = {}
+        self._saved, self._unsaved = offset, True
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it is at another offset than its newest save, or than its beginning."""
+        return self.offset != self._saved
+
+    @property
+    def rows(self) -> int:
+        """Rows in all runs, those that newer ones replace too."""
+        return sum(run.rows for run in (*self._fresh, *self._files))
+
+    def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
+        """The places of the keys that have a row, and the rows; ``wanted`` are sorted, each key once."""
+        left = np.arange(len(wanted[0]))
+        places, rows = [], [self._schema.empty_table()]
+        for run in (*self._fresh, *self._files):
+            if not len(left):
+                break
+            hits, found = run.find([taken(part, left) for part in wanted])
+            if len(hits):
+                places.append(left[hits])
+                rows += [pa.Table.from_batches([batch]) for batch in found]
+                left = np.delete(left, hits)
+        every = pa.concat_tables(rows)
+        is_live = pc.equal(every.column(KIND_COLUMN), INSERT)
+        where = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
+        return where[is_live.to_numpy()], every.filter(is_live)
+
+    def find_all(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
+        """The rows whose first key columns are one of ``wanted`` (sorted, each once), and the place of each, in order.
+
+        ``wanted`` may have fewer columns than the key.
+        """
+        places, rows = [np.empty(0, dtype=np.int64)], [self._schema.empty_table()]
+        for run in (*self._fresh, *self._files):
+            hits, found = run.find_all(wanted)
+            places.append(hits)
+            rows += [pa.Table.from_batches([batch]) for batch in found]
+        every, where = pa.concat_tables(rows).combine_chunks(), np.concatenate(places)
+        if not every.num_rows:
+            return where, every
+        parts = key_parts(every.to_batches()[0], self._keys)
+        order = sort_rows(parts)  # runs stand newest first, so the first row of a key is its newest
+        newest = order[key_starts(parts, order)]
+        kinds = every.column(KIND_COLUMN).to_numpy()[newest]
+        live = newest[kinds == INSERT]
+        return where[live], every.take(pa.array(live))
+
+    def put(self, rows: pa.Table) -> None:
+        """Takes newer rows, sorted by key, each key once: kind +I, or -D for a key that is gone."""
+        self._unsaved = True
+        if not rows.num_rows:
+            return
+        self._fresh.insert(0, run_in_memory(self._keys, rows.select(self._schema.names).to_batches()))
+        self._fresh_bytes += rows.nbytes
+        if self._fresh_bytes > self._memory:
+            self._flush()
+            return
+        count = _to_merge([run.rows for run in self._fresh])
+        if count > 1:
+            self._fresh[:count] = [run_in_memory(self._keys, self._merged(self._fresh[:count]))]
+
+    def save(self) -> None:
+        """Makes the state durable at its offset; another process that has done so before keeps what it made."""
+        if not self._unsaved and not self.has_moved:
+            return
+        before = {run.name for run in self._files}
+        self._flush()
+        if not self._io.create(f"{self._directory}/{_SAVE}{self.offset:019d}", self._to_json()):
+            made = {run.name for run in self._files} - before
+            self.close()
+            for name in made:
+                self._io.delete(f"{self._directory}/{name}")
+            self._load(self.offset)
+        self._saved, self._unsaved = self.offset, False
+
+    def copy_to(self, other: KeyedState) -> None:
+        """Puts all rows into a state that is empty, which is then before the same record."""
+        for batch in self._merged([*self._fresh, *self._files]):
+            other.put(pa.Table.from_batches([batch]))
+        other.offset = self.offset
+
+    def close(self) -> None:
+        """Closes its files."""
+        for file, _ in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def load(self, at_most: int) -> bool:
+        """Becomes the newest saved state at or before an offset; False when there is none."""
+        offsets = [offset for offset in saved_offsets(self._io, self._directory) if offset <= at_most]
+        if not offsets:
+            return False
+        self._load(offsets[-1])
+        return True
+
+    def _load(self, offset: int) -> None:
+        self.close()
+        path = f"{self._directory}/{_SAVE}{offset:019d}"
+        self._files = [self._run(r["name"], _bounds(r["bounds"]), r["rows"]) for r in _runs_of(self._io, path)]
+        self._fresh, self._fresh_bytes, self.offset = [], 0, offset
+        self._saved, self._unsaved = offset, False
+
+    def _run(self, name: str, bounds: pa.RecordBatch, rows: int) -> KeyedRun:
+        bounds = _conformed(bounds, pa.schema([self._schema.field(key) for key in self._keys]))
+        return KeyedRun(self._keys, bounds, rows, lambda block: self._block(name, block), name)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(self._io.size(f"{self._directory}/{run.name}") for run in self._files)
+
+    def _block(self, name: str, block: int) -> pa.RecordBatch:
+        if self._cache is None:
+            return self._read_block(name, block)
+        return self._cache.get((self._directory, name, block), lambda: self._read_block(name, block))
+
+    def _read_block(self, name: str, block: int) -> pa.RecordBatch:
+        if name not in self._open:
+            file = self._io.open_input(f"{self._directory}/{name}")
+            self._open[name] = file, pa.ipc.open_file(file)
+        return _conformed(self._open[name][1].get_batch(block), self._schema)
+
+    def _flush(self) -> None:
+        """Writes the rows in memory as a run, merged with the files that are not much larger."""
+        fresh = sum(run.rows for run in self._fresh)
+        count = _to_merge([fresh, *(run.rows for run in self._files)])
+        if not self._fresh and count < 2:
+            return
+        old = self._files[: max(0, count - 1)]
+        rest = self._files[len(old) :]
+        rows: Iterable[pa.RecordBatch] = self._merged([*self._fresh, *old])
+        if not rest:
+            rows = (part for batch in rows for part in live_rows(pa.Table.from_batches([batch])).to_batches())
+        name = f"{new_uuid()}.arrow"
+        written = write_run(self._io, f"{self._directory}/{name}", self._keys, rows)
+        self._files = [*([] if written is None else [self._run(name, *written)]), *rest]
+        self._fresh, self._fresh_bytes = [], 0
+        if not self._durable:
+            for run in old:
+                if run.name in self._open:
+                    self._open.pop(run.name)[0].close()
+                if self._cache is not None:
+                    self._cache.forget(self._directory, run.name)
+                self._io.delete(f"{self._directory}/{run.name}")
+
+    def _merged(self, newest_first: Sequence[KeyedRun]) -> Iterator[pa.RecordBatch]:
+        return merge_runs([run.batches() for run in reversed(newest_first)], self._keys, _Newest())
+
+    def _to_json(self) -> bytes:
+        runs = [{"name": run.name, "rows": run.rows, "bounds": _text(run.bounds)} for run in self._files]
+        return orjson.dumps({"runs": runs})
+
+
+class _Newest(MergeEngine):
+    """The row of the newest run wins."""
+
+    sequence_fields: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.ignore_delete = False
+
+    def fold(self, piece: Piece) -> pa.Table:
+        return piece.rows_at(piece.newest)
+
+
+def saved_offsets(io: FileIO, directory: str) -> list[int]:
+    """The offsets at which a state was saved, ascending."""
+    found = (status.name for status in io.list(directory))
+    return sorted(int(name[len(_SAVE) :]) for name in found if name.startswith(_SAVE))
+
+
+def forget_old(io: FileIO, directory: str, before: int) -> None:
+    """Deletes the saves that no reader needs which goes on at ``before`` or later, and the runs that are only theirs.
+
+    Called by the one who knows how far the stream has come.
+    """
+    offsets = saved_offsets(io, directory)
+    kept = next((o for o in reversed(offsets) if o <= before), None)
+    if kept is None:
+        return
+    paths = {offset: f"{directory}/{_SAVE}{offset:019d}" for offset in offsets}
+    old: set[str] = set()
+    named: set[str] = set()
+    with contextlib.suppress(NotFound):
+        for offset, path in paths.items():
+            (old if offset < kept else named).update(run["name"] for run in _runs_of(io, path))
+        limit = now_ms() - _ORPHAN_MS
+        left = {s.name for s in io.list(directory) if s.name.endswith(".arrow") and s.mtime_ms < limit}
+        for offset in offsets:
+            if offset < kept:
+                io.delete(paths[offset])
+        for name in (old | left) - named:
+            with contextlib.suppress(LakelogError):
+                io.delete(f"{directory}/{name}")
+
+
+def _to_merge(sizes: Sequence[int]) -> int:
+    """So many of the newest runs are merged that each run left is larger than all that are newer; 1: none."""
+    count, total = 1, sizes[0] if sizes else 0
+    while count < len(sizes) and (sizes[count] <= total or len(sizes) - count >= _MOST_RUNS):
+        total += sizes[count]
+        count += 1
+    return count
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A block with the columns of today: those that were added since it was written are NULL."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(at).cast(field.type)
+        if (at := batch.schema.get_field_index(field.name)) >= 0
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _runs_of(io: FileIO, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads(io.read(path))["runs"]
+    return found
+
+
+def _text(bounds: pa.RecordBatch) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, bounds.schema) as writer:
+        writer.write_batch(bounds)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _bounds(text: str) -> pa.RecordBatch:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all().combine_chunks().to_batches()[0]

@@ -1,0 +1,400 @@
+"""The driver's side of an epoch: decide, heal (RFC 2, RFC 11). One committer per table and writer in a process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakelog.errors import Fenced, NotFound, after_decision
+from lakelog.io.clock import now_ms
+from lakelog.io.metrics import METER
+from lakelog.logstore.base import LogLocation
+from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.protocol.control_records import abort_record, commit_record
+from lakelog.logstore.protocol.healing_plan import Later
+from lakelog.options.log import CONCURRENT_WRITERS
+from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
+from lakelog.table.commit.log_repair import LogRepair, take_back_late
+from lakelog.table.commit.replay import warn_of_older
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import LogState, WriterState, newest_state
+from lakelog.table.model.registrations import BATCH, STREAM
+from lakelog.table.model.single_writer import StreamingRun, check_alone
+from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.staging.backfill import note_catch_up
+from lakelog.table.staging.late_retractions import late_keys
+
+
+@dataclass
+class _Position:
+    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
+
+    ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
+    its last one: rows of it, too, may lie below ``verified``.
+    """
+
+    epoch: int
+    verified: dict[int, int]
+    extra: dict[int, int] = field(default_factory=dict)
+    decided: int = -1
+
+
+class Committer:
+    """Commits the epochs of one writer, one after the other.
+
+    Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
+    for the same or a later epoch, in this process or another. ``once``: a batch writer. ``ended``: what is committed
+    ends the writer. ``helps``: the writer may be at work in another process; only ``verify`` is called.
+    ``origin`` is what the registration said, where this process has registered the writer.
+    """
+
+    def __init__(
+        self, table: DynamicTable, writer: str, once: bool = False, ended: bool = False, helps: bool = False
+    ) -> None:
+        self.table, self.writer, self.once, self.ended, self._helps = table, writer, once, ended, helps
+        self.lock = threading.RLock()
+        self.owes = False  # the control records of an epoch that is sealed
+        self.run: StreamingRun | None = None
+        self.origin: Mapping[int, int] | None = None
+        self._state = LogState()
+        self._known: _Position | None = None
+        self._tip = 0
+        self._decided: dict[int, EpochRecord] = {}
+        self._has_appended = False  # a batch writer: its origin is where its rows begin, or it is forgotten
+
+    def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
+        """Decides an epoch and heals the log to the decision.
+
+        1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
+        """
+        with self.lock:
+            # 1 already decided?
+            record, is_made = None, False
+            if self._stale(epoch):
+                found = self._look()
+                sealed = self._state.writers.get(self.writer)
+                self._check_not_ended(sealed)
+                warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
+                if sealed is not None and epoch <= sealed.epoch:
+                    self._heal_behind(sealed)
+                    self._check_ours(sealed.digest if epoch == sealed.epoch else "", results)
+                    return None
+                record = found.find(self.writer, epoch)
+            # 2 decide
+            if record is None:
+                record, is_made = self._decide(epoch, results)
+            if record is None:
+                self._check_ours("", results)
+                return None
+            if is_made:
+                self._count_epoch(record)
+            # 3 heal
+            if self.table.emits_log and self.table.log is not None:
+                with after_decision(self.table.name) if self.once and is_made else contextlib.nullcontext():
+                    self._heal_decided(record, self.table.log, is_replay=not is_made)
+            else:
+                self._known = _Position(epoch, dict(record.since))
+            note_catch_up(self.table, record)
+            if record.ended and not self.ended:
+                raise self._fenced()
+            self._check_ours(record.digest, results)
+            return record
+
+    def verify(self, record: EpochRecord) -> WriterState:
+        """Heals the log to an epoch that another process has decided, and leaves later ones of the writer alone.
+
+        Called before a seal that takes this epoch along. Raises Unavailable.
+        """
+        with self.lock:
+            if self.table.emits_log and self.table.log is not None:
+                self._look()
+                self._heal(record, self.table.log)
+            else:
+                self._known = _Position(record.epoch, dict(record.since))
+            assert self._known is not None
+            return WriterState(record.epoch, dict(self._known.verified), now_ms())
+
+    def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
+        """The decision that stands, None when another one is in a snapshot already; and whether it was made here."""
+        if self.once and not self.ended and any(r.appends for r in results):
+            self._check_registered(epoch, results)
+        position = self._position(epoch)
+        while True:
+            wanted = EpochRecord(
+                self.writer, epoch, now_ms(), tuple(results), position.verified, self.once, self.ended, self.run
+            )
+            self.table.check_identity()
+            record, is_made = self.table.decided.decide(wanted, self._tip)
+            self._tip = max(self._tip, record.number)
+            sealed = self._sealed()
+            is_ended = sealed is not None and sealed.ended and not self.ended
+            if sealed is not None and (is_ended or epoch <= sealed.epoch):
+                if not is_ended and epoch == sealed.epoch and sealed.digest == record.digest:
+                    return record, is_made  # another process was quick to seal it
+                # another driver had decided, sealed and forgotten it: what was created now decides nothing
+                if is_made and record.number <= self._state.chain:
+                    self.table.decided.forget([record])
+                self._check_not_ended(sealed)
+                self._heal_behind(sealed)
+                return None, False
+            if not 0 < record.number <= self._state.chain:
+                return record, is_made
+            # the name of a link that was sealed and forgotten long ago: it decides nothing
+            self.table.decided.forget([record])
+            found = self._look().find(self.writer, epoch)
+            if found is not None:
+                return found, False
+
+    def begin_run(self, run_id: str) -> None:
+        """Says which run of a streaming query commits from now on; looks at the other writers when it is a new one."""
+        if self.run is not None and self.run.id == run_id:
+            return
+        staged = self.table.decided.newest()
+        state = newest_state(self.table.store)[1]
+        known = state.writers.get(self.writer)
+        if known is not None and known.run is not None and known.run.id == run_id:
+            self.run = known.run  # Spark commits in another process than before
+            return
+        met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.streaming_beside(self.writer)}
+        met |= {w: epoch for w, epoch in staged.items() if w != self.writer and epoch >= 0}
+        self.run = StreamingRun(run_id, now_ms(), met)
+
+    def check_alone(self) -> None:
+        """Raises InvalidRequest when an earlier streaming query writes this table with a key, too (``check_alone``)."""
+        table = self.table
+        if self.run is not None and table.schema.is_keyed and not table.options.need(CONCURRENT_WRITERS):
+            check_alone(table.name, self.writer, self.run, self._state.streaming_beside(self.writer))
+
+    def verified(self) -> WriterState | None:
+        """The last epoch that is decided and healed, with its offsets; what a seal may take."""
+        with self.lock:
+            if self._known is None:
+                return None
+            return WriterState(max(self._known.epoch, self._known.decided), dict(self._known.verified), now_ms())
+
+    def appended(self) -> Mapping[int, int]:
+        """Bucket → the control records that this process has appended behind what ``verified`` says."""
+        return {} if self._known is None else dict(self._known.extra)
+
+    def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
+        """Bucket → the control records that ``append_commit`` of these will append."""
+        if self.table.whole.log is None:
+            return {}
+        return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
+
+    def append_commit(self, records: Sequence[EpochRecord]) -> None:
+        """Appends the ``commit`` control records of sealed epochs, of any writer, to the buckets that they touched.
+
+        Called before the epoch records are forgotten: whoever finds one of a sealed epoch appends its control records,
+        again perhaps, which does no harm. Transactional readers wait for them. Returns when the log has them all.
+        Raises Unavailable.
+        """
+        log = self.table.whole.log  # also of a use that fills no log, which seals what others have decided
+        if log is None or not any(a.appends for r in records for a in r.attempts):
+            return
+        with self.lock:
+            appender = appender_for(log)
+            appended: dict[int, int] = {}
+            for record in records:
+                for bucket in sorted({p.bucket for a in record.attempts for p in a.appends}):
+                    firsts = {
+                        a.attempt: p.first_offset for a in record.attempts for p in a.appends if p.bucket == bucket
+                    }
+                    control = commit_record(record.writer, record.epoch, sorted(firsts), min(firsts.values()))
+                    entries = appender.append(bucket, control).entries
+                    appended[bucket] = appended.get(bucket, 0) + entries
+            appender.flush()
+            self._count(appended)
+
+    def append_abort(self, epoch: int) -> None:
+        """Appends, to every bucket, that an epoch was taken back. Called when the log is healed to that."""
+        log = self.table.log
+        if log is None or not self.table.emits_log:
+            return
+        with self.lock:
+            appender = appender_for(log)
+            buckets = reader_for(log).end_offsets()
+            appended = {bucket: appender.append(bucket, abort_record(self.writer, epoch)).entries for bucket in buckets}
+            appender.flush()
+            self._count(appended)
+
+    def _count_epoch(self, record: EpochRecord) -> None:
+        """Counts what an epoch that was decided here brings; the log's rows count from now on."""
+        table = self.table.name
+        METER.add(EPOCHS_DECIDED, table=table)
+        logged = [a for a in record.attempts if a.appends]
+        METER.add(ROWS_WRITTEN, sum(a.row_count for a in logged), table=table, store="log")
+        METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
+
+    def _count(self, appended: Mapping[int, int]) -> None:
+        """Knows of control records behind what is verified."""
+        if self._known is not None:
+            for bucket, count in appended.items():
+                self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
+
+    def _stale(self, epoch: int) -> bool:
+        return self._known is None or self._known.epoch != epoch - 1
+
+    def _check_not_ended(self, sealed: WriterState | None) -> None:
+        if sealed is not None and sealed.ended and not self.ended:
+            raise self._fenced()
+
+    def _check_ours(self, digest: str, results: Sequence[AttemptResult]) -> None:
+        """Raises Fenced when the decision is not about these results, which a batch writer will not write again."""
+        wanted = EpochRecord(self.writer, 0, 0, tuple(results))
+        if self.once and wanted.accepted and digest != wanted.digest:
+            raise self._fenced()
+
+    def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
+        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
+        self._has_appended = True
+        if not self.table.registered.is_registered(self.writer):
+            take_back_late(self.table, self.writer, epoch, results)
+            raise self._fenced()
+
+    def _fenced(self) -> Fenced:
+        return Fenced(
+            f"writer {self.writer} of table {self.table.name} was ended (end_writer, or it did not renew its lease for "
+            f"'log.writer-timeout'), and none of these rows are in the table: start the query with a new "
+            f"checkpointLocation, or the batch again"
+        )
+
+    def _look(self) -> WaitingEpochs:
+        found = waiting_epochs(self.table, self.writer)
+        self._state, self._tip = found.state, max(self._tip, found.tip)
+        self._decided = {r.epoch: r for r in found.waiting if r.writer == self.writer}
+        return found
+
+    def _sealed(self) -> WriterState | None:
+        self._state = newest_state(self.table.store)[1]
+        return self._state.writers.get(self.writer)
+
+    def _position(self, epoch: int) -> _Position:
+        """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
+        if self._known is not None and self._known.epoch == epoch - 1:
+            return self._known
+        found = self._look()
+        own = [r for r in found.waiting if r.writer == self.writer]
+        sealed = self._state.writers.get(self.writer)
+        if own:
+            return _Position(own[-1].epoch, dict(own[-1].since))
+        if sealed is not None:
+            return _Position(sealed.epoch, dict(sealed.verified))
+        return _Position(-1, self._origin() if self.table.emits_log else {})
+
+    def _origin(self) -> dict[int, int]:
+        if self.origin is not None:  # perhaps forgotten by now, because the writer was taken for dead
+            return dict(self.origin)
+        if self._helps:  # a helper that registered a writer which is forgotten would let it come back
+            return self.table.registered.origin(self.writer)
+        with contextlib.suppress(NotFound):
+            return self.table.registered.origin(self.writer)
+        if self._has_appended:
+            raise self._fenced()
+        return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
+
+    def _heal_behind(self, sealed: WriterState) -> None:
+        """Takes back what a replay of a sealed epoch has appended before it was told so.
+
+        Rows of a later epoch in the log mean that somebody is further; its own healing sees these rows, too.
+        """
+        if self.table.emits_log and self.table.log is not None:
+            with contextlib.suppress(Fenced):
+                self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
+
+    def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
+        """Heals to a decision; one of before need not be: what lies open behind it is healed with the next epoch.
+
+        Else a query that is started again before its last epoch, with an older checkpoint, and whose later attempts
+        died, would find itself replaced by them for ever. Nothing is verified, so nothing of it is sealed yet.
+        """
+        try:
+            self._heal(record, log)
+        except Fenced:
+            if not is_replay:
+                raise
+            self._known = None
+
+    def _heal(self, record: EpochRecord, log: LogLocation) -> None:
+        known = self._known if self._known is not None and self._known.epoch == record.epoch - 1 else None
+        records = {record.epoch: record} | (self._decided if known is None else {})
+        starts = self._starts(record, known)
+        later = Later.FENCED
+        if self._helps:
+            records, later = {epoch: r for epoch, r in records.items() if epoch <= record.epoch}, Later.OPEN
+        accepted = {epoch: r.accepted for epoch, r in records.items()}
+        late = late_keys(self.table, records.values())
+        reader, repair = reader_for(log), LogRepair(self.table, log, self.writer, accepted, later)
+        verified: dict[int, int] = {}
+        for bucket, end in reader.end_offsets().items():
+            start = starts.get(bucket, 0)
+            # nothing to read when the log grew by just what this writer has appended, since a point that it verified
+            if record.since.get(bucket, 0) == start and bucket not in late:
+                extra = 0 if known is None else known.extra.get(bucket, 0)
+                if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
+                    verified[bucket] = end
+                    continue
+            verified[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()))
+        self._known = _Position(record.epoch, verified, decided=max(accepted))
+
+    def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
+        """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.
+
+        A decision that another driver made may have an older ``since``; rows of earlier epochs behind it count.
+        """
+        starts = dict(record.since)
+        later: list[Mapping[int, int]] = [] if known is None else [known.verified]
+        if known is None:
+            sealed = self._sealed()
+            later += [] if sealed is None else [sealed.verified]
+        for verified in later:
+            for bucket, offset in verified.items():
+                starts[bucket] = max(starts.get(bucket, 0), offset)
+        return starts
+
+    def take_back(self) -> dict[int, int]:
+        """Takes the writer's undecided records back without deciding their epoch; bucket → offset looked at.
+
+        Called for a streaming query whose lease has run out. When it comes back it sends these rows again, or decides
+        for them, and heals to that. Raises NotFound when another process has forgotten it meanwhile, Unavailable.
+        """
+        log = self.table.log
+        if log is None or not self.table.emits_log:
+            return {}
+        with self.lock:
+            while True:
+                found = self._look()
+                newest = found.newest().get(self.writer, -1)
+                accepted = {epoch: r.accepted for epoch, r in self._decided.items()}
+                starts = self._position(newest + 1).verified
+                sealed = self._state.writers.get(self.writer)
+                if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
+                    accepted = {newest: frozenset()} if newest >= 0 else {}
+                repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED)
+                ends = reader_for(log).end_offsets()
+                verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
+                if self._look().newest().get(self.writer, -1) == newest:
+                    return verified  # else it came back meanwhile and has decided: heal to that
+
+
+_COMMITTERS: dict[tuple[int, str, str], Committer] = {}
+_COMMITTERS_LOCK = threading.Lock()
+
+
+def committer_for(table: DynamicTable, writer: str) -> Committer:
+    """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
+    with _COMMITTERS_LOCK:
+        key = (os.getpid(), table.identity.key, writer)
+        found = _COMMITTERS.get(key)
+        if found is None:
+            found = _COMMITTERS[key] = Committer(table, writer)
+        found.table = table
+        return found

@@ -1,0 +1,241 @@
+"""Turns decided epochs into one snapshot (RFC 2, step 4)."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.io.clock import sleep
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.io.names import random_fraction
+from lakelog.logstore.protocol.header import LOG_ONLY
+from lakelog.options.metrics import SEAL_DURATION, SEALS
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.commit_markers import append_markers
+from lakelog.table.commit.committer import Committer
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import Tells, WriterState, state_at
+from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
+from lakelog.table.runs.dynamic_buckets import (
+    AssignedFiles,
+    IndexReplaced,
+    assign_files,
+    forget_unassigned,
+    has_dynamic_buckets,
+)
+from lakelog.table.runs.level0_files import write_place
+from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
+from lakelog.table.runs.schema_adaptation import in_schema, knowing_all
+from lakelog.table.runs.sequencing import Place, SequencedRuns, places_of, sequence_runs
+from lakelog.table.staging.watermark import watermark_of
+
+_LOG = logging.getLogger("lakelog.seal")
+_LONGEST_PAUSE_S = 0.2
+
+
+def seal(committer: Committer) -> Snapshot | None:
+    """Makes one snapshot of the epochs that are decided, healed and not sealed; None when there is nothing to do.
+
+    Of a table with a key these are a prefix of the chain, epochs of other writers included, which are healed here; of
+    one without a key those of the writer. 1 look at the epochs that wait · 2 heal those of others · 3 write the rows as
+    level-0 files · 4 commit, if nobody has sealed the first of them meanwhile · 5 append the ``commit`` control
+    records, behind those that are missing of older snapshots · 6 forget the epoch records. A crash anywhere is repaired
+    by the next seal, of whatever writer.
+    """
+    with committer.lock:
+        state, appended = committer.verified(), committer.appended()
+    if state is None:
+        return None
+    table, writer = committer.table, committer.writer
+    for attempt in itertools.count():
+        # 1
+        found = waiting_epochs(table, writer)
+        records = list(itertools.takewhile(lambda r: r.writer != writer or r.epoch <= state.epoch, found.waiting))
+        if not any(r.writer == writer for r in records):
+            append_markers(committer, found.sealed, (), found.state)
+            return None
+        # 2
+        states = {writer: replace(state, once=committer.once)}
+        for other in {r.writer: r for r in records if r.writer != writer}.values():
+            states[other.writer] = Committer(table.whole, other.writer, helps=True).verify(other)
+        try:
+            with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as told:
+                # 3
+                ready = level0_files_of(table, records, found.snapshot)
+                table = ready.table
+                # 4
+                tells = Tells(appended, committer.tells(records))  # not what is owed: it may have been told
+                snapshot = _commit(committer, ready.made, found, records, states, tells)
+                told.tell(snapshot=snapshot.id)
+        except _SealedElsewhere:
+            ready.made.delete(table)
+            pause(attempt)
+            continue
+        except IndexReplaced:
+            ready.made.delete(table)
+            continue
+        _count(table, records, snapshot, told.seconds)
+        forget_unassigned(table, ready.runs)
+        # 5, 6
+        append_markers(committer, found.sealed, records, state_at(table.store, snapshot))
+        return snapshot
+    return None
+
+
+def pause(attempt: int) -> None:
+    """Waits a little at random before what lost a race is tried again, longer each time."""
+    sleep(min(_LONGEST_PAUSE_S, 0.002 * 2 ** min(attempt, 10)) * random_fraction())
+
+
+def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot, seconds: float) -> None:
+    METER.add(SEALS, table=table.name)
+    METER.observe(SEAL_DURATION, seconds, table=table.name)
+    last, rows = records[-1], sum(record.row_count for record in records)
+    told = fields(table=table.name, snapshot=snapshot.id, writer=last.writer, epoch=last.epoch, rows=rows)
+    _LOG.info(
+        "table %s: snapshot %d has %d epochs, %d rows, in %.3f s",
+        table.name, snapshot.id, len(records), rows, seconds, extra={**told, "duration_s": round(seconds, 4)},
+    )  # fmt: skip
+
+
+def seal_staged(table: DynamicTable) -> list[Snapshot]:
+    """Seals all that is decided now, of every writer, and appends the control records that are missing.
+
+    Called before a write that must come after what is decided, and when streams have stopped. Raises Unavailable.
+    """
+    if not table.decided.all():
+        return []
+    table = table.whole
+    found = waiting_epochs(table)
+    lasts = {r.writer: r for r in found.waiting}
+    if table.schema.is_keyed and found.waiting:
+        lasts = {found.waiting[-1].writer: found.waiting[-1]}  # the chain is sealed as one
+    made = [snapshot for record in lasts.values() if (snapshot := _seal_up_to(table, record)) is not None]
+    for writer in {r.writer for r in found.sealed} - set(lasts):
+        append_markers(Committer(table, writer), found.sealed, (), found.state)
+    return made
+
+
+def _seal_up_to(table: DynamicTable, record: EpochRecord) -> Snapshot | None:
+    committer = Committer(table, record.writer, once=record.once, helps=True)
+    committer.verify(record)
+    return seal(committer)
+
+
+class _SealedElsewhere(Exception):
+    """Another process sealed some of these epochs first."""
+
+
+def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
+    """Bucket → where the log begins to have rows of these epochs that are in no file."""
+    out: dict[int, int] = {}
+    for attempt in (a for r in records for a in r.attempts if a.attempt.startswith(LOG_ONLY)):
+        for part in attempt.appends:
+            out[part.bucket] = min(part.first_offset, out.get(part.bucket, part.first_offset))
+    return out
+
+
+def _commit(
+    committer: Committer,
+    made: AssignedFiles,
+    found: WaitingEpochs,
+    records: Sequence[EpochRecord],
+    states: Mapping[str, WriterState],
+    tells: Tells,
+) -> Snapshot:
+    table, log_only = committer.table, log_only_from(records)
+
+    def properties(latest: Snapshot | None) -> Mapping[str, str]:
+        state = state_at(table.store, latest)
+        if any(state.holds(record) for record in records):
+            raise _SealedElsewhere
+        made.check_index(table, latest)
+        number = 1 if latest is None else latest.id + 1
+        for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # its own last
+            own = [r for r in records if r.writer == writer]
+            known = state.writers.get(writer)
+            sealed = _sealed(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
+            is_own = writer == committer.writer
+            state = state.with_writer(writer, sealed, log_only, tells if is_own else Tells())
+        state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
+        return state.without_old(table.registered).to_properties()
+
+    last = records[-1]
+    request = CommitRequest(
+        last.writer, last.epoch, "APPEND", made.files, prepare=properties, allow_empty=True, first_try=True
+    )
+    watermark = watermark_of(tuple(a for r in records for a in r.attempts))
+    return table.store.commit(replace(request, index=made.index, watermark=watermark))
+
+
+def _sealed(
+    verified: WriterState,
+    records: Sequence[EpochRecord],
+    before: Sequence[EpochRecord],
+    known: WriterState | None,
+    number: int,
+) -> WriterState:
+    """The state of a writer in snapshot ``number``, which brings ``records``; those of ``before`` may lack markers."""
+    last, sealed_in = records[-1], {} if known is None else known.sealed_in
+    owed = [r for r in before if known is not None and known.telling.get(r.epoch) == r.digest]
+    runs = [r.run for r in records if r.run is not None]
+    return replace(
+        verified,
+        epoch=last.epoch,
+        once=verified.once or last.once,
+        ended=any(r.ended for r in records),
+        telling={r.epoch: r.digest for r in (*owed, *records)},
+        sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in owed} | {r.epoch: number for r in records},
+        run=runs[-1] if runs else None if known is None else known.run,
+        digest=last.digest,
+    )
+
+
+@dataclass(frozen=True)
+class ReadyFiles:
+    """Level-0 files of some epochs, the runs that they hold, and the table with a schema that knows all their
+    columns.
+    """
+
+    table: DynamicTable
+    runs: Mapping[Place, SequencedRuns]
+    made: AssignedFiles
+
+
+def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:
+    """The rows of epochs as level-0 files that are to follow a snapshot; nobody names them yet.
+
+    Large runs are files already and are taken as they are, unless others have written to their bucket since.
+    """
+    table = knowing_all(table, records)
+    totals = bucket_totals(table, records, latest)
+    fitting = in_schema(in_buckets(records, table, totals), table.store)
+    runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, places_of(fitting)))
+    return ReadyFiles(table, runs, level0_files(table, runs, latest, totals))
+
+
+def level0_files(
+    table: DynamicTable,
+    runs: Mapping[Place, SequencedRuns],
+    latest: Snapshot | None,
+    totals: Mapping[bytes, int] | None = None,
+) -> AssignedFiles:
+    """Writes sequenced rows as level-0 files, and changelog files where they are told; nobody names them yet.
+
+    ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has;
+    ``totals`` are the numbers of buckets of the partitions that have another number than the table.
+    """
+    if has_dynamic_buckets(table.schema):
+        return assign_files(table, runs, latest)
+    total, other = table.schema.num_buckets, totals or {}
+    return AssignedFiles(
+        tuple(
+            write_place(table, partition, bucket, other.get(partition, total), held)
+            for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
+        )
+    )

@@ -1,0 +1,122 @@
+"""The thread that seals the epochs of a streaming writer each ``commit.interval``."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.options.log import COMMIT_INTERVAL
+from lakelog.options.table import WRITE_ONLY
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.maintenance.background import CompactionWorker, stop_workers, worker_for
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOG = logging.getLogger("lakelog.seal")
+
+
+def _no(_: DynamicTable) -> None:
+    """Nothing is done beside."""
+
+
+class Sealer:
+    """Seals the epochs of one streaming writer in the background, each ``commit.interval``, also when no more come.
+
+    It lives in the Python process in which Spark commits, beside the worker that compacts the table; what one of them
+    fails with is raised by the next ``notify``. ``beside`` is called after each seal.
+    """
+
+    def __init__(
+        self, committer: Committer, worker: CompactionWorker | None = None, beside: Callable[[DynamicTable], None] = _no
+    ) -> None:
+        self._committer, self._beside = committer, beside
+        self._worker = worker_for(committer.table) if worker is None else worker
+        self._wake = threading.Event()
+        self._failure: Exception | None = None
+        self._last = float("-inf")
+        self._thread: threading.Thread | None = None
+        self._busy = threading.Lock()
+        self._stopped = threading.Event()
+
+    def notify(self) -> None:
+        """Says that an epoch was decided and healed. Raises what the last seal or compaction failed with."""
+        failure, self._failure = self._failure or self._worker.take_failure(), None
+        if failure is not None:
+            raise failure
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="lakelog-seal", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def seal_now(self) -> Snapshot | None:
+        """Seals at once, in the caller's thread."""
+        with self._busy:
+            self._last = monotonic_s()
+            return seal(self._committer)
+
+    def stop(self) -> None:
+        """Ends after the seal that runs; epochs that wait for the next one are left to ``seal_staged``."""
+        self._stopped.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        interval = self._committer.table.options.need(COMMIT_INTERVAL).total_seconds()
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stopped.wait(max(0.0, self._last + interval - monotonic_s())):
+                return
+            table = self._committer.table
+            compacts = not table.options.need(WRITE_ONLY)
+            try:
+                if compacts:
+                    self._worker.wait_for_room(table)
+                if self._stopped.is_set():
+                    return
+                if self.seal_now() is not None and compacts:
+                    self._worker.notify(table)
+                self._beside(table)
+            except Exception as failure:
+                _LOG.warning("sealing table %s failed: %s", table.name, failure, extra=fields(table=table.name))
+                self._failure = failure
+
+
+_SEALERS: dict[tuple[int, str, str], Sealer] = {}
+_SEALERS_LOCK = threading.Lock()
+
+
+def seal_all() -> None:
+    """Ends the threads of this process before the interpreter does: one that is inside Arrow then would crash it.
+
+    What they have not sealed yet is sealed here, so that a process that ends leaves no epoch without its snapshot.
+    """
+    stop_workers()
+    with _SEALERS_LOCK:
+        for (process, *_), sealer in _SEALERS.items():
+            if process == os.getpid():
+                sealer.stop()
+                with contextlib.suppress(LakelogError, OSError):
+                    sealer.seal_now()
+
+
+# not by ``atexit``, which comes when Python's thread pools are closed: sealing reads and writes files in such
+threading._register_atexit(seal_all)  # type: ignore[attr-defined]
+
+
+def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> Sealer:
+    """The sealer of a committer in this process, which calls ``beside`` after its seals."""
+    with _SEALERS_LOCK:
+        key = (os.getpid(), committer.table.identity.key, committer.writer)
+        found = _SEALERS.get(key)
+        if found is None:
+            found = _SEALERS[key] = Sealer(committer, beside=beside)
+        return found

@@ -1,0 +1,103 @@
+"""Takes over from writers whose lease has run out: what they decided is sealed, what they left open is taken back.
+
+Whoever comes next does it: the next writer, the optimizer, a lake that is closed. No service is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from lakelog.errors import LakelogError, NotFound, OffsetExpired
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.logs import fields
+from lakelog.options.log import WRITER_TIMEOUT
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal_staged
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import FOLLOWER
+from lakelog.table.model.registrations import Lease, Registration
+from lakelog.table.model.waiting_epochs import waiting_epochs
+
+_LOG = logging.getLogger("lakelog.seal")
+_LOOK_AFTER: Final = 0.5
+"""Of the timeout: how long a process waits before it looks at a table's leases again."""
+_LOOKED: dict[str, float] = {}
+"""When this process looked at a table last."""
+_LOCK = threading.Lock()
+
+
+def dead_writers(table: DynamicTable) -> dict[str, Registration]:
+    """The writers whose lease has run out and whose open rows nobody has taken back. Raises Unavailable."""
+    if table.log is None:
+        return {}
+    found = table.registered.all().items()
+    return {name: r for name, r in found if name != FOLLOWER and not r.lease.is_alive and r.is_open}
+
+
+def take_over(table: DynamicTable) -> Iterator[str]:
+    """Takes over from each dead writer, and yields its name: what it decided is sealed, what is open is taken back.
+
+    A batch writer is forgotten; should it come back, it is refused (Fenced) or heals the log to its decision. A
+    streaming query keeps its place: it sends the open epoch again. Called by maintenance; the caller may stop between
+    two. Raises Unavailable, CommitConflict; the next call goes on.
+    """
+    for writer, found in dead_writers(table).items():
+        try:
+            offsets = Committer(table, writer, helps=True).take_back()
+        except OffsetExpired:
+            raise
+        except NotFound:
+            continue  # another process was quicker
+        if table.decided.of(writer):
+            seal_staged(table)  # or marks what is sealed
+        lease = table.registered.lease(writer)
+        if lease is not None and lease.is_alive:
+            continue  # it has come back
+        if found.is_batch:
+            if not table.decided.of(writer):  # else its control records are missing yet
+                table.registered.forget(writer)
+        else:
+            table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
+        yield writer
+    for writer in table.registered.remains(now_ms() - table.lease_ms):
+        table.registered.forget(writer)
+
+
+def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
+    """Seals what writers have decided that are not alive, and appends the markers that they owe.
+
+    Of a table with a key all that is decided before, too.
+    """
+    found = waiting_epochs(table)
+    records = (*found.waiting, *found.sealed)
+    if not records:
+        return []
+    alive = {name for name, r in table.registered.all().items() if r.lease.is_alive}
+    return seal_staged(table) if any(r.writer not in alive for r in records) else []
+
+
+def take_over_quietly(table: DynamicTable) -> None:
+    """``take_over`` beside a write, each half timeout by a process at most; a failure is logged only."""
+    if table.log is None or not table.emits_log:
+        return
+    with _LOCK:
+        wait_s = table.options.need(WRITER_TIMEOUT).total_seconds() * _LOOK_AFTER
+        if monotonic_s() < _LOOKED.get(table.path, float("-inf")) + wait_s:
+            return
+        _LOOKED[table.path] = monotonic_s()
+    take_over_now(table)
+
+
+def take_over_now(table: DynamicTable) -> None:
+    """``take_over`` and ``seal_abandoned``; a failure is logged only, and left to whoever comes next."""
+    try:
+        for _ in take_over(table):
+            pass
+        seal_abandoned(table)
+    except LakelogError as failure:
+        about = fields(table=table.name)
+        _LOG.warning("table %s: dead writers are not taken over yet: %s", table.name, failure, extra=about)

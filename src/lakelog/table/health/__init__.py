@@ -1,0 +1,1 @@
+"""Read-only: statistics of a table, findings, recommended actions, score."""

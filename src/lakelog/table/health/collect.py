@@ -1,0 +1,162 @@
+"""Looks at a table for its figures: the manifests of one snapshot, names of files, ends of the log; no data file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lakelog.errors import LakelogError, NotFound
+from lakelog.filestore.compaction.planner import CompactionTask, pick_compaction
+from lakelog.filestore.compaction.strategy import is_small
+from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partitions
+from lakelog.filestore.read.plan import Place
+from lakelog.filestore.write.data_file_writer import target_file_size
+from lakelog.io import clock
+from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.paimon.rows.display import partition_text
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
+from lakelog.table.health.actions import ORPHAN_CLEANING
+from lakelog.table.health.collect_log import look_at_log
+from lakelog.table.health.stats import BucketFigures, DeadRun, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.maintenance.compaction_lease import place_of
+from lakelog.table.maintenance.compaction_schedule import FullCompactions
+from lakelog.table.maintenance.compaction_task import leases_of, runs_of
+from lakelog.table.maintenance.retention import expirable_snapshots
+from lakelog.table.maintenance.run_history import DIED, Runs
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOOK_BACK = 5
+"""Snapshots that are looked at for one that brought rows."""
+
+
+def look_at(table: DynamicTable, with_log: bool = True) -> TableFigures:
+    """The figures of a table now. A log that cannot be reached is told of in them.
+
+    Called by ``table_health``. Raises NotFound when the table is gone, Unavailable for its storage, Corrupt.
+    """
+    snapshot = table.store.latest_snapshot()
+    files = _Files.of(table, snapshot)
+    return TableFigures(
+        table.name,
+        clock.now_ms(),
+        table.schema.is_keyed,
+        files.figures(),
+        _snapshots(table, snapshot, files),
+        _log(table) if with_log else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The live files of one snapshot by bucket, and the index files with the deletion vectors of each."""
+
+    schema: TableSchema
+    by_place: Mapping[Place, Sequence[ManifestEntry]]
+    vectors: Mapping[Place, Sequence[IndexManifestEntry]]
+    compactors: Mapping[str, str]
+
+    @staticmethod
+    def of(table: DynamicTable, snapshot: Snapshot | None) -> _Files:
+        by_place: dict[Place, list[ManifestEntry]] = {}
+        for entry in table.store.live_entries(snapshot):
+            by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
+        vectors = {} if snapshot is None else table.store.vector_files(snapshot)
+        held = leases_of(table).held()
+        compactors = {one.place: f"{one.machine.partition('/')[0]}, process {one.process}" for one in held}
+        return _Files(table.schema, dict(sorted(by_place.items())), vectors, compactors)
+
+    @property
+    def live(self) -> Iterator[ManifestEntry]:
+        return (entry for held in self.by_place.values() for entry in held)
+
+    def task(self, place: Place, full: bool = False) -> CompactionTask | None:
+        """What a compaction would do in a bucket; nothing in one whose files wait for their buckets."""
+        if place[1] == POSTPONE_BUCKET:
+            return None
+        return pick_compaction(self.by_place[place], self.schema, full, self.vectors.get(place, ()))
+
+    def figures(self) -> tuple[BucketFigures, ...]:
+        return tuple(self._figures(place) for place in self.by_place)
+
+    def _figures(self, place: Place) -> BucketFigures:
+        files = [entry.file for entry in self.by_place[place]]
+        task, target = self.task(place), target_file_size(self.schema)
+        due = () if task is None else task.files
+        return BucketFigures(
+            partition_text(place[0], self.schema),
+            place[1],
+            len(files),
+            sum(f.file_size for f in files),
+            sum(f.row_count for f in files),
+            runs_of([f.level for f in files]),
+            sum(f.level == 0 for f in files),
+            sum(is_small(f, target) for f in files),
+            len(due),
+            sum(f.file_size for f in due),
+            self.compactors.get(place_of(*place), ""),
+        )
+
+
+def _snapshots(table: DynamicTable, newest: Snapshot | None, files: _Files) -> SnapshotFigures:
+    store = table.store
+    tags = store.tags.list()
+    runs = Runs(table.io, table.path)
+    dead = next((run for run in runs.list(1) if run.outcome == DIED), None)
+    dead_run = None if dead is None else DeadRun(dead.kind, dead.host, dead.process)
+    if newest is None:
+        return SnapshotFigures(tags=len(tags), created_ms=_created(table), dead_run=dead_run)
+    free, wanted, holder = expirable_snapshots(table)
+    first = store.earliest_snapshot_id()
+    return SnapshotFigures(
+        newest.id,
+        newest.time_millis,
+        _last_write(table, newest),
+        newest.id - (newest.id if first is None else min(first, newest.id)) + 1,
+        free,
+        wanted - free,
+        holder,
+        len(tags),
+        len(store.tags.over()),
+        _old_partitions(table, files),
+        FullCompactions().is_due(table) and any(files.task(place, True) is not None for place in files.by_place),
+        sum(not status.is_dir for status in table.io.list(store.paths.removals)),
+        runs.last_done_ms(ORPHAN_CLEANING),
+        dead_run,
+        _created(table),
+    )
+
+
+def _last_write(table: DynamicTable, newest: Snapshot) -> int | None:
+    for snapshot in table.store.snapshots.backwards(newest):
+        if snapshot.commit_kind != COMPACT:
+            return snapshot.time_millis
+        if snapshot.id <= newest.id - _LOOK_BACK:
+            break
+    return None
+
+
+def _created(table: DynamicTable) -> int:
+    with contextlib.suppress(NotFound):
+        return table.store.schemas.get(0).time_millis
+    return table.schema.time_millis
+
+
+def _old_partitions(table: DynamicTable, files: _Files) -> int:
+    expires = table.schema.partition_keys and not table.emits_log
+    rule = PartitionRule.of(table.options) if expires else None
+    if rule is None:
+        return 0
+    now = datetime.fromtimestamp(clock.local_now_ms() / 1000, UTC).replace(tzinfo=None)
+    return len(pick_old_partitions(files.live, table.schema, rule, now))
+
+
+def _log(table: DynamicTable) -> LogFigures | None:
+    if table.log is None:
+        return None
+    try:
+        return look_at_log(table)
+    except LakelogError as why:
+        return LogFigures(trouble=f"{type(why).__name__}: {why}")

@@ -1,0 +1,85 @@
+"""The health of a table: what one look found, what is wrong, what it needs and what waits, and a score."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from lakelog.table.health.actions import Need, Wait, pick_needs, pick_waits
+from lakelog.table.health.collect import look_at
+from lakelog.table.health.findings import Finding, pick_findings, unreadable
+from lakelog.table.health.score import ScorePart, score_parts, total
+from lakelog.table.health.stats import TableFigures
+from lakelog.table.model.dynamic_table import DynamicTable
+
+GOOD: Final = 80
+FAIR: Final = 50
+"""From these scores on health is good, and fair; below it is bad."""
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """Figures, and what follows from them. ``score``: 0 to 100, the sum of ``parts`` (``lakelog.table.health.score``).
+
+    ``findings`` are what is wrong now, the worst first; with any of them ``score`` is at most 20. ``figures`` is None,
+    and the score 0, for a table that cannot be read.
+    """
+
+    table: str
+    score: int
+    parts: tuple[ScorePart, ...]
+    needs: tuple[Need, ...]
+    waits: tuple[Wait, ...]
+    figures: TableFigures | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def lag(self) -> int | None:
+        """Records that only the log has; None without a log, and when it is unknown."""
+        return None if self.figures is None or self.figures.log is None else self.figures.log.lag
+
+    @property
+    def newest_write_ms(self) -> int | None:
+        """When the newest row of either store was written; None when there is none, or it is unknown."""
+        if self.figures is None:
+            return None
+        log = self.figures.log
+        times = (self.figures.snapshots.last_write_ms, None if log is None else log.newest_ms)
+        return max((time for time in times if time is not None), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, with the sums that the figures make of their parts."""
+        out, figures = asdict(self), self.figures
+        if figures is None:
+            return out
+        log = figures.log
+        sums = ("files", "bytes", "small_files", "level0_files", "sorted_runs", "most_runs")
+        out["figures"] |= {name: getattr(figures, name) for name in sums}
+        if log is not None:
+            sums = ("lag", "newest_ms", "files_ms", "waiting_ms", "open_epochs", "oldest_open_ms")
+            out["figures"]["log"] |= {name: getattr(log, name) for name in sums}
+        return out
+
+
+def table_health(table: DynamicTable, with_log: bool = True) -> TableHealth:
+    """Looks at a table: a few small reads, the manifests of one snapshot, three records of each bucket of the log.
+
+    ``with_log`` false leaves the log out. A log that cannot be reached is a finding (``figures.log.trouble``). Raises
+    NotFound when the table was dropped, Unavailable for its storage, Corrupt.
+    """
+    figures = look_at(table, with_log)
+    return health_of(figures, table)
+
+
+def health_of(figures: TableFigures, table: DynamicTable) -> TableHealth:
+    """What follows from figures and the table's options."""
+    options, now = table.options, figures.looked_ms
+    parts = score_parts(figures, options, now)
+    needs, waits = pick_needs(figures, options, now), pick_waits(figures, options, now)
+    findings = pick_findings(figures, needs)
+    return TableHealth(table.name, total(parts, bool(findings)), parts, needs, waits, figures, findings)
+
+
+def unreadable_health(name: str, why: Exception) -> TableHealth:
+    """The health of a table that cannot be opened or looked at."""
+    return TableHealth(name, 0, (), (), (), None, (unreadable(name, f"{type(why).__name__}: {why}"),))

@@ -1,0 +1,79 @@
+"""Records of the log that cannot be read: one error that says where, or a read that leaves them out and counts them.
+
+Each is noted as ``<table>/lakelog/bad-records/<bucket>-<offset>``, so that the health of the table names them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from polars.exceptions import PanicException, PolarsError
+
+from lakelog.errors import Corrupt, LakelogError
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.options.log import ON_BAD_RECORD
+from lakelog.options.metrics import BAD_RECORDS
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOG = logging.getLogger("lakelog.read")
+_WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
+"""What decoding a value that a producer made wrong may end with."""
+
+
+@dataclass(frozen=True)
+class RecordDecoder:
+    """Decodes the records of one bucket (None: not known) of a table's log."""
+
+    table: DynamicTable
+    form: LogFormat
+    schema: pa.Schema
+    bucket: int | None
+
+    def rows(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> pa.Table:
+        """The rows of log values. Raises Corrupt that names topic, bucket and offset of the first bad record, unless
+        ``scan.on-bad-record`` is ``skip``.
+        """
+        try:
+            return self.form.decode(values, self.schema)
+        except _WRONG:
+            parts = list(self._good(values, offsets))
+            return pa.concat_tables(parts) if parts else self.form.decode(values.slice(0, 0), self.schema)
+
+    def _good(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> Iterator[pa.Table]:
+        """The rows of the records that can be read, by halves."""
+        try:
+            yield self.form.decode(values, self.schema)
+        except _WRONG as why:
+            middle = len(values) // 2
+            if middle:
+                yield from self._good(values.slice(0, middle), offsets.slice(0, middle))
+                yield from self._good(values.slice(middle), offsets.slice(middle))
+            else:
+                self._bad(int(offsets[0].as_py()), why)
+
+    def _bad(self, offset: int, why: BaseException) -> None:
+        table, log = self.table, self.table.log
+        where = f"the record at offset {offset} of bucket {'?' if self.bucket is None else self.bucket}"
+        text = f"{where} of the log of table {table.name} (topic '{'' if log is None else log.topic}') cannot be read"
+        with contextlib.suppress(LakelogError):  # a reader need not have the right to write
+            if self.bucket is not None:
+                table.io.create(f"{_directory(table)}/{self.bucket}-{offset}", str(why).encode())
+        if table.options.need(ON_BAD_RECORD) == "error":
+            raise Corrupt(f"{text}: {why}. To go on without it, read with '{ON_BAD_RECORD.key}'='skip'") from None
+        METER.add(BAD_RECORDS, table=table.name)
+        _LOG.warning("%s, and is skipped: %s", text, why, extra=fields(table=table.name, bucket=self.bucket))
+
+
+def noted_bad_records(table: DynamicTable) -> tuple[str, ...]:
+    """The bad records that readers have met, as bucket-offset."""
+    return tuple(found.name for found in table.io.list(_directory(table)))
+
+
+def _directory(table: DynamicTable) -> str:
+    return f"{table.path}/lakelog/bad-records"

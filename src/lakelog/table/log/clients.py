@@ -1,0 +1,59 @@
+"""The clients of a table's log; a new one is compared with what the table's decided epochs know of the log."""
+
+from __future__ import annotations
+
+from typing import Final
+from weakref import WeakSet
+
+from lakelog.errors import NotFound
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader
+from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import FOLLOWER
+from lakelog.table.model.waiting_epochs import waiting_epochs
+
+_COMPARED: Final[WeakSet[LogAppender | LogReader]] = WeakSet()
+
+
+def reader_of(table: DynamicTable, log: LogLocation) -> LogReader:
+    """This thread's reader of a table's log. Raises as opening it does, NotFound for an older copy of the log."""
+    reader = reader_for(log)
+    _compare(table, log, reader)
+    return reader
+
+
+def appender_of(table: DynamicTable, log: LogLocation) -> LogAppender:
+    """This thread's appender of a table's log. Raises as ``reader_of``."""
+    appender = appender_for(log)
+    _compare(table, log, appender)
+    return appender
+
+
+def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogReader) -> None:
+    """Raises NotFound when a log ends before rows that are decided: their offsets would be given a second time."""
+    if client in _COMPARED:
+        return
+    known = _known_ends(table)  # before the ends, which only grow
+    ends = client.end_offsets()
+    lost = {bucket: offset for bucket, offset in known.items() if ends.get(bucket, offset) < offset}
+    if lost:
+        bucket, offset = min(lost.items())
+        where = log.address if log.system == "embedded" else f"topic '{log.topic}' on {log.address}"
+        raise NotFound(
+            f"the log of table {table.name} ({where}) ends at offset {ends[bucket]} in bucket {bucket}, but rows of "
+            f"the table were in it up to {offset}: it is an older copy, or has lost its end. The rows are in the "
+            f"files. Put the newer log back, or make the table anew to log again"
+        )
+    _COMPARED.add(client)
+
+
+def _known_ends(table: DynamicTable) -> dict[int, int]:
+    """Bucket → the offset behind all that snapshots and decided epochs have from the log."""
+    found = waiting_epochs(table)
+    if FOLLOWER in found.state.writers:  # one that was told to skip what is missing has begun anew
+        return dict(found.state.writers[FOLLOWER].verified)
+    known = dict(found.state.offsets)
+    for record in found.waiting:
+        for append in (append for attempt in record.attempts for append in attempt.appends):
+            known[append.bucket] = max(known.get(append.bucket, 0), append.first_offset + append.entry_count)
+    return known

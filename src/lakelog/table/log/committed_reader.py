@@ -1,0 +1,179 @@
+"""The rows of a log that are committed, at the records that commit them: what a transactional reader is given.
+
+A commit record says of an epoch which attempts count and where their rows begin in its bucket, so whoever reads it
+finds the rows by reading back. Nothing is kept between two reads: what a part of the log makes visible is a function of
+the log alone, wherever parts are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import OffsetExpired
+from lakelog.logstore.base import LogReader
+from lakelog.logstore.protocol.control_records import Commit, commits_in
+from lakelog.logstore.protocol.header import are_nobodys
+from lakelog.options.log import EXPIRED_OFFSETS
+from lakelog.table.log.position import Switch
+
+
+class Region(Protocol):
+    """A part of the log that can be gone through more than once."""
+
+    def __call__(self) -> Iterator[pa.Table]: ...
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """Data records that become visible at the records start ≤ offset < end of their bucket, in the order of a read.
+
+    A read of just these gives the same ones again: those below ``first`` come before this part, and behind it others
+    unless it ``is_whole``.
+    """
+
+    records: pa.Table
+    start: int
+    end: int
+    first: int = 0
+    is_whole: bool = True
+
+    @property
+    def next(self) -> int:
+        """The offset behind the last of its records."""
+        return _last(self.records) + 1
+
+
+@dataclass(frozen=True)
+class CommittedRecords:
+    """Finds in one log what becomes visible; ``most`` records are held at a time, and those that are looked at.
+
+    ``table_name`` and ``expired`` (``scan.expired-offsets``) are for rows that the log no longer holds.
+    """
+
+    reader: LogReader
+    most: int
+    switch: Switch | None = None
+    table_name: str = ""
+    expired: str = "error"
+
+    def shown(self, bucket: int, records: pa.Table) -> Iterator[pa.Table]:
+        """The data records that become visible with these (RECORDS_SCHEMA, of one bucket), in this order, in parts.
+
+        The rows of an epoch come at its first commit record; those of nobody, which belong to no epoch and are never
+        taken back, where they stand. Raises OffsetExpired, Unavailable.
+        """
+        return (part.records for part in self.parts(bucket, records))
+
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+        """The same, with where each part comes from. Called by readers that may be stopped behind any of them."""
+        commits = [self._counting(bucket, commit) for commit in commits_in(records)]
+        nobodys = self._nobodys(bucket, records)
+        offsets = records.column("offset").to_numpy()
+        done, start = 0, int(offsets[0]) if len(offsets) else 0
+        for run in _runs([c for c in commits if c.attempts], offsets[nobodys]):
+            at, end, first = run[0].offset, run[-1].offset + 1, 0
+            before = int(np.searchsorted(offsets, at))
+            for found in _chosen(records.slice(done, before - done), nobodys[done:before]):
+                yield ShownPart(found, start, at)
+            for found in self._rows_of(bucket, records, run):
+                part = ShownPart(found, at, end, first, is_whole=False)
+                first = part.next
+                yield part
+            done, start = before, end
+        for found in _chosen(records.slice(done), nobodys[done:]):
+            yield ShownPart(found, start, _last(records) + 1)
+
+    def _counting(self, bucket: int, commit: Commit) -> Commit:
+        return commit if self.switch is None else self.switch.counting(bucket, commit)
+
+    def _nobodys(self, bucket: int, records: pa.Table) -> np.ndarray:
+        out: np.ndarray = are_nobodys(records.column("header")).to_numpy()
+        if self.switch is not None:
+            first = self.switch.nobodys.get(bucket, self.switch.ends.get(bucket, 0))
+            out = out & (records.column("offset").to_numpy() >= first)
+        return out
+
+    def _rows_of(self, bucket: int, records: pa.Table, run: list[Commit]) -> Iterator[pa.Table]:
+        """The rows of epochs of one writer, which lie in the log one after the other, before their commit records."""
+        region = self._region(bucket, min(c.first for c in run), run[-1].offset, records)
+        counting = self._not_told(region, run)
+        if not counting:
+            return
+        wanted = pa.array([header for c in counting for header in c.data_headers()], pa.binary())
+        for part in region():
+            yield from _chosen(part, pc.is_in(part.column("header"), wanted).to_numpy())
+
+    def _not_told(self, region: Region, run: list[Commit]) -> list[Commit]:
+        """Those that are the first of their epoch: two processes may have written one for the same."""
+        first: dict[tuple[str, int], int] = {}
+        for part in region():
+            for found in commits_in(part):
+                first.setdefault((found.writer, found.epoch), found.offset)
+        return [c for c in run if first[c.writer, c.epoch] == c.offset]
+
+    def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:
+        """The log from ``first`` to ``last``, which is one of the records; held, when it is short."""
+        offsets = records.column("offset").to_numpy()
+        here = int(offsets[0])
+        if self.switch is not None:
+            first = max(first, self.switch.floor.get(bucket, 0))
+        start, end = np.searchsorted(offsets, (first, last + 1))
+        tail = records.slice(int(start), int(end - start))
+        if first >= here:
+            return lambda: iter([tail])
+        head, first = self._held_from(bucket, first, here)
+        if head.num_rows < self.most:  # all of them; how many they are, their offsets do not say
+            return lambda: iter([head, tail])
+
+        def long() -> Iterator[pa.Table]:
+            yield from self.reader.chunks(bucket, first, here, self.most)
+            yield tail
+
+        return long
+
+    def _held_from(self, bucket: int, first: int, end: int) -> tuple[pa.Table, int]:
+        """The first records of first ≤ offset < end, and where they begin: what the log has lost may be left out."""
+        try:
+            return self.reader.read(bucket, first, end, self.most), first
+        except OffsetExpired:
+            held = self.reader.first_offsets([bucket])[bucket]
+            if self.expired != "earliest":
+                raise OffsetExpired(
+                    f"an epoch that was committed at offset {end} or behind it in bucket {bucket} of the log of table "
+                    f"{self.table_name} begins at offset {first}, which has expired, the first one is {held}: begin "
+                    f"anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'='latest-full'), or go on without the rows "
+                    f"between ('{EXPIRED_OFFSETS.key}'='earliest')"
+                ) from None
+            return self.reader.read(bucket, held, end, self.most), held
+
+
+def _runs(commits: list[Commit], nobodys: np.ndarray) -> Iterator[list[Commit]]:
+    """Commit records of one writer that follow each other, with no row of nobody between them."""
+    run: list[Commit] = []
+    for commit in commits:
+        if run and (commit.writer != run[-1].writer or _has(nobodys, run[-1].offset, commit.offset)):
+            yield run
+            run = []
+        run.append(commit)
+    if run:
+        yield run
+
+
+def _has(offsets: np.ndarray, start: int, end: int) -> bool:
+    return bool(np.searchsorted(offsets, start) < np.searchsorted(offsets, end))
+
+
+def _last(records: pa.Table) -> int:
+    last: int = records.column("offset")[records.num_rows - 1].as_py()
+    return last
+
+
+def _chosen(records: pa.Table, mask: np.ndarray) -> Iterator[pa.Table]:
+    if mask.any():
+        yield records if mask.all() else records.filter(pa.array(mask))

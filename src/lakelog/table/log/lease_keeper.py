@@ -1,0 +1,139 @@
+"""Renews the leases of the writers that are at work in this process, from one background thread.
+
+A lease is kept while a write of the writer runs here, and for some time after: Spark runs the tasks of a job one after
+the other, and commits when the last has ended. A process that dies renews nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import Fenced
+from lakelog.io.clock import now_ms
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import Lease
+
+_LINGER: Final = 2.0
+"""So many timeouts after its last write here, a writer's lease is not renewed any more."""
+_MOST_UNUSED: Final = 1_000
+"""So many leases that are not renewed any more are remembered: a process that was stopped must know that it had one."""
+_RENEW: Final = 1 / 3
+"""Of the timeout: how old a lease is when it is renewed."""
+
+
+@dataclass
+class _Kept:
+    """A lease that this process renews; ``is_lost``: until the writer was forgotten."""
+
+    table: DynamicTable
+    writer: str
+    kind: str
+    timeout_ms: int
+    renewed_ms: int = 0
+    active: int = 0
+    used_ms: int = 0
+    is_lost: bool = False
+
+    def renew(self) -> bool:
+        """Writes the lease anew; False when the writer is not registered any more."""
+        now = now_ms()
+        if not self.table.registered.is_registered(self.writer):
+            self.is_lost = True
+            return False
+        self.table.registered.write_lease(self.writer, Lease(self.kind, now + self.timeout_ms))
+        self.renewed_ms = now
+        return True
+
+    def is_due(self) -> bool:
+        return not self.is_lost and now_ms() - self.renewed_ms >= self.timeout_ms * _RENEW
+
+    def is_unused(self) -> bool:
+        return not self.active and now_ms() - self.used_ms > self.timeout_ms * _LINGER
+
+
+_Key = tuple[int, str, str]
+_KEPT: dict[_Key, _Kept] = {}
+_LOCK = threading.Lock()
+_THREADS: dict[int, threading.Thread] = {}
+_WAKE = threading.Event()
+
+
+def _key(table: DynamicTable, writer: str) -> _Key:
+    return os.getpid(), table.path, writer
+
+
+def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
+    """Writes the lease of a registered writer unless it is new, and renews it from now on. Raises Unavailable."""
+    with _LOCK:
+        key = _key(table, writer)
+        kept = _KEPT.get(key)
+        if kept is None or kept.is_lost:
+            timeout = table.lease_ms
+            kept = _Kept(table, writer, kind, timeout)
+        kept.table, kept.used_ms = table, now_ms()  # a newer handle may have newer credentials
+        if kept.is_due():
+            kept.renew()
+        _KEPT[key] = kept
+        thread = _THREADS.get(os.getpid())
+        if thread is None or not thread.is_alive():
+            thread = _THREADS[os.getpid()] = threading.Thread(target=_run, name="lakelog-leases", daemon=True)
+            thread.start()
+    _WAKE.set()
+
+
+def drop_lease(table: DynamicTable, writer: str) -> None:
+    """Renews the lease no more: the writer has left, or is left to its next process."""
+    with _LOCK:
+        _KEPT.pop(_key(table, writer), None)
+
+
+def begin_use(table: DynamicTable, writer: str) -> None:
+    """A write of a registered writer begins in this process, which renews its lease until ``end_use``, however long."""
+    kept = _KEPT.get(_key(table, writer))
+    if kept is not None:
+        kept.active += 1
+
+
+def end_use(table: DynamicTable, writer: str) -> None:
+    """The reverse of ``begin_use``."""
+    kept = _KEPT.get(_key(table, writer))
+    if kept is not None:
+        kept.active = max(0, kept.active - 1)
+        kept.used_ms = now_ms()
+
+
+def check_lease(table: DynamicTable, writer: str) -> None:
+    """Called before records are appended: a process that was held up renews its lease first.
+
+    Raises Fenced for a writer that was taken for dead and forgotten meanwhile; Unavailable.
+    """
+    kept = _KEPT.get(_key(table, writer))
+    if kept is None or (not kept.is_lost and now_ms() - kept.renewed_ms < kept.timeout_ms):
+        return
+    if kept.is_lost or not kept.renew():
+        raise Fenced(
+            f"writer {writer} of table {table.name} did not renew its lease for 'log.writer-timeout' "
+            f"({kept.timeout_ms / 1000:g} s), and its rows were taken back: write them again"
+        )
+
+
+def _run() -> None:
+    while True:
+        with _LOCK:
+            for key in [key for key, kept in _KEPT.items() if kept.is_unused()][:-_MOST_UNUSED]:
+                del _KEPT[key]
+            own = [(key, k) for key, k in _KEPT.items() if key[0] == os.getpid() and not k.is_unused()]
+        if not own:
+            _WAKE.wait()
+            _WAKE.clear()
+            continue
+        for key, kept in own:
+            if key in _KEPT and kept.is_due():
+                with contextlib.suppress(Exception):  # tried again soon; ``check_lease`` is strict
+                    kept.renew()
+        _WAKE.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
+        _WAKE.clear()

@@ -1,0 +1,143 @@
+"""The position of a reader of the log, and which records it leaves out because a snapshot gave it what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidRequest
+from lakelog.logstore.protocol.control_records import Commit
+from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, parse_kinds
+
+_HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
+_NOBODYS = encode_header(DATA, "", 0, "")
+_OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
+
+
+def headers_of(records: pa.Table) -> pl.DataFrame:
+    """The parts of the headers, and ``offset``; the header of a record without one is that of a row of nobody.
+
+    Raises Corrupt for an unknown version.
+    """
+    headers = pc.fill_null(records.column("header"), _NOBODYS)
+    parse_kinds(headers)
+    texts = pl.from_arrow(headers)
+    assert isinstance(texts, pl.Series)
+    parts = texts.cast(pl.String).str.splitn("|", len(_HEADER)).struct.rename_fields(_HEADER)
+    numbers = pl.col("epoch", "ref", "sign").cast(pl.Int64, strict=False)
+    offsets = pl.Series("offset", records.column("offset").to_numpy())
+    return parts.struct.unnest().with_columns(numbers, offsets)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Which records of the log a reader leaves out because its snapshot has what they say; picklable.
+
+    ``starts`` are, of every writer that may have been at work then, the offsets by bucket up to which the snapshot has
+    its records: by offset, not by epoch, for behind it lie redundant rows of sealed epochs and what takes them back,
+    which leave their keys right only together (RFC 2). Records of all other writers below ``ends`` are of writers that
+    had finished: their rows are in the snapshot, or were taken back. Rows of nobody are new from ``nobodys`` on.
+    From ``log_only`` on, in buckets of tables with a key that have rows in the log alone, all records are told again:
+    the order of the log is the only one that such rows share with others of their key.
+    """
+
+    ends: Mapping[int, int]
+    starts: Mapping[str, Mapping[int, int]]
+    nobodys: Mapping[int, int] = field(default_factory=dict)
+    log_only: Mapping[int, int] = field(default_factory=dict)
+    sealed: Mapping[str, int] = field(default_factory=dict)
+    """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
+    floor: Mapping[int, int] = field(default_factory=dict)
+    """A transactional reader that begins with what the log holds asks for no row before."""
+    held: Mapping[int, int] = field(default_factory=dict)
+    """The first offsets that the log held then: of what is told again, a transactional reader asks for no row before.
+
+    The snapshot has such a row, or it was in the log alone and went with it. Rows of new epochs are asked for: what
+    becomes of a reader that has lost them is for ``scan.expired-offsets`` to say."""
+
+    def kept(self, bucket: int, records: pa.Table) -> pa.Table:
+        """The records (RECORDS_SCHEMA, of one bucket) that say something new."""
+        heads = headers_of(records)
+        end = self.ends.get(bucket, 0)
+        firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
+        firsts[""] = self.nobodys.get(bucket, end)
+        first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
+        is_new = heads["offset"] >= first
+        if bucket in self.log_only:
+            is_new |= heads["offset"] >= self.log_only[bucket]
+        is_new |= heads["attempt"].str.starts_with(LOG_ONLY)
+        return records if is_new.all() else records.filter(pa.array(is_new.to_numpy()))
+
+    def counting(self, bucket: int, commit: Commit) -> Commit:
+        """The commit record with those of its attempts that say something new: all, or those of rows in no file."""
+        sealed = self.sealed.get(commit.writer)
+        if commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0):
+            return commit
+        again = replace(commit, first=max(commit.first, self.held.get(bucket, 0)))
+        if bucket in self.log_only and commit.offset >= self.log_only[bucket]:
+            return again
+        return replace(again, attempts=tuple(a for a in commit.attempts if a.startswith(LOG_ONLY)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Values for JSON."""
+        starts = {writer: _text_keys(offsets) for writer, offsets in self.starts.items()}
+        offsets = {name: _text_keys(getattr(self, name)) for name in _OFFSETS_OF_SWITCH}
+        return {"starts": starts, "sealed": dict(self.sealed), **offsets}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Switch:
+        """The reverse of ``to_json``."""
+        starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
+        offsets = {name: _int_keys(value.get(name, {})) for name in _OFFSETS_OF_SWITCH}
+        return Switch(starts=starts, sealed=value.get("sealed", {}), **offsets)
+
+
+@dataclass(frozen=True)
+class LogPosition:
+    """Where a reader of the log is: offsets by bucket, and what of a snapshot it reads before the log, if any.
+
+    ``full`` is (snapshot id, the next of its parts), None once it has them all; snapshot 0 is that of an empty table.
+    """
+
+    offsets: Mapping[int, int]
+    full: tuple[int, int] | None = None
+    switch: Switch | None = None
+
+    def at(self, offsets: Mapping[int, int]) -> LogPosition:
+        """The position in the log further on."""
+        return replace(self, offsets=dict(offsets))
+
+    def to_json(self, log_id: str) -> dict[str, Any]:
+        """What a checkpoint keeps; ``log_id`` says of which log."""
+        out: dict[str, Any] = {"log": log_id, "offsets": _text_keys(self.offsets)}
+        out |= {} if self.full is None else {"full": list(self.full)}
+        return out if self.switch is None else out | {"switch": self.switch.to_json()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], log_id: str, name: str) -> LogPosition:
+        """The reverse of ``to_json``. Raises InvalidRequest for the position in another log than that of ``name``."""
+        if value.get("log") != log_id:
+            raise InvalidRequest(
+                f"the position belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "
+                f"table was made anew, or this is the position or checkpoint of another table. Begin anew (a query: "
+                f"with a new checkpointLocation)."
+            )
+        full, switch = value.get("full"), value.get("switch")
+        return LogPosition(
+            _int_keys(value["offsets"]),
+            None if full is None else (int(full[0]), int(full[1])),
+            None if switch is None else Switch.from_json(switch),
+        )
+
+
+def _text_keys(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(b): o for b, o in sorted(offsets.items())}
+
+
+def _int_keys(offsets: Mapping[str, int]) -> dict[int, int]:
+    return {int(b): int(o) for b, o in offsets.items()}

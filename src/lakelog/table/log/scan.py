@@ -1,0 +1,266 @@
+"""Reads the log store as a changelog: records between two offsets become Arrow rows with ``_row_kind``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidOption, InvalidRequest, InvalidSchema, OffsetExpired
+from lakelog.logstore.base import LogLocation, LogReader
+from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.logstore.formats import log_format
+from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
+from lakelog.options.log import (
+    CHANGELOG_MODES,
+    CONSISTENCY_GUARANTEE,
+    DATA_FORMAT,
+    EXPIRED_OFFSETS,
+    LOG_CONSISTENCY,
+    RETRACTIONS,
+    STARTUP_MODE,
+    STARTUP_OFFSETS,
+    STARTUP_TIMESTAMP,
+    parse_specific_offsets,
+)
+from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.log.bad_records import RecordDecoder
+from lakelog.table.log.clients import reader_of
+from lakelog.table.log.committed_reader import CommittedRecords, ShownPart
+from lakelog.table.log.gaps import lost_control_only
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import newest_state
+
+_READ_ROWS = 100_000
+"""Rows that are decoded at a time."""
+
+_CONSISTENCY = "consistency"
+
+
+@dataclass(frozen=True)
+class LogScan:
+    """A read of a table's log, of some columns; picklable, so that executors read with it too.
+
+    With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back;
+    without it they are left out. With ``log.consistency = transactional`` no correction is emitted, and a row only once
+    its epoch is committed. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts, or refuses the
+    others (``log.consumer.retractions``). ``switch`` leaves out what a snapshot has said already.
+    """
+
+    table: DynamicTable
+    columns: tuple[str, ...] | None = None
+    switch: Switch | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"table": self.table, "columns": self.columns, "switch": self.switch}
+
+    @cached_property
+    def location(self) -> LogLocation:
+        """The log; raises InvalidRequest when the table has none."""
+        log = self.table.log
+        if log is None:
+            raise InvalidRequest(
+                f"table {self.table.name} has no log store: create it with 'log-store.enabled'='true', "
+                f"or read its files ('read.mode'='file')"
+            )
+        return log
+
+    @property
+    def reader(self) -> LogReader:
+        """This thread's reader of the log."""
+        return reader_of(self.table, self.location)
+
+    @cached_property
+    def data_schema(self) -> pa.Schema:
+        """The table columns that are read."""
+        whole = arrow_schema(self.table.schema.fields)
+        return whole if self.columns is None else pa.schema([whole.field(c) for c in self.columns])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns and ``_row_kind``."""
+        return self.data_schema.append(pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False))
+
+    @cached_property
+    def form(self) -> LogFormat:
+        """The format of the log's values."""
+        return log_format(self.table.options.need(DATA_FORMAT))
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether rows are emitted once they are committed (``log.consistency``)."""
+        return bool(self.table.options.need(LOG_CONSISTENCY) == "transactional")
+
+    def records_of(self, rows: int) -> int:
+        """So many log records hold at most so many rows, or are one."""
+        return self.form.records_of(rows)
+
+    def start_mode(self, start: str | Mapping[int, int] | None = None) -> str:
+        """The name of a start: as it is given, or as the options say (None)."""
+        if isinstance(start, Mapping):
+            return "specific-offsets"
+        return start or self.table.options.need(STARTUP_MODE)
+
+    def start_offsets(self, start: str | Mapping[int, int] | None = None) -> dict[int, int]:
+        """Where a new reader begins: ``latest``, ``earliest``, a map bucket → offset, or as the options say (None)."""
+        reader, options = self.reader, self.table.options
+        if isinstance(start, Mapping):
+            return {**reader.end_offsets(), **start}
+        mode = self.start_mode(start)
+        if mode == "latest":
+            return reader.end_offsets()
+        if mode == "earliest":
+            return reader.first_offsets()
+        if mode == "timestamp":
+            return reader.offsets_at(options.need(STARTUP_TIMESTAMP))
+        if mode == "specific-offsets":
+            return {**reader.end_offsets(), **parse_specific_offsets(options.need(STARTUP_OFFSETS))}
+        raise InvalidOption(
+            f"start '{mode}' is not known; use latest-full, latest, earliest, the position of a "
+            f"tail, or a map of bucket → offset"
+        )
+
+    def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The changes that the records with start ≤ offset < end, which must exist, make visible.
+
+        Raises OffsetExpired, Unavailable.
+        """
+        for records in self.records_between(bucket, start, end):
+            for part in self.parts(bucket, records):
+                yield from self.decode(part.records, bucket).to_batches()
+
+    def records_between(self, bucket: int, start: int, end: int) -> Iterator[pa.Table]:
+        """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
+        return self.reader.chunks(bucket, start, end, self.most_records)
+
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+        """The records that these (one or more, of one bucket) make visible: they themselves, or those that they commit.
+
+        Raises OffsetExpired, Unavailable.
+        """
+        if self.is_transactional:
+            expired, most = self.table.options.need(EXPIRED_OFFSETS), self.most_records
+            yield from CommittedRecords(self.reader, most, self.switch, self.table.name, expired).parts(bucket, records)
+        else:
+            offsets = records.column("offset")
+            start, end = offsets[0].as_py(), offsets[records.num_rows - 1].as_py() + 1
+            yield ShownPart(records if self.switch is None else self.switch.kept(bucket, records), start, end)
+
+    @property
+    def most_records(self) -> int:
+        """So many records are decoded at a time."""
+        return self.records_of(_READ_ROWS)
+
+    def position_json(self, position: LogPosition) -> dict[str, Any]:
+        """What a checkpoint keeps of a position of this read."""
+        out = position.to_json(self.location.log_id)
+        return {**out, _CONSISTENCY: "transactional"} if self.is_transactional else out
+
+    def position_of(self, value: Mapping[str, Any]) -> LogPosition:
+        """The reverse of ``position_json``.
+
+        Raises InvalidRequest for the position in another log, or of a read with another ``log.consistency``.
+        """
+        began = value.get(_CONSISTENCY, "eventual")
+        if self.is_transactional != (began == "transactional"):
+            raise InvalidRequest(
+                f"the position of this read of table {self.table.name} was made with '{LOG_CONSISTENCY.key}'="
+                f"'{began}', and rows of open epochs would come twice or never if it went on otherwise: set it to "
+                f"'{began}', or begin anew (a query: with a new checkpointLocation)"
+            )
+        return LogPosition.from_json(value, self.location.log_id, self.table.name)
+
+    def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
+        """The positions, those that have expired moved to the first record that the log still holds.
+
+        Raises OffsetExpired when rows may have been lost, unless ``scan.expired-offsets`` is ``earliest``.
+        """
+        firsts = self.reader.first_offsets(list(positions))
+        for bucket, offset in positions.items():
+            if offset < firsts[bucket] and not self._may_miss(bucket, offset):
+                raise OffsetExpired(
+                    f"offset {offset} of bucket {bucket} of the log of table {self.table.name} has expired, the first "
+                    f"one is {firsts[bucket]}: begin anew with the newest snapshot ('{EXPIRED_OFFSETS.key}'="
+                    f"'latest-full'), or go on without the rows between ('{EXPIRED_OFFSETS.key}'='earliest')"
+                )
+        return {b: max(o, firsts[b]) for b, o in positions.items()}
+
+    def _may_miss(self, bucket: int, offset: int) -> bool:
+        """Whether a read may go on without what expired from an offset on: it says so, or it would show nothing."""
+        if self.table.options.need(EXPIRED_OFFSETS) == "earliest":
+            return True
+        state = newest_state(self.table.store)[1]
+        return not self.is_transactional and lost_control_only(self.table, state, bucket, offset)
+
+    def records(self, start: str | Mapping[int, int] | None = None) -> Iterator[pa.Table]:
+        """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""
+        ends = self.reader.end_offsets()
+        for bucket, position in self.start_offsets(start).items():
+            yield from self.records_between(bucket, position, ends[bucket])
+
+    def decode(self, records: pa.Table, bucket: int | None = None) -> pa.Table:
+        """Rows (``schema``) of log records (RECORDS_SCHEMA) of a bucket; control records give none.
+
+        Raises Corrupt as ``RecordDecoder``.
+        """
+        kinds = parse_kinds(records.column("header"))
+        wanted = pc.equal(kinds, DATA)
+        if self.emits_corrections:
+            wanted = pc.or_(wanted, pc.equal(kinds, CORRECTION))
+        wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # another producer's tombstone
+        chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
+        if chosen.num_rows == 0:
+            return self.schema.empty_table()
+        rows = self.rows(chosen, bucket)
+        return self._inserts(rows) if self._is_append_only else rows
+
+    @property
+    def emits_corrections(self) -> bool:
+        """Whether records that take others back are emitted; who gets inserts alone gets none, not even their own."""
+        options = self.table.options
+        wanted = not self._is_append_only or options.need(RETRACTIONS) == "error"
+        return bool(options.need(CONSISTENCY_GUARANTEE)) and wanted
+
+    @property
+    def _is_append_only(self) -> bool:
+        return bool(self.table.options.need(CHANGELOG_MODES) == "append-only")
+
+    def _inserts(self, rows: pa.Table) -> pa.Table:
+        """The inserts alone. Raises InvalidRequest for another row when ``log.consumer.retractions`` says so."""
+        inserts = pc.equal(rows.column(ROW_KIND_COLUMN), NAMES[INSERT])
+        if self.table.options.need(RETRACTIONS) == "error" and not pc.all(inserts).as_py():
+            kind = rows.column(ROW_KIND_COLUMN).filter(pc.invert(inserts))[0].as_py()
+            raise InvalidRequest(retraction_refused(self.table.name, kind))
+        return rows.filter(inserts)
+
+    def rows(self, records: pa.Table, bucket: int | None) -> pa.Table:
+        """Rows (``schema``) of log records with values, in their order. Raises Corrupt as ``RecordDecoder``."""
+        decoder = RecordDecoder(self.table, self.form, self.data_schema, bucket)
+        values, offsets = (records.column(name).combine_chunks() for name in ("value", "offset"))
+        return self._checked(decoder.rows(values, offsets).select(self.schema.names))
+
+    def _checked(self, rows: pa.Table) -> pa.Table:
+        """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""
+        for field in self.schema:
+            if not field.nullable and rows.column(field.name).null_count:
+                raise InvalidSchema(
+                    f"column '{field.name}' of table {self.table.name} is NOT NULL, but newer messages of its log do "
+                    f"not have it: it was dropped meanwhile; open the table again, or start the query again"
+                )
+        return rows.cast(self.schema)
+
+
+def retraction_refused(table_name: str, kind: str) -> str:
+    """What a read that wants inserts alone says when it finds something else."""
+    return (
+        f"the log of table {table_name} has a change of kind '{kind}', and '{RETRACTIONS.key}'='error' with "
+        f"'{CHANGELOG_MODES.key}'='append-only' refuses it: leave such changes out ('{RETRACTIONS.key}'='drop'), or "
+        f"read all of them ('{CHANGELOG_MODES.key}'='all-kinds'). If it takes back rows of a failed micro-batch, "
+        f"'{LOG_CONSISTENCY.key}'='transactional' never shows those"
+    )

@@ -1,0 +1,1 @@
+"""The local index of newest rows for lookup joins."""

@@ -1,0 +1,156 @@
+"""The indexes of the lookup joins of one process: made when first asked for, kept fresh, forgotten when unused."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import threading
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.logs import fields
+from lakelog.io.names import new_attempt
+from lakelog.io.scratch import ScratchDirectory
+from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
+from lakelog.state.block_cache import BlockCache
+from lakelog.table.lookup.index import LookupIndex, LookupSpec
+from lakelog.table.lookup.stats import LookupFigures, keep_figures
+
+_LOG = logging.getLogger("lakelog.lookup")
+_PREFIX: Final = "lakelog-lookup-join-"
+_UNUSED_S: Final = 600.0
+"""Indexes of a join that nobody has used for so long are removed while others are in use."""
+_TELL_S: Final = 1.0
+_PAUSE_S: Final = 0.01
+_OLDEST_S: Final = 10.0
+"""Without a refresh by its thread for so long, and ten intervals, a task refreshes the index itself: an error shows."""
+
+
+class LookupTable:
+    """The indexes of one lookup join in this process, by bucket, and its figures here. Thread-safe."""
+
+    def __init__(self, spec: LookupSpec, name: str, directory: str) -> None:
+        options = spec.table.options
+        self.spec, self.name, self.figures = spec, name, LookupFigures()
+        self.used_s = monotonic_s()
+        self.is_async = options.need(LOOKUP_ASYNC)
+        self.interval_s = options.need(LOOKUP_REFRESH).total_seconds()
+        self._directory, self._cache = directory, BlockCache(options.need(LOOKUP_MEMORY))
+        self._indexes: dict[int | None, LookupIndex] = {}
+        self._lock = threading.Lock()
+        self._worker, self._told = new_attempt(), (0, 0)
+
+    def index(self, bucket: int | None, since_s: float) -> LookupIndex:
+        """The index of a bucket (None: of all) as fresh as the options say; ``since_s``: when the task began.
+
+        Raises as ``LookupIndex.refresh``.
+        """
+        now = self.used_s = monotonic_s()
+        with self._lock:
+            found = self._indexes.get(bucket)
+            if found is None:
+                found = self._indexes[bucket] = LookupIndex(self.spec, bucket, self._directory, self._cache)
+        if self.is_async:
+            found.refresh(now - max(_OLDEST_S, 10 * self.interval_s))
+        else:
+            found.refresh(max(since_s, now - self.interval_s))
+        return found
+
+    def refresh(self) -> None:
+        """Brings the indexes to the newest rows, those that are older than the interval. Called by the thread."""
+        for index in list(self._indexes.values()):
+            if index.begun:
+                index.refresh(monotonic_s() - self.interval_s)
+
+    def tell(self) -> None:
+        """Writes the figures down if they have changed. What goes wrong there does not harm the join."""
+        figures, indexes = self.figures, list(self._indexes.values())
+        told = (figures.probes, figures.retried)
+        if told == self._told:
+            return
+        self._told = told
+        try:
+            figures.begun = sum(index.begun for index in indexes)
+            figures.index_rows = sum(index.rows for index in indexes)
+            figures.index_bytes = sum(index.disk_bytes for index in indexes)
+            figures.memory_bytes = self._cache.bytes
+            figures.block_hits, figures.block_loads = self._cache.hits, self._cache.loads
+            keep_figures(self.spec.table, self.name, self._worker, figures)
+        except LakelogError as failure:
+            _LOG.warning("figures of lookup join %s were not kept: %s", self.name, failure)
+
+    def close(self) -> None:
+        """Removes the indexes."""
+        self.tell()
+        for index in self._indexes.values():
+            index.close()
+
+
+class LookupTables:
+    """All lookup joins of this process; its files lie below a directory of its own in ``root``."""
+
+    def __init__(self, root: str | None = None) -> None:
+        self._scratch = ScratchDirectory(root or tempfile.gettempdir(), _PREFIX)
+        self._tables: dict[tuple[object, ...], LookupTable] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._keep_fresh, name="lakelog-lookup", daemon=True).start()
+
+    def table(self, spec: LookupSpec, name: str) -> LookupTable:
+        """The indexes of a join."""
+        hints = tuple(sorted(spec.table.hints.items()))
+        key = (spec.table.address, spec.table.schema.id, hints, spec.on, spec.columns, name)
+        with self._lock:
+            found = self._tables.get(key)
+            if found is None:
+                directory = os.path.join(self._scratch.path, new_attempt())
+                found = self._tables[key] = LookupTable(spec, name, directory)
+            return found
+
+    def close(self) -> None:
+        """Ends the thread and removes all files."""
+        self._stopped.set()
+        for table in self._tables.values():
+            table.close()
+        self._scratch.close()
+
+    def _keep_fresh(self) -> None:
+        told = monotonic_s()
+        while not self._stopped.is_set():
+            tables = list(self._tables.values())
+            for table in tables:
+                if table.is_async:
+                    try:
+                        table.refresh()
+                    except Exception as failure:  # the thread goes on; a task that waits too long meets the same
+                        name = table.spec.table.name
+                        _LOG.warning("index of table %s was not refreshed: %s", name, failure, extra=fields(table=name))
+            if monotonic_s() > told + _TELL_S:
+                told = monotonic_s()
+                for table in tables:
+                    table.tell()
+                self._forget_unused()
+            sleep(min([_TELL_S, *(max(_PAUSE_S, table.interval_s) for table in tables if table.is_async)]))
+
+    def _forget_unused(self) -> None:
+        limit = monotonic_s() - _UNUSED_S
+        with self._lock:
+            unused = [key for key, table in self._tables.items() if table.used_s < limit]
+            gone = [self._tables.pop(key) for key in unused]
+        for table in gone:
+            table.close()
+
+
+_HERE: dict[int, LookupTables] = {}
+_HERE_LOCK = threading.Lock()
+
+
+def lookup_tables(root: str | None = None) -> LookupTables:
+    """Those of this process, made when first asked for; ``root`` is where its files are to lie."""
+    with _HERE_LOCK:
+        found = _HERE.get(os.getpid())
+        if found is None:
+            found = _HERE[os.getpid()] = LookupTables(root)
+        return found

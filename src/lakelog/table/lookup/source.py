@@ -1,0 +1,159 @@
+"""Where the index of a lookup join gets its rows: a snapshot whole, then what the log or newer snapshots say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest, NotFound
+from lakelog.filestore.read.changes import DELTA, DIFF, AnyChange, Changes, ChangeSplit
+from lakelog.filestore.read.plan import Split, skips_level_zero
+from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.options.log import CHANGELOG_MODES, CONSISTENCY_GUARANTEE
+from lakelog.options.lookup import LOOKUP_SHUFFLE, LOOKUP_SOURCE
+from lakelog.options.retention import RECORD_EXPIRE_TIME
+from lakelog.options.table import MERGE_ENGINE, SEQUENCE_FIELD
+from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
+from lakelog.paimon.schema.schema import POSTPONE_BUCKET
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.changes_scan import plan_changes, read_change
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.snapshot_switch import FullPart, latest_full
+
+
+class LookupSource(ABC):
+    """The rows of one bucket of a keyed table (None: of all), and then their changes. For one thread.
+
+    A key's rows come in the order in which they count; a change may come twice, with all that follow it.
+    """
+
+    def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
+        self.table, self.columns, self.bucket = table, columns, bucket
+
+    @abstractmethod
+    def begin(self) -> Iterator[pa.RecordBatch]:
+        """All rows of the newest snapshot; ``changes`` goes on behind it. Raises NotFound when it expires meanwhile."""
+
+    @abstractmethod
+    def changes(self) -> Iterator[pa.RecordBatch]:
+        """What is new up to now, with ``_row_kind``; the next call goes on there once all batches are taken.
+
+        Raises NotFound when what comes next has expired, or the table was rolled back: begin again.
+        """
+
+    def own(self, splits: Iterable[Split]) -> Iterator[Split]:
+        """The splits of the bucket. Raises InvalidRequest when the bucket's number does not tell which rows it has."""
+        total = self.table.schema.num_buckets
+        for split in splits:
+            if self.bucket is not None and split.total_buckets != total:
+                raise InvalidRequest(
+                    f"table {self.table.name} has partitions of {split.total_buckets} buckets, and its rows are looked "
+                    f"up by the bucket of {total}: start the query again with '{LOOKUP_SHUFFLE.key}'='none'"
+                )
+            if self.bucket in (None, split.bucket):
+                yield split
+
+
+class LogSource(LookupSource):
+    """Goes on in the log, exactly behind what the snapshot has (``table.log_switch``)."""
+
+    def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
+        whole = {CHANGELOG_MODES.key: "all-kinds", CONSISTENCY_GUARANTEE.key: "true"}
+        super().__init__(table.with_hints(whole), columns, bucket)
+        self._scan = LogScan(self.table, columns)
+        self._offsets: dict[int, int] = {}
+
+    def begin(self) -> Iterator[pa.RecordBatch]:
+        position = latest_full(self.table)
+        self._scan = replace(self._scan, switch=position.switch)
+        self._offsets = {b: o for b, o in position.offsets.items() if self.bucket in (None, b)}
+        if position.full is not None and position.full[0]:
+            part = FullPart(self.table, self.columns)
+            for split in self.own(part.splits(position.full[0])):
+                for batch in part.read(split):
+                    yield batch.select(list(self.columns))
+
+    def changes(self) -> Iterator[pa.RecordBatch]:
+        ends = self._scan.reader.end_offsets(list(self._offsets))
+        for bucket, start in self._offsets.items():
+            if start < ends[bucket]:
+                yield from self._scan.read(bucket, start, ends[bucket])
+                self._offsets[bucket] = ends[bucket]
+
+
+class FileSource(LookupSource):
+    """Goes on with the snapshots: with the rows that one adds where these are the newest of their keys, else by
+    comparing two states.
+    """
+
+    def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
+        super().__init__(table, columns, bucket)
+        self._at: Snapshot | None = None
+        options = table.options
+        self._adds_newest = (
+            options.need(MERGE_ENGINE) == "deduplicate"
+            and options.get_typed(SEQUENCE_FIELD) is None
+            and options.get_typed(RECORD_EXPIRE_TIME) is None
+            and not skips_level_zero(table.schema)
+            and table.schema.num_buckets != POSTPONE_BUCKET
+        )
+
+    def begin(self) -> Iterator[pa.RecordBatch]:
+        newest = self.table.store.latest_snapshot()
+        self._check_buckets(newest)
+        if newest is not None:
+            scan = Scan(self.table, self.columns, snapshot=newest)
+            for split in self.own(scan.plan()):
+                yield from scan.read(split)
+        self._at = newest
+
+    def changes(self) -> Iterator[pa.RecordBatch]:
+        store = self.table.store
+        newest = store.latest_snapshot()
+        if newest is None and self._at is None:
+            return
+        if newest is None or (self._at is not None and store.snapshot(self._at.id) != self._at):
+            raise NotFound(f"table {self.table.name} was rolled back or made anew")
+        self._check_buckets(newest)
+        for split in self._splits(newest):
+            if self.bucket in (None, split.bucket):
+                yield from read_change(store, split, self.columns, None, True)
+        self._at = newest
+
+    def _splits(self, newest: Snapshot) -> Iterator[AnyChange]:
+        store, first = self.table.store, 0 if self._at is None else self._at.id
+        between = [store.change_history.get(number) for number in range(first + 1, newest.id + 1)]
+        if not self._adds_newest or any(snapshot.commit_kind == OVERWRITE for snapshot in between):
+            yield from plan_changes(store, first, newest, DIFF, None)
+            return
+        changes = Changes(store.manifests, store.schema, Pruning(store.schemas, None))
+        for snapshot in between:
+            if snapshot.commit_kind == APPEND:
+                yield from (_by_age(split) for split in changes.of_snapshot(snapshot, DELTA))
+
+    def _check_buckets(self, newest: Snapshot | None) -> None:
+        """Raises InvalidRequest when the table has got another number of buckets since the query was planned."""
+        if self.bucket is None or newest is None or newest.schema_id == self.table.schema.id:
+            return
+        now, before = self.table.store.schemas.get(newest.schema_id).num_buckets, self.table.schema.num_buckets
+        if now != before:
+            raise InvalidRequest(
+                f"table {self.table.name} has {now} buckets now, and had {before} when the query that looks up its "
+                f"rows was started: start it again"
+            )
+
+
+def _by_age(split: ChangeSplit) -> ChangeSplit:
+    return replace(split, files=tuple(sorted(split.files, key=lambda file: file.min_sequence_number)))
+
+
+def source_of(table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> LookupSource:
+    """The source that the options of the read name. Raises InvalidRequest for the log of a table that has none."""
+    wish = table.options.need(LOOKUP_SOURCE)
+    if wish == "files" or (wish == "auto" and table.log is None):
+        return FileSource(table, columns, bucket)
+    return LogSource(table, columns, bucket)

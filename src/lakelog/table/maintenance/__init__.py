@@ -1,0 +1,1 @@
+"""Compaction, expiry, statistics, and the thread that runs them beside a writer."""

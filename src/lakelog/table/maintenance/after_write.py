@@ -1,0 +1,46 @@
+"""Keeps a table's files few after a batch write."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from lakelog.io.clock import sleep
+from lakelog.io.logs import fields
+from lakelog.options.compaction import FULL_COMPACTION_COMMITS, LOOKUP_WAIT
+from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
+from lakelog.table.maintenance.compaction_commit import GroupedCommits
+from lakelog.table.maintenance.compaction_job import run_tasks
+from lakelog.table.maintenance.compaction_task import LocalExecutor, plan_tasks
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOG = logging.getLogger("lakelog.compact")
+_LOOKS: Final = 40
+_LOOK_S: Final = 0.25
+
+
+def compact_quietly(table: DynamicTable) -> None:
+    """Compacts after a write what needs it; a failure is logged only, because the write is in the table already.
+
+    Where a compaction of level 0 is what makes the rows visible, or their changes, it waits for other compactors too,
+    for some seconds, unless ``lookup-wait`` is false. With ``full-compaction.delta-commits`` all of the table is
+    compacted.
+    """
+    options = table.options
+    full = table.schema.is_keyed and (options.get_typed(FULL_COMPACTION_COMMITS) or 0) > 0
+    is_urgent = table.schema.is_keyed and needs_lookup(options)
+    waits = is_urgent and options.need(LOOKUP_WAIT)
+    try:
+        for _ in range(_LOOKS):
+            commits = GroupedCommits(table)
+            tasks = plan_tasks(table, full)
+            if is_urgent and not waits and not full:
+                tasks = [task for task in tasks if task.runs >= options.need(COMPACTION_TRIGGER)]
+            run_tasks(commits, table, tasks, LocalExecutor(), marks_full=full)
+            if not waits or not (commits.busy or commits.lost):
+                return
+            sleep(_LOOK_S)
+        told = fields(table=table.name)
+        _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=told)
+    except Exception as failure:  # the rows are in: whoever saw an error here would write them again
+        _LOG.warning("compaction of %s failed: %r", table.name, failure, extra=fields(table=table.name))

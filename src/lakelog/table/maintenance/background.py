@@ -1,0 +1,171 @@
+"""Compacts a table beside its streaming writers: a thread of its own, so that no seal waits for a compaction.
+
+A seal waits only when a bucket has ``num-sorted-run.stop-trigger`` sorted runs and the thread is at work on them; rows
+reach the log all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import Final
+
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.options.compaction import STOP_TRIGGER
+from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
+from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
+from lakelog.table.maintenance.compaction_job import run_tasks
+from lakelog.table.maintenance.compaction_schedule import FullCompactions
+from lakelog.table.maintenance.compaction_task import LocalExecutor, plan_tasks
+from lakelog.table.maintenance.retention import expire_quietly
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOG = logging.getLogger("lakelog.compact")
+
+_AGAIN_S: Final = 1.0
+"""After how long a bucket is looked at again that another compactor had, while its new rows are not visible."""
+
+
+class CompactionWorker:
+    """Compacts one table whenever it is told of a new snapshot, and expires what the table does not keep."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._table: DynamicTable | None = None
+        self._thread: threading.Thread | None = None
+        self._is_wanted = self._is_busy = self._is_stopped = False
+        self._failure: Exception | None = None
+        self._runs = 0
+        self._sealed = 0
+        self._full = FullCompactions()
+
+    def notify(self, table: DynamicTable) -> None:
+        """Says that the table has a new snapshot; returns at once.
+
+        Snapshots that come while a round runs are for the next one together. Nothing happens after ``stop``.
+        """
+        with self._changed:
+            self._table, self._is_wanted = table, True
+            self._sealed += 1
+            if not self._is_stopped and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._run, name="lakelog-compact", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def take_failure(self) -> Exception | None:
+        """What the last round failed with, once."""
+        with self._changed:
+            failure, self._failure = self._failure, None
+            return failure
+
+    def wait_for_room(self, table: DynamicTable) -> None:
+        """Returns when one more snapshot may be made: while compactions lag behind by too many sorted runs, it waits.
+
+        It never waits for compactors of other processes, nor for a round that has failed.
+        """
+        trigger = table.options.need(COMPACTION_TRIGGER)
+        given = table.options.get_typed(STOP_TRIGGER)
+        limit = max(trigger, trigger + 3 if given is None else given)
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or not self._is_working or self._most_runs < limit)
+
+    def wait(self) -> None:
+        """Returns when nothing is left to do."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or not self._is_working)
+
+    def stop(self) -> None:
+        """Ends after the bucket that is being compacted is committed; buckets that wait are left to others."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    @property
+    def _is_working(self) -> bool:
+        return self._is_wanted or self._is_busy
+
+    @property
+    def _most_runs(self) -> int:
+        """The sorted runs that a bucket has at most: those of the last look, and one of each snapshot since."""
+        return self._runs + self._sealed
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_wanted or self._is_stopped)
+                table = self._table
+                if self._is_stopped or table is None:
+                    return
+                self._is_wanted, self._is_busy = False, True
+            is_complete = True
+            try:
+                is_complete = self._compact(table)
+                expire_quietly(table)
+            except Exception as failure:
+                # an interpreter that ends gives no new threads: the bucket is abandoned, nothing of it is visible
+                level = logging.INFO if self._is_stopped else logging.WARNING
+                _LOG.log(
+                    level, "compaction of table %s failed: %s", table.name, failure, extra=fields(table=table.name)
+                )
+                self._failure = failure
+            finally:
+                with self._changed:
+                    self._is_busy = False
+                    self._changed.notify_all()
+                    if not is_complete:
+                        self._changed.wait_for(lambda: self._is_wanted or self._is_stopped, _AGAIN_S)
+                        self._is_wanted = True
+
+    def _compact(self, table: DynamicTable) -> bool:
+        """One round. False when it has left a bucket to another compactor whose new rows no reader sees yet."""
+        with self._changed:
+            self._sealed = 0
+        full = self._full.is_due(table)
+        tasks = plan_tasks(table, full)
+        # a bucket that is not picked has fewer than this
+        others = table.options.need(COMPACTION_TRIGGER) - 1
+
+        def look(done: int, _: int) -> None:
+            with self._changed:
+                self._runs = max([others, *(task.runs for task in tasks[done:])])
+                self._changed.notify_all()
+
+        look(0, 0)
+        started = monotonic_s()
+        commits = GroupedCommits(table)
+        run_tasks(commits, table, tasks, LocalExecutor(), look, full, lambda: self._is_stopped)
+        _tell(table, commits.summary(monotonic_s() - started))
+        return not (commits.busy or commits.lost) or not (table.schema.is_keyed and needs_lookup(table.options))
+
+
+def _tell(table: DynamicTable, done: CompactionSummary) -> None:
+    if done:
+        snapshot = None if done.snapshot is None else done.snapshot.id
+        told = fields(table=table.name, snapshot=snapshot, files=done.files_before, duration_s=round(done.seconds, 4))
+        _LOG.info(
+            "table %s: %s buckets compacted in %.1f s, %s files became %s",
+            table.name, done.buckets, done.seconds, done.files_before, done.files_after, extra=told,
+        )  # fmt: skip
+
+
+_WORKERS: Final[dict[tuple[int, str], CompactionWorker]] = {}
+_WORKERS_LOCK: Final = threading.Lock()
+
+
+def worker_for(table: DynamicTable) -> CompactionWorker:
+    """The worker of a table in this process, one for all its writers."""
+    with _WORKERS_LOCK:
+        return _WORKERS.setdefault((os.getpid(), table.store.paths.branch_root), CompactionWorker())
+
+
+def stop_workers() -> None:
+    """Stops all workers of this process, each after its bucket. Called when the process ends."""
+    with _WORKERS_LOCK:
+        for (process, _), worker in _WORKERS.items():
+            if process == os.getpid():
+                worker.stop()

@@ -1,0 +1,162 @@
+"""Commits the results of compactions in small groups, so that a conflict costs little."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import CommitConflict, LakelogError
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.filestore.compaction.result import CompactionResult, joined_index
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.io.names import new_uuid
+from lakelog.options.metrics import COMPACTED_BYTES, COMPACTED_FILES, COMPACTION_CONFLICTS
+from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
+from lakelog.table.maintenance.compaction_task import BucketOutcome, BucketTask, leases_of
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import carried_state
+
+_LOG = logging.getLogger("lakelog.compact")
+
+GROUP_S: Final = 5.0
+"""How long a result waits for others at most before it is committed."""
+_GROUP: Final = 64
+"""Results that are committed together at most."""
+
+
+@dataclass(frozen=True)
+class CompactionSummary:
+    """What a compaction did. True when it changed something.
+
+    ``snapshots`` are those that it made, oldest first; ``files_before`` and ``bytes_before`` are of the files that were
+    replaced, ``files_after`` and ``bytes_after`` of those that took their place (a file that only changed its level
+    is in both); ``busy`` buckets were left to another compactor, in ``lost`` ones another commit was faster.
+    """
+
+    snapshots: tuple[Snapshot, ...] = ()
+    buckets: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    busy: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.snapshots)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot that it made, None when there was nothing to do."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+class GroupedCommits:
+    """Takes the outcomes of tasks as they come and commits them together; made for one run of one table."""
+
+    def __init__(self, table: DynamicTable) -> None:
+        self._table = table
+        self._held: list[BucketOutcome] = []
+        self._oldest = 0.0
+        self.snapshots: list[Snapshot] = []
+        self.committed: list[CompactionResult] = []
+        self.busy: list[BucketTask] = []
+        self.lost: list[BucketTask] = []
+
+    def add(self, outcomes: Sequence[BucketOutcome]) -> None:
+        """Takes outcomes; nothing is committed yet."""
+        self.busy += [o.task for o in outcomes if o.busy]
+        self.lost += [o.task for o in outcomes if o.lost]
+        found = [o for o in outcomes if o.result is not None]
+        if found and not self._held:
+            self._oldest = monotonic_s()
+        self._held += found
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to commit what is held."""
+        return len(self._held) >= _GROUP or (bool(self._held) and monotonic_s() - self._oldest >= GROUP_S)
+
+    def commit(self, properties: Mapping[str, str] | None = None) -> None:
+        """Commits what is held, if anything; ``properties`` are for the snapshot that has all of it.
+
+        When it conflicts with another commit, each bucket by itself. The files of a bucket that has lost are deleted.
+        Raises CommitUnknown, Unavailable.
+        """
+        held, self._held = self._held, []
+        try:
+            self._commit(held, properties or {})
+        finally:
+            for outcome in held:
+                if outcome.lease is not None:
+                    leases_of(self._table).release(outcome.lease)
+
+    def summary(self, seconds: float) -> CompactionSummary:
+        """What was done until now."""
+        gone = [f for r in self.committed for f in r.files.deleted_files]
+        made = [f for r in self.committed for f in r.files.new_files]
+        return CompactionSummary(
+            tuple(self.snapshots),
+            len(self.committed),
+            len(gone),
+            len(made),
+            sum(f.file_size for f in gone),
+            sum(f.file_size for f in made),
+            len(self.busy),
+            len(self.lost),
+            seconds,
+        )
+
+    def _commit(self, outcomes: Sequence[BucketOutcome], properties: Mapping[str, str]) -> None:
+        results = [o.result for o in outcomes if o.result is not None]
+        if not results:
+            return
+        request = CommitRequest(
+            f"compact-{new_uuid()}",
+            0,
+            COMPACT,
+            tuple(r.files for r in results),
+            properties,
+            prepare=lambda latest: carried_state(self._table.store, latest),
+            first_try=True,
+            index=joined_index(results),
+        )
+        try:
+            self.snapshots.append(self._table.store.commit(request))
+        except CommitConflict as conflict:
+            if len(results) > 1:
+                for outcome in outcomes:
+                    self._commit([outcome], {})
+                return
+            task = outcomes[0].task
+            told = fields(table=self._table.name, bucket=task.bucket)
+            _LOG.info("compaction of %s lost against another commit: %s", self._table.name, conflict, extra=told)
+            METER.add(COMPACTION_CONFLICTS, table=self._table.name)
+            self.lost.append(task)
+            _delete_files(self._table, results[0])
+            return
+        self.committed += results
+        gone = [file for result in results for file in result.files.deleted_files]
+        METER.add(COMPACTED_FILES, len(gone), table=self._table.name)
+        METER.add(COMPACTED_BYTES, sum(file.file_size for file in gone), table=self._table.name)
+
+
+def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
+    """Deletes what a compaction has written in vain; files that it only moved to another level stay."""
+    paths, files = table.store.paths, result.files
+    moved = {f.file_name for f in files.deleted_files}
+    written = [f for f in (*files.new_files, *files.changelog_files) if f.file_name not in moved]
+    with contextlib.suppress(LakelogError):
+        for file in written:
+            for path in paths.with_extra_files(files.partition, files.bucket, file):
+                table.io.delete(path)
+        for entry in result.index.added:
+            table.io.delete(
+                paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
+            )

@@ -1,0 +1,171 @@
+"""Compacts many buckets of a table: tasks run here or on Spark, results are committed in groups as they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Final
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import COMPACTION_DURATION, COMPACTIONS
+from lakelog.table.maintenance.compaction_commit import GROUP_S, CompactionSummary, GroupedCommits
+from lakelog.table.maintenance.compaction_lease import LEASE_MS
+from lakelog.table.maintenance.compaction_schedule import FULL_MARK
+from lakelog.table.maintenance.compaction_task import (
+    BucketOutcome,
+    BucketTask,
+    Executor,
+    LocalExecutor,
+    pack_tasks,
+    plan_tasks,
+)
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.partition_selection import existing_partitions, partitions_meeting
+
+_LOOK_S: Final = 0.5
+_THREADS: Final = 4
+"""Buckets that are compacted at once in this process at most: each needs memory of its own."""
+
+Progress = Callable[[int, int], None]
+"""Called with the buckets that are done and all buckets."""
+
+
+def _never() -> bool:
+    return False
+
+
+def compact_table(
+    table: DynamicTable,
+    full: bool = True,
+    partitions: Iterable[bytes] | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> CompactionSummary:
+    """Compacts every bucket (or those with too many sorted runs, with ``full`` false) of all or some partitions.
+
+    Called by a user's job. A full compaction waits for other compactors that are at a bucket, for as long as one that
+    has died would hold its lease, and takes a bucket that another commit has changed meanwhile again. Raises what a
+    task raises; what was done until then is committed.
+    """
+    started = monotonic_s()
+    chosen = LocalExecutor(min(_THREADS, os.cpu_count() or 1)) if executor is None else executor
+    commits = GroupedCommits(table)
+    tasks = plan_tasks(table, full, partitions)
+    whole = full and partitions is None
+    while True:
+        run_tasks(commits, table, tasks, chosen, progress, marks_full=whole)
+        tasks = [*commits.busy, *commits.lost]
+        if not full or not tasks or monotonic_s() - started > 2 * LEASE_MS / 1000:
+            return commits.summary(monotonic_s() - started)
+        sleep(_LOOK_S)
+
+
+def chosen_partitions(
+    table: DynamicTable, specs: Sequence[Mapping[str, object]] = (), condition: Predicate | None = None
+) -> frozenset[bytes] | None:
+    """The live partitions with the values of one of the specs that meet a condition; None for all of the table.
+
+    Raises InvalidRequest for a condition on other columns than the partition's, InvalidSchema, NotFound for a spec
+    without a partition.
+    """
+    if not specs and condition is None:
+        return None
+    keys = table.schema.partition_keys
+    others = sorted(() if condition is None else condition.columns - set(keys))
+    if others:
+        raise InvalidRequest(
+            f"a compaction takes whole partitions of table {table.name}, its partition columns are "
+            f"{', '.join(keys) or 'none'}: take {', '.join(others)} out of the condition"
+        )
+    live = {entry.partition for entry in table.store.live_entries(table.store.latest_snapshot())}
+    found = existing_partitions(table, live, specs, if_exists=False) if specs else frozenset(live)
+    return found if condition is None else partitions_meeting(table.schema, found, condition)
+
+
+def run_tasks(
+    commits: GroupedCommits,
+    table: DynamicTable,
+    tasks: Sequence[BucketTask],
+    executor: Executor,
+    progress: Progress | None = None,
+    marks_full: bool = False,
+    is_stopped: Callable[[], bool] = _never,
+) -> None:
+    """Runs tasks and commits their results in groups; ``commits`` then knows those that were busy, and those that lost.
+
+    With ``marks_full`` the last snapshot says that all of the table has been compacted, if it has. Between two packs
+    ``is_stopped`` is asked whether to leave the rest.
+    """
+    commits.busy, commits.lost = [], []
+    if tasks:
+        with METER.step("compaction", table=table.name) as told:
+            _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
+        METER.add(COMPACTIONS, table=table.name)
+        METER.observe(COMPACTION_DURATION, told.seconds, table=table.name)
+
+
+def _run_all(
+    commits: GroupedCommits,
+    table: DynamicTable,
+    tasks: Sequence[BucketTask],
+    executor: Executor,
+    progress: Progress | None,
+    marks_full: bool,
+    is_stopped: Callable[[], bool],
+) -> None:
+    done, finished = 0, False
+    try:
+        for outcomes in _outcomes(table, tasks, executor, is_stopped):
+            done += len(outcomes)
+            commits.add(outcomes)
+            if progress is not None and outcomes:
+                progress(done, len(tasks))
+            # the rest is committed below, with the mark
+            if commits.is_due and done < len(tasks):
+                commits.commit()
+        finished = done == len(tasks) and not commits.busy and not commits.lost
+    finally:
+        commits.commit({FULL_MARK: "true"} if finished and marks_full else None)
+
+
+def _outcomes(
+    table: DynamicTable, tasks: Sequence[BucketTask], executor: Executor, is_stopped: Callable[[], bool]
+) -> Iterator[list[BucketOutcome]]:
+    """The outcomes of packs as they are done, and now and then nothing, so that others do not wait for a long one."""
+    if executor.slots == 1:
+        for task in tasks:
+            if is_stopped():
+                return
+            yield executor.run(table, [task])
+        return
+    with ThreadPoolExecutor(executor.slots, "lakelog-compact") as pool:
+        waiting: set[Future[list[BucketOutcome]]] = {
+            pool.submit(executor.run, table, pack) for pack in pack_tasks(tasks, executor.slots)
+        }
+        failure: BaseException | None = None
+        try:
+            while waiting:
+                ready, waiting = wait(waiting, GROUP_S, FIRST_COMPLETED)
+                for future in ready:
+                    if future.cancelled():
+                        continue
+                    if (why := future.exception()) is None:
+                        yield future.result()
+                    elif failure is None:
+                        # those that run are waited for and count
+                        failure = why
+                        for other in waiting:
+                            other.cancel()
+                if not ready:
+                    yield []
+                if is_stopped():
+                    for other in waiting:
+                        other.cancel()
+        finally:
+            pool.shutdown(cancel_futures=True)
+    if failure is not None:
+        raise failure

@@ -1,0 +1,157 @@
+"""Leases that keep compactors out of each other's way: one compactor per bucket, as well as files can say it.
+
+A lease saves work, it is never part of correctness: the commit of a compaction checks for itself whether the files that
+it replaces are still there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from lakelog.errors import CommitUnknown, LakelogError, NotFound
+from lakelog.io import clock
+from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.file_io import FileIO
+
+LEASE_MS: Final = 60_000
+"""How long a lease holds when nobody renews it."""
+_FORGOTTEN_MS: Final = 24 * 3_600_000
+"""A file that nobody has renewed for so long belongs to a bucket that nobody compacts any more."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right of one compactor to one bucket; ``turn`` counts those that took it without its being given back."""
+
+    place: str
+    turn: int
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return f"{self.place}.{self.turn}"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that has a lease: of what, and where it runs (see ``machine_identity``)."""
+
+    place: str
+    machine: str
+    process: int
+
+
+@dataclass(frozen=True)
+class Leases:
+    """The leases of one branch of a table: files ``<bucket>.<turn>`` in ``directory``, the highest turn counts."""
+
+    io: FileIO
+    directory: str
+
+    def take(self, partition: bytes, bucket: int) -> Lease | None:
+        """Takes the lease of a bucket; None while another compactor has it.
+
+        A lease is free when its time is over, or when its owner is a process of this machine that has ended.
+        """
+        return self.take_place(place_of(partition, bucket))
+
+    def take_place(self, place: str) -> Lease | None:
+        """The same for anything that one at a time should do, by its name (without a dot)."""
+        turns = self._turns(place)
+        if turns and self._is_held(f"{place}.{turns[-1]}"):
+            return None
+        lease = Lease(place, turns[-1] + 1 if turns else 0, new_uuid())
+        try:
+            if not self.io.create(f"{self.directory}/{lease.name}", _content(lease)):
+                return None
+        except CommitUnknown:  # if it is there, its time will be over
+            return None
+        for turn in turns:
+            self.io.delete(f"{self.directory}/{replace(lease, turn=turn).name}")
+        return lease
+
+    def renew(self, lease: Lease) -> None:
+        """Makes the lease hold for its full time from now."""
+        self.io.write(f"{self.directory}/{lease.name}", _content(lease))
+
+    def release(self, lease: Lease) -> None:
+        """Gives the lease back; a failure is none, because time does it too."""
+        with contextlib.suppress(LakelogError):
+            self.io.delete(f"{self.directory}/{lease.name}")
+
+    @contextlib.contextmanager
+    def kept(self, lease: Lease) -> Iterator[None]:
+        """Renews the lease as often as it takes for as long as the block runs."""
+        done = threading.Event()
+
+        def renewing() -> None:
+            while not done.wait(LEASE_MS / 3000):
+                with contextlib.suppress(LakelogError):
+                    self.renew(lease)
+
+        thread = threading.Thread(target=renewing, name="lakelog-lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def held(self) -> list[Holder]:
+        """Who has a lease now, and of what. Costs a listing, and a read for each."""
+        newest: dict[str, int] = {}
+        for status in self.io.list(self.directory):
+            place, _, turn = status.name.rpartition(".")
+            if turn.isdigit():
+                newest[place] = max(int(turn), newest.get(place, 0))
+        found = ((place, self._holder(f"{place}.{turn}")) for place, turn in sorted(newest.items()))
+        return [replace(holder, place=place) for place, holder in found if holder is not None]
+
+    def _turns(self, place: str) -> list[int]:
+        """The turns of a bucket that have a file, in order; files that are long forgotten are deleted."""
+        found = []
+        for status in self.io.list(self.directory):
+            other, _, turn = status.name.rpartition(".")
+            if other == place and turn.isdigit():
+                found.append(int(turn))
+            elif clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
+                self.io.delete(status.path)
+        return sorted(found)
+
+    def _is_held(self, name: str) -> bool:
+        return self._holder(name) is not None
+
+    def _holder(self, name: str) -> Holder | None:
+        try:
+            held = orjson.loads(self.io.read(f"{self.directory}/{name}"))
+            until, found = int(held["until"]), Holder(name, held["machine"], int(held["process"]))
+        except (NotFound, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            return None
+        is_alive = found.machine != machine_identity() or is_running(found.process)
+        return found if until > clock.now_ms() and is_alive else None
+
+
+def place_of(partition: bytes, bucket: int) -> str:
+    """What leases call a bucket."""
+    return f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
+
+
+def _content(lease: Lease) -> bytes:
+    return orjson.dumps(
+        {
+            "owner": lease.owner,
+            "machine": machine_identity(),
+            "process": os.getpid(),
+            "until": clock.now_ms() + LEASE_MS,
+        }
+    )

@@ -1,0 +1,139 @@
+"""One bucket to compact, and what became of it: frozen values that travel to wherever the work is done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from lakelog.errors import NotFound
+from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.io.logs import fields
+from lakelog.table.maintenance.compaction_lease import Lease, Leases
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.runs.sequencing import Place
+
+_LOG = logging.getLogger("lakelog.compact")
+
+_PACK_BYTES: Final = 64 << 20
+_PACKS_PER_SLOT: Final = 4
+
+
+@dataclass(frozen=True)
+class BucketTask:
+    """A bucket that a compaction would change; ``runs`` sorted runs and ``size`` bytes when it was planned."""
+
+    partition: bytes
+    bucket: int
+    full: bool
+    runs: int
+    size: int
+
+    @property
+    def place(self) -> Place:
+        """Partition and bucket."""
+        return self.partition, self.bucket
+
+
+@dataclass(frozen=True)
+class BucketOutcome:
+    """What came of a task: a result to commit (with the lease to give back then), or nothing to do.
+
+    ``busy``: another compactor has the bucket. ``lost``: another one has replaced the files meanwhile.
+    """
+
+    task: BucketTask
+    result: CompactionResult | None = None
+    lease: Lease | None = None
+    busy: bool = False
+    lost: bool = False
+
+
+class Executor(Protocol):
+    """Where tasks run: in this process, or on Spark's executors."""
+
+    @property
+    def slots(self) -> int:
+        """How many calls of ``run`` are worth having at once."""
+
+    def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
+        """Compacts buckets one after the other, commits nothing."""
+
+
+@dataclass(frozen=True)
+class LocalExecutor:
+    """Runs tasks in this process, in ``slots`` threads."""
+
+    slots: int = 1
+
+    def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
+        """Compacts buckets one after the other, commits nothing."""
+        return [compact_bucket(table, task) for task in tasks]
+
+
+def plan_tasks(table: DynamicTable, full: bool, partitions: Iterable[bytes] | None = None) -> list[BucketTask]:
+    """The buckets, of all or some partitions, in which a compaction would do something; most runs first."""
+    found = table.store.files_to_compact(full, None if partitions is None else set(partitions))
+    tasks = [
+        BucketTask(*place, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
+        for place, files in found.items()
+    ]
+    return sorted(tasks, key=lambda task: -task.runs)
+
+
+def runs_of(levels: Sequence[int]) -> int:
+    """The sorted runs of a bucket, from the levels of its files: each file of level 0 is one, and each level above."""
+    return sum(level == 0 for level in levels) + len({level for level in levels if level > 0})
+
+
+def pack_tasks(tasks: Sequence[BucketTask], slots: int) -> list[tuple[BucketTask, ...]]:
+    """Tasks in packs that are worth a call each: small ones together, large ones alone, the largest first. Pure."""
+    limit = min(_PACK_BYTES, sum(t.size for t in tasks) // (slots * _PACKS_PER_SLOT) + 1)
+    packs: list[tuple[BucketTask, ...]] = []
+    held: list[BucketTask] = []
+    for task in sorted(tasks, key=lambda task: -task.size):
+        if held and sum(t.size for t in held) + task.size > limit:
+            packs.append(tuple(held))
+            held = []
+        held.append(task)
+    return [*packs, tuple(held)] if held else packs
+
+
+def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:
+    """Compacts one bucket under its lease, without committing; the lease is kept for the commit.
+
+    Called where the task runs. Raises what reading and writing files raises.
+    """
+    leases = leases_of(table)
+    lease = leases.take(task.partition, task.bucket)
+    if lease is None:
+        return BucketOutcome(task, busy=True)
+    try:
+        with leases.kept(lease):
+            outcome = _compacted(table, task, lease)
+    except BaseException:
+        leases.release(lease)
+        raise
+    if outcome.lease is None:
+        leases.release(lease)
+    return outcome
+
+
+def leases_of(table: DynamicTable) -> Leases:
+    """The leases of the table's branch."""
+    return Leases(table.io, table.store.paths.compaction_leases)
+
+
+def _compacted(table: DynamicTable, task: BucketTask, lease: Lease) -> BucketOutcome:
+    before = table.store.snapshots.latest_id()
+    try:
+        result = table.store.run_compaction(task.partition, task.bucket, full=task.full)
+    except NotFound as gone:
+        if table.store.snapshots.latest_id() == before:
+            raise
+        # another compactor was faster, and expiry has removed what it replaced
+        told = fields(table=table.name, bucket=task.bucket)
+        _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=told)
+        return BucketOutcome(task, lost=True)
+    return BucketOutcome(task) if result is None else BucketOutcome(task, result, lease)

@@ -1,0 +1,220 @@
+"""What a table keeps: expiry, rollback and cleaning, with care for the log and for rows that wait for a snapshot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from lakelog.errors import InvalidRequest, LakelogError
+from lakelog.filestore.gc.expiry import Retention, snapshot_retention
+from lakelog.filestore.gc.orphans import DAY_MS, Orphans
+from lakelog.filestore.gc.partition_expiry import PartitionRule
+from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.io.clock import monotonic_s
+from lakelog.io.logs import fields
+from lakelog.io.metrics import METER
+from lakelog.options.metrics import ORPHANS_REMOVED, PARTITIONS_EXPIRED, SNAPSHOTS_EXPIRED
+from lakelog.options.retention import (
+    CONSUMER_EXPIRATION_TIME,
+    PARTITION_EXPIRATION_INTERVAL,
+    PARTITION_EXPIRATION_TIME,
+)
+from lakelog.options.table import WRITE_ONLY
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.partition import decode_partition
+from lakelog.table.lookup.stats import forget_figures
+from lakelog.table.maintenance.after_write import compact_quietly
+from lakelog.table.model.dynamic_table import DynamicTable, open_branch
+from lakelog.table.model.log_state import carried_state, state_of
+from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.tail.normalizer import forget_streams
+
+_LOG = logging.getLogger("lakelog.expire")
+_LOOKED: Final[dict[str, float]] = {}
+"""Directory of a table → when this process last looked for old tags, consumers and partitions."""
+
+
+def expire_snapshots(
+    table: DynamicTable,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than: timedelta | None = None,
+    max_deletes: int | None = None,
+) -> list[int]:
+    """Expires snapshots by the table's options, or by what is given instead; returns their ids.
+
+    A snapshot that holds the newest state of the log stays, whoever has committed after it.
+    """
+    by_options = snapshot_retention(table.options)
+    largest = by_options.largest if retain_max is None else retain_max
+    keep = Retention(
+        min(by_options.smallest, largest) if retain_min is None else retain_min,
+        largest,
+        by_options.time if older_than is None else older_than,
+        by_options.limit if max_deletes is None else max_deletes,
+    )
+    gone = table.store.expire_snapshots(keep, lambda: _newest_with_state(table))
+    METER.add(SNAPSHOTS_EXPIRED, len(gone), table=table.name)
+    if gone:
+        told = fields(table=table.name, snapshot=gone[-1])
+        _LOG.info("table %s: %d snapshots removed, up to %d", table.name, len(gone), gone[-1], extra=told)
+    return gone
+
+
+def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
+    """How many snapshots one expiry by the table's options would remove now, how many if no consumer needed them, and
+    the consumer that holds the oldest of these. Nothing is changed.
+    """
+
+    def keep_from() -> int | None:
+        return _newest_with_state(table)
+
+    free = len(table.store.expirable_snapshots(keep_from))
+    consumers = table.store.consumers.list()
+    if not consumers:
+        return free, free, ""
+    wanted = len(table.store.expirable_snapshots(keep_from, minds_consumers=False))
+    return free, wanted, min(consumers, key=lambda c: c.next_snapshot).name if wanted > free else ""
+
+
+def _newest_with_state(table: DynamicTable) -> int | None:
+    for snapshot in table.store.snapshots.backwards():
+        if state_of(snapshot) is not None:
+            return snapshot.id
+    return None
+
+
+def expire_partitions(
+    table: DynamicTable, expiration_time: timedelta | None = None, strategy: str | None = None
+) -> list[dict[str, object]]:
+    """Drops old partitions in one commit; returns their values by column.
+
+    Raises InvalidRequest when neither the table nor the call says how old a partition may be, UnsupportedFeature for a
+    table with a log, whose readers would keep the rows.
+    """
+    check_overwritable(table)
+    rule = PartitionRule.of(table.options, expiration_time, strategy)
+    if rule is None:
+        raise InvalidRequest(
+            f"table {table.name} does not say how long partitions live: set '{PARTITION_EXPIRATION_TIME.key}', or give "
+            f"an expiration time"
+        )
+    dropped = table.store.expire_partitions(rule, lambda latest: carried_state(table.store, latest))
+    METER.add(PARTITIONS_EXPIRED, len(dropped), table=table.name)
+    keys = table.schema.partition_keys
+    return [dict(zip(keys, decode_partition(partition, table.schema), strict=True)) for partition in dropped]
+
+
+def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> Orphans:
+    """Removes files that nothing names and that are older than a day, or than what is given; see ``OrphanCleaning``.
+
+    The states of streams that have not run for a month go, too (``normalizer.STATE_KEPT_MS``), and figures of lookup
+    joins that are older than a day.
+    """
+    if not dry_run:
+        forget_streams(table)
+        forget_figures(table)
+    age = DAY_MS if older_than is None else int(older_than.total_seconds() * 1000)
+    found = table.store.remove_orphans(age, dry_run, lambda: _staged_files(table))
+    if not dry_run:
+        METER.add(ORPHANS_REMOVED, len(found.files), table=table.name)
+        told = fields(table=table.name, files=len(found.files))
+        _LOG.info("table %s: %d orphan files removed", table.name, len(found.files), extra=told)
+    return found
+
+
+def _staged_files(table: DynamicTable) -> Iterator[str]:
+    """Data files of epochs that are decided but in no snapshot yet, of all branches."""
+    branches = [open_branch(table, name) for name in table.store.branches.list()]
+    for branch in (DynamicTable(table.location), *branches):
+        for record in branch.decided.all():
+            for attempt in record.attempts:
+                for run in attempt.runs:
+                    for file in (*run.files, *run.changelog):
+                        yield branch.store.paths.data_file(run.partition, run.bucket, file)
+
+
+def roll_back(
+    table: DynamicTable,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_ms: int | None = None,
+    files_only: bool = False,
+) -> Snapshot:
+    """Makes an older state the newest; exactly one of snapshot, tag and timestamp says which.
+
+    The rows of a log cannot be taken back: for a table with one this is refused unless ``files_only`` says that the
+    log may go on telling of the rows that the files no longer have. Raises NotFound, InvalidRequest.
+    """
+    if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
+        raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
+    _check_log(table, "rolled back", files_only)
+    _forget_sealed(table)
+    if tag is not None:
+        return table.store.rollback.to_tag(tag)
+    if snapshot_id is not None:
+        return table.store.rollback.to_snapshot(snapshot_id)
+    return table.store.rollback.to_time(timestamp_ms or 0)
+
+
+def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
+    """Makes main what a branch is. A table with a log is refused as in ``roll_back``. Raises NotFound."""
+    _check_log(table, "fast-forwarded", files_only)
+    _forget_sealed(table)
+    table.store.branches.fast_forward(branch)
+
+
+def _forget_sealed(table: DynamicTable) -> None:
+    """Does what a seal that died after its snapshot has left: once the snapshot is gone, its epochs would be sealed
+    again, with files that went with it."""
+    table.decided.forget(waiting_epochs(table).sealed)
+
+
+def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
+    if table.log is not None and table.branch == MAIN_BRANCH and not files_only:
+        raise InvalidRequest(
+            f"table {table.name} has a log, whose rows cannot be {what}: say files_only to change the files alone and "
+            f"let the log be ahead of them"
+        )
+
+
+def tidy_quietly(table: DynamicTable) -> None:
+    """Compacts and expires after a write, unless ``write-only``.
+
+    A failure is logged only, because the write is in the table already.
+    """
+    if table.options.need(WRITE_ONLY):
+        return
+    compact_quietly(table)
+    expire_quietly(table)
+
+
+def expire_quietly(table: DynamicTable) -> None:
+    """Expires what the table's options say after a write; a failure is logged only.
+
+    Costs a handful of small reads when nothing is to do. Tags, consumers and partitions are looked at once each
+    ``partition.expiration-check-interval`` by a process.
+    """
+    try:
+        expire_snapshots(table)
+        if not _is_time_to_look(table):
+            return
+        table.store.tags.expire()
+        unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
+        if unused is not None:
+            table.store.consumers.expire(unused)
+        if table.schema.partition_keys and table.options.get_typed(PARTITION_EXPIRATION_TIME) is not None:
+            expire_partitions(table)
+    except LakelogError as failure:
+        _LOG.warning("expiry of %s failed: %s", table.name, failure, extra=fields(table=table.name))
+
+
+def _is_time_to_look(table: DynamicTable) -> bool:
+    now, place = monotonic_s(), table.store.paths.branch_root
+    if now - _LOOKED.get(place, float("-inf")) < table.options.need(PARTITION_EXPIRATION_INTERVAL).total_seconds():
+        return False
+    _LOOKED[place] = now
+    return True

@@ -1,0 +1,149 @@
+"""What maintenance has done with a table: one small JSON file a run beside the table, the newest 200 of them.
+
+``<table>/lakelog/runs/<started ms, 15 digits>-<kind>-<id>.json``. The name alone tells when and what, so that a look at
+the last run of a kind lists a directory. No reader of the format and no cleaning of orphan files looks there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+import orjson
+
+from lakelog.errors import NotFound
+from lakelog.io.clock import now_ms
+from lakelog.io.machine import is_running, machine_identity
+from lakelog.io.names import new_attempt
+from lakelog.io.storage.file_io import FileIO
+
+RUNNING: Final = "running"
+DONE: Final = "done"
+NOTHING: Final = "nothing to do"
+STOPPED: Final = "stopped"
+WAITS: Final = "waits"
+FAILED: Final = "failed"
+DIED: Final = "died"
+
+KEPT: Final = 200
+"""Records of a table that stay; the newest of each kind always does."""
+_SILENT_MS: Final = 24 * 3_600_000
+_NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of maintenance. Times are ms since 1970; ``files`` and ``bytes`` count what it replaced or removed
+    (before), and what took its place (after).
+
+    ``outcome`` is ``running``, ``done``, ``nothing to do``, ``stopped`` (at a safe point; what was done until then
+    counts), ``waits`` (for what ``detail`` says), ``failed`` (``detail`` is the error) or ``died`` (its process ended
+    without a word; the next run goes on). ``machine`` is the host name and what tells one boot of it from another.
+    """
+
+    table: str
+    kind: str
+    reason: str
+    started_ms: int
+    machine: str = ""
+    process: int = 0
+    seconds: float = 0.0
+    outcome: str = RUNNING
+    detail: str = ""
+    snapshot: int | None = None
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    id: str = ""
+
+    @property
+    def host(self) -> str:
+        """The name of the machine."""
+        return self.machine.partition("/")[0]
+
+    @staticmethod
+    def begun(table: str, kind: str, reason: str, now_ms: int) -> Run:
+        """A run of this process that begins now."""
+        return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
+
+    def seen(self) -> Run:
+        """The run as it is now: one whose process has ended on this machine has died, and one that is a day old."""
+        if self.outcome != RUNNING:
+            return self
+        if self.machine == machine_identity() and not is_running(self.process):
+            return replace(self, outcome=DIED, detail=f"process {self.process} has ended")
+        if now_ms() - self.started_ms > _SILENT_MS:
+            return replace(self, outcome=DIED, detail="nobody has heard of its end for a day")
+        return self
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one table."""
+
+    io: FileIO
+    table_path: str
+
+    @property
+    def directory(self) -> str:
+        """Where their files lie."""
+        return f"{self.table_path}/lakelog/runs"
+
+    def record(self, run: Run) -> None:
+        """Writes a run, when it begins and again when it has ended; then forgets the oldest. Raises Unavailable."""
+        self.io.write(self._path(run), orjson.dumps(asdict(run)))
+        if run.outcome != RUNNING:
+            self._forget()
+
+    def remove(self, run: Run) -> None:
+        """Forgets a run that turned out to be none."""
+        self.io.delete(self._path(run))
+
+    def list(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
+        """The newest ``limit`` runs, of one kind or of all, the newest first. Raises Unavailable."""
+        out: list[Run] = []
+        for run in self._newest(kind):
+            if limit is not None and len(out) >= limit:
+                break
+            out.append(run)
+        return out
+
+    def last_done_ms(self, kind: str) -> int | None:
+        """When the last run of a kind began that came to its end; None when there is none."""
+        return next((run.started_ms for run in self._newest(kind) if run.outcome in (DONE, NOTHING)), None)
+
+    def _newest(self, kind: str | None) -> Iterator[Run]:
+        for name, found in sorted(self._names().items(), reverse=True):
+            if kind in (None, found):
+                run = self._read(name)
+                if run is not None:
+                    yield run
+
+    def _read(self, name: str) -> Run | None:
+        try:
+            value: dict[str, Any] = orjson.loads(self.io.read(f"{self.directory}/{name}"))
+            known = {f.name for f in fields(Run)}
+            return Run(**{key: one for key, one in value.items() if key in known}).seen()
+        except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
+            return None  # forgotten meanwhile, or of a later version
+
+    def _path(self, run: Run) -> str:
+        return f"{self.directory}/{run.started_ms:015d}-{run.kind}-{run.id}.json"
+
+    def _names(self) -> dict[str, str]:
+        """The names of the files, and the kind that each tells."""
+        found = ((status.name, _NAME.fullmatch(status.name)) for status in self.io.list(self.directory))
+        return {name: match[2] for name, match in found if match is not None}
+
+    def _forget(self) -> None:
+        kinds = self._names()
+        newest: dict[str, str] = {}
+        for name in sorted(kinds):
+            newest[kinds[name]] = name
+        for name in sorted(kinds)[: max(0, len(kinds) - KEPT)]:
+            if newest[kinds[name]] != name:
+                self.io.delete(f"{self.directory}/{name}")

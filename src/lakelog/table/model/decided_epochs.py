@@ -1,0 +1,138 @@
+"""The decided epochs of a table that may not be in a snapshot yet: their records, in the order in which they count.
+
+A table with a primary key has one *chain*: the files ``lakelog/chain/<n>``, n = 1, 2, 3, … A decision creates the next
+link if it is absent, whoever the writer is, so that all writers share one order (RFC 11). A table without a key has a
+lane per writer, ``lakelog/staged/<writer>/epoch-<n>``: there the order means nothing, and nobody waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+
+from lakelog.errors import NotFound
+from lakelog.io.storage.file_io import FileIO
+from lakelog.table.model.epoch_record import EpochRecord
+
+_PREFIX = "epoch-"
+
+
+@dataclass(frozen=True)
+class DecidedEpochs:
+    """The epoch records of one table; ``keyed`` tables have a chain.
+
+    Records that an older version staged in a lane of a keyed table come before the chain, by the time of decision.
+    Records for another table than ``table_id`` count for nothing: whoever decided one had looked at the table that lay
+    there before, and DROP and CREATE came between the look and the record. ``check`` raises TableReplaced when another
+    table lies there by now; called before a record is deleted, which may be one of that table.
+    """
+
+    io: FileIO
+    table_path: str
+    keyed: bool
+    table_id: str = ""
+    check: Callable[[], None] = lambda: None
+
+    def all(self) -> list[EpochRecord]:
+        """Every record that is there, in order. One that is forgotten meanwhile is left out."""
+        lanes = self._by_time(_lane_files(self.io, f"{self.table_path}/lakelog/staged"))
+        return [*lanes, *self.links()] if self.keyed else lanes
+
+    def links(self) -> list[EpochRecord]:
+        """The links that a listing shows, ascending."""
+        names = (s.name for s in self.io.list(f"{self.table_path}/lakelog/chain"))
+        found = (self.link(number) for number in sorted(int(name) for name in names if name.isdigit()))
+        return [record for record in found if record is not None]
+
+    def link(self, number: int) -> EpochRecord | None:
+        """One link of the chain; None when it was never made, or is sealed and forgotten."""
+        return self._own(self._read(self._link_path(number), number))
+
+    def of(self, writer: str) -> list[EpochRecord]:
+        """The records of a writer's epochs, ascending."""
+        found = self.links() if self.keyed else []
+        lane = self._lane(writer)
+        return sorted((r for r in (*lane, *found) if r.writer == writer), key=lambda r: r.epoch)
+
+    def newest(self) -> dict[str, int]:
+        """Writer → its newest epoch that is there. Reads no file of a lane."""
+        out: dict[str, int] = {}
+        places = [place for _, place in _lane_files(self.io, f"{self.table_path}/lakelog/staged")]
+        for writer, epoch in [*places, *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()))]:
+            out[writer] = max(epoch, out.get(writer, epoch))
+        return out
+
+    def decide(self, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
+        """Creates the record if its epoch is undecided; returns the one that stands, and whether it was made here.
+
+        ``tip`` is the last link of the chain that the caller has seen or knows to be sealed: its own epoch is in none
+        up to there. Raises CommitUnknown when the storage does not say whether the file was created.
+        """
+        number, data = tip + 1 if self.keyed else 0, replace(record, table=self.table_id).to_bytes()
+        while True:
+            path = self._link_path(number) if number else self._lane_path(record.writer, record.epoch)
+            if self.io.create(path, data):
+                return replace(record, number=number), True
+            found = self._read(path, number)
+            if found is not None and self._own(found) is None:
+                self.check()
+                self.io.delete(path)
+            elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
+                return found, False
+            else:  # another one's; or sealed meanwhile, and so is all before it
+                number += bool(number)
+
+    def forget(self, records: Collection[EpochRecord]) -> None:
+        """Deletes records of sealed epochs; a missing one is fine.
+
+        A link that is in no snapshot must stay, even one that decides nothing: the chain has no gap. Raises
+        TableReplaced.
+        """
+        if records:
+            self.check()
+        for record in records:
+            self.io.delete(
+                self._link_path(record.number) if record.number else self._lane_path(record.writer, record.epoch)
+            )
+
+    def _link_path(self, number: int) -> str:
+        return f"{self.table_path}/lakelog/chain/{number:019d}"
+
+    def _lane_path(self, writer: str, epoch: int) -> str:
+        return f"{self.table_path}/lakelog/staged/{writer}/{_PREFIX}{epoch:019d}"
+
+    def _lane(self, writer: str) -> list[EpochRecord]:
+        files = _epoch_files(self.io, f"{self.table_path}/lakelog/staged/{writer}")
+        return [record for record in (self._own(self._read(path)) for path, _ in files) if record is not None]
+
+    def _read(self, path: str, number: int = 0) -> EpochRecord | None:
+        try:
+            return EpochRecord.from_bytes(self.io.read(path), path, number)
+        except NotFound:
+            return None
+
+    def _own(self, record: EpochRecord | None) -> EpochRecord | None:
+        """The record, None when it is of a table that lay here before."""
+        return record if record is not None and record.table in ("", self.table_id) else None
+
+    def _by_time(self, files: Iterable[tuple[str, tuple[str, int]]]) -> list[EpochRecord]:
+        timed: list[tuple[int, str, int, EpochRecord]] = []
+        newest: dict[str, int] = {}  # a clock that steps back must not reorder the epochs of a writer
+        for path, (writer, epoch) in files:
+            record = self._own(self._read(path))
+            if record is not None:
+                newest[writer] = max(newest.get(writer, 0), record.time_ms)
+                timed.append((newest[writer], writer, epoch, record))
+        return [record for *_, record in sorted(timed, key=lambda t: t[:3])]
+
+
+def _lane_files(io: FileIO, root: str) -> list[tuple[str, tuple[str, int]]]:
+    """(path, (writer, epoch)) of the records in lanes, by writer and epoch."""
+    writers = sorted(s.name for s in io.list(root) if s.is_dir)
+    return [(path, (writer, epoch)) for writer in writers for path, epoch in _epoch_files(io, f"{root}/{writer}")]
+
+
+def _epoch_files(io: FileIO, directory: str) -> list[tuple[str, int]]:
+    names = [s.name for s in io.list(directory)]
+    epochs = sorted(int(n[len(_PREFIX) :]) for n in names if n.startswith(_PREFIX) and n[len(_PREFIX) :].isdigit())
+    return [(f"{directory}/{_PREFIX}{epoch:019d}", epoch) for epoch in epochs]

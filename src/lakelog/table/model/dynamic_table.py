@@ -1,0 +1,212 @@
+"""One logical table as a frozen value: where it lies, its schema, its log; travels to executors as it is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Final
+
+from lakelog.catalog.base import TableLocation
+from lakelog.errors import NotFound, UnsupportedFeature
+from lakelog.filestore.metadata.identity import Identity
+from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
+from lakelog.filestore.read.changes import producer_of
+from lakelog.filestore.store import FileStore
+from lakelog.io.storage.file_io import FileIO
+from lakelog.logstore.base import LogLocation
+from lakelog.options.log import (
+    CHANGE_TRACKING,
+    CHANGELOG_MODE,
+    EMIT_MODE,
+    LOG_ENABLED,
+    READ_MODE,
+    WRITER_TIMEOUT,
+)
+from lakelog.options.option import Options
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.model.decided_epochs import DecidedEpochs
+from lakelog.table.model.log_options import check_log, log_location
+from lakelog.table.model.registrations import Registrations
+
+BRANCH_PREFIX: Final = "branch_"
+"""What stands before the branch in a name such as ``t$branch_dev``."""
+
+
+@dataclass(frozen=True)
+class DynamicTable:
+    """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
+
+    ``branch`` is the branch that is used, with its newest schema in ``location``; ``view`` the system table
+    (``snapshots``, ``audit_log``, …), None for the table itself.
+    """
+
+    location: TableLocation
+    hints: Mapping[str, str] = field(default_factory=dict)
+    branch: str = MAIN_BRANCH
+    view: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def with_hints(self, hints: Mapping[str, str]) -> DynamicTable:
+        """The same table with options for one use."""
+        return replace(self, hints={**self.hints, **hints})
+
+    @cached_property
+    def whole(self) -> DynamicTable:
+        """The same table without the options of this use, which may leave out one of its stores."""
+        return replace(self, hints={}) if self.hints else self
+
+    def with_schema(self, schema: TableSchema) -> DynamicTable:
+        """The same table seen with another schema."""
+        return replace(self, location=replace(self.location, schema=schema))
+
+    def with_newest_schema(self) -> DynamicTable:
+        """The same table with the newest schema, which an ALTER TABLE may have made since it was opened."""
+        schema = self.store.with_newest_schema().schema
+        return self if schema is self.schema else DynamicTable(replace(self.location, schema=schema), self.hints)
+
+    @property
+    def name(self) -> str:
+        """``[catalog.]db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
+        return f"{self.location.identifier}{self._suffix}"
+
+    @property
+    def address(self) -> str:
+        """What opens this table again by path: its directory and the suffix of its name."""
+        return self.path + self._suffix
+
+    @property
+    def _suffix(self) -> str:
+        branch = "" if self.branch == MAIN_BRANCH else f"${BRANCH_PREFIX}{self.branch}"
+        return branch if self.view is None else f"{branch}${self.view}"
+
+    def check_writable(self) -> None:
+        """Raises UnsupportedFeature for a system table. Called before a write."""
+        if self.view is not None:
+            raise UnsupportedFeature(f"{self.name} is a system table: it cannot be written, only read")
+
+    @property
+    def io(self) -> FileIO:
+        """The table's storage."""
+        return self.location.io
+
+    @property
+    def path(self) -> str:
+        """The table's directory."""
+        return self.location.path
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest schema when the table was opened."""
+        return self.location.schema
+
+    @cached_property
+    def options(self) -> Options:
+        """Table options with the hints on top."""
+        return Options(self.schema.options).merged(self.hints)
+
+    @cached_property
+    def store(self) -> FileStore:
+        """The file store."""
+        return FileStore(self.io, self.path, self.schema, self.branch, self.name, self.identity)
+
+    @property
+    def identity(self) -> Identity:
+        """What this table is known by; no later one of its name has it."""
+        return Identity(self.io, TablePaths(self.path, self.schema, self.branch), self.name)
+
+    def check_identity(self, within_s: float = 0.0) -> None:
+        """Raises TableReplaced when the table was renamed, or dropped and perhaps created again, since it was opened.
+
+        Called before something is decided about it. One small read, none when this process has made it ``within_s``
+        seconds ago.
+        """
+        self.identity.check(within_s)
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Around the use of the log: what is missing there may be missing because the table is another one.
+
+        Raises TableReplaced then.
+        """
+        try:
+            yield
+        except NotFound:
+            self.check_identity()
+            raise
+
+    @cached_property
+    def decided(self) -> DecidedEpochs:
+        """The records of decided epochs that may not be in a snapshot yet."""
+        return DecidedEpochs(
+            self.io, self.store.paths.branch_root, self.schema.is_keyed, self.identity.id or "", self.check_identity
+        )
+
+    @cached_property
+    def registered(self) -> Registrations:
+        """The writers that may have rows in the log."""
+        return Registrations(self.io, self.store.paths.branch_root)
+
+    @cached_property
+    def log(self) -> LogLocation | None:
+        """The log store, None when the table has none; a branch has none, the log is main's."""
+        if self._suffix or not self.options.need(LOG_ENABLED):
+            return None
+        found = log_location(self.schema, self.path, self.name)
+        check_log(found, self.io)
+        return found
+
+    @property
+    def lease_ms(self) -> int:
+        """How long a lease of a writer of the log lasts, in milliseconds."""
+        return int(self.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
+
+    @property
+    def changelog_mode(self) -> str:
+        """``all`` or ``upsert``: what the log holds (``auto``: upsert with a primary key, all without)."""
+        mode = self.options.need(CHANGELOG_MODE)
+        if mode == "auto":
+            return "upsert" if self.schema.primary_keys else "all"
+        return mode if self.schema.primary_keys else "all"
+
+    @property
+    def emits_log(self) -> bool:
+        """Whether a write fills the log (``emit.mode``, ``change-tracking``)."""
+        mode = self.options.need(EMIT_MODE)
+        if not self.options.need(CHANGE_TRACKING):
+            return False
+        return self.branch == MAIN_BRANCH and ("log" in mode.split(",") or (mode == "auto" and self.log is not None))
+
+    @property
+    def writes_log_by_default(self) -> bool:
+        """Whether writes fill the log because the table has one (``emit.mode`` = auto), not because they say so."""
+        return self.emits_log and self.options.need(EMIT_MODE) == "auto"
+
+    @property
+    def emits_files(self) -> bool:
+        """Whether a write fills the files (``emit.mode``); one that does not fill the log always does."""
+        return not self.emits_log or self.options.need(EMIT_MODE) != "log"
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the rows of a write go to changelog files too (producer ``input``, ``change-tracking``)."""
+        return self.options.need(CHANGE_TRACKING) and self.schema.is_keyed and producer_of(self.schema) == "input"
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether this use reads the log (``read.mode``)."""
+        return self.options.need(READ_MODE) == "log"
+
+    @property
+    def reads_union(self) -> bool:
+        """Whether a batch read reads both stores (``read.mode``)."""
+        return self.options.need(READ_MODE) == "union"
+
+
+def open_branch(table: DynamicTable, branch: str) -> DynamicTable:
+    """A branch of a table with the branch's newest schema. Raises NotFound naming the branches."""
+    location = replace(table.location, schema=table.store.branches.schema(branch))
+    return DynamicTable(location, table.hints, branch)

@@ -1,0 +1,198 @@
+"""The epoch record: the small file whose creation decides an epoch (RFC 2).
+
+Layout::
+
+    8 bytes   magic b"LAKELOG1"
+    4 bytes   length of the header, unsigned little endian
+    header    JSON, UTF-8: table, writer, epoch, time_ms, since {bucket: offset}, attempts [...], once, ended, run
+    blobs     the inline runs, one after the other, in the order in which the header lists their lengths
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from lakelog.errors import Corrupt
+from lakelog.paimon.metadata.data_file import DataFileMeta, SimpleStats
+from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.table.model.attempt import AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.single_writer import StreamingRun
+
+_MAGIC = b"LAKELOG1"
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """The decision about one epoch: the accepted attempts and all that they bring.
+
+    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified. ``once`` marks
+    the epoch of a batch writer, ``ended`` one behind which the writer must not come back, ``run`` is the run of a
+    streaming query. ``number`` is its place in the chain of a table with a key, 0 outside of a chain; it is the name of
+    the file, not part of the content. ``table`` is the id of the table that it was made for, empty for one
+    without.
+    """
+
+    writer: str
+    epoch: int
+    time_ms: int
+    attempts: tuple[AttemptResult, ...]
+    since: Mapping[int, int] = field(default_factory=dict)
+    once: bool = False
+    ended: bool = False
+    run: StreamingRun | None = None
+    number: int = 0
+    table: str = field(default="", compare=False)
+
+    @property
+    def accepted(self) -> frozenset[str]:
+        """The ids of the attempts whose log records count."""
+        return frozenset(a.attempt for a in self.attempts)
+
+    @property
+    def digest(self) -> str:
+        """Eight characters that tell this decision from another one about the same epoch."""
+        return f"{zlib.crc32(' '.join(sorted(self.accepted)).encode()):08x}"
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the accepted attempts."""
+        return sum(a.row_count for a in self.attempts)
+
+    def entries_appended(self, bucket: int) -> int:
+        """Entries of the log that the accepted attempts appended to a bucket, ``begin`` included."""
+        return sum(p.entry_count for a in self.attempts for p in a.appends if p.bucket == bucket)
+
+    def to_bytes(self) -> bytes:
+        """Serialises the record; the reverse is ``from_bytes``."""
+        blobs: list[bytes] = []
+        attempts = [_attempt_to_json(a, blobs) for a in self.attempts]
+        header = orjson.dumps(
+            {
+                "table": self.table,
+                "writer": self.writer,
+                "epoch": self.epoch,
+                "time_ms": self.time_ms,
+                "since": {str(b): o for b, o in self.since.items()},
+                "attempts": attempts,
+            }
+            | ({"once": True} if self.once else {})
+            | ({"ended": True} if self.ended else {})
+            | ({} if self.run is None else {"run": self.run.to_json()})
+        )
+        return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *blobs])
+
+    @staticmethod
+    def from_bytes(data: bytes, path: str, number: int = 0) -> EpochRecord:
+        """Parses a record; raises Corrupt naming the path."""
+        with sound(path):
+            return checked(EpochRecord._parsed(data, path, number))
+
+    @staticmethod
+    def _parsed(data: bytes, path: str, number: int) -> EpochRecord:
+        if data[:8] != _MAGIC:
+            raise Corrupt(f"{path}: not an epoch record (starts with {data[:8]!r}, expected {_MAGIC!r})")
+        (length,) = struct.unpack_from("<I", data, 8)
+        head = orjson.loads(data[12 : 12 + length])
+        blobs = _Blobs(data, 12 + length)
+        return EpochRecord(
+            writer=head["writer"],
+            epoch=head["epoch"],
+            time_ms=head["time_ms"],
+            since={int(b): o for b, o in head["since"].items()},
+            attempts=tuple(_attempt_from_json(a, blobs) for a in head["attempts"]),
+            once=head.get("once", False),
+            ended=head.get("ended", False),
+            run=StreamingRun.from_json(head["run"]) if "run" in head else None,
+            number=number,
+            table=head.get("table", ""),
+        )
+
+
+class _Blobs:
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data, self._position = data, position
+
+    def take(self, length: int) -> bytes:
+        start, self._position = self._position, self._position + length
+        return self._data[start : self._position]
+
+
+def _attempt_to_json(attempt: AttemptResult, blobs: list[bytes]) -> dict[str, Any]:
+    runs = []
+    for run in attempt.runs:
+        blobs.append(run.inline)
+        runs.append(
+            {
+                "partition": base64.b64encode(run.partition).decode(),
+                "bucket": run.bucket,
+                "row_count": run.row_count,
+                "inline": len(run.inline),
+                "files": [file_to_json(f) for f in run.files],
+                "delta": run.delta,
+                "schema_id": run.schema_id,
+                "tells_changes": run.tells_changes,
+                "changelog": [file_to_json(f) for f in run.changelog],
+            }
+            | ({"retractions": True} if run.retractions else {})
+        )
+    appends = [[p.bucket, p.first_offset, p.entry_count] for p in attempt.appends]
+    return {"attempt": attempt.attempt, "row_count": attempt.row_count, "appends": appends, "runs": runs} | {
+        "writer": attempt.writer,
+        "epoch": attempt.epoch,
+        "watermark": attempt.watermark,
+    }
+
+
+def _attempt_from_json(json: dict[str, Any], blobs: _Blobs) -> AttemptResult:
+    runs = tuple(
+        StagedRun(
+            partition=base64.b64decode(r["partition"]),
+            bucket=r["bucket"],
+            row_count=r["row_count"],
+            inline=blobs.take(r["inline"]),
+            files=tuple(file_from_json(f) for f in r["files"]),
+            delta=r["delta"],
+            schema_id=r.get("schema_id", 0),
+            tells_changes=r.get("tells_changes", True),
+            changelog=tuple(file_from_json(f) for f in r.get("changelog", ())),
+            retractions=r.get("retractions", False),
+        )
+        for r in json["runs"]
+    )
+    appends = tuple(BucketAppend(*p) for p in json["appends"])
+    rows, watermark = json["row_count"], json.get("watermark")
+    return AttemptResult(json["writer"], json["epoch"], json["attempt"], appends, runs, rows, watermark=watermark)
+
+
+def file_to_json(file: DataFileMeta) -> dict[str, Any]:
+    """A data file's metadata as JSON values; bytes as base64 under ``{"b": …}``."""
+    out = dataclasses.asdict(file)
+    for key in ("key_stats", "value_stats"):
+        out[key] = {k: _pack(v) for k, v in out[key].items()}
+    return {k: _pack(v) for k, v in out.items()}
+
+
+def file_from_json(json: dict[str, Any]) -> DataFileMeta:
+    """The reverse of ``file_to_json``."""
+    values = {k: _unpack(v) for k, v in json.items()}
+    for key in ("key_stats", "value_stats"):
+        values[key] = SimpleStats(**{k: _unpack(v) for k, v in json[key].items()})
+    return DataFileMeta(**values)
+
+
+def _pack(value: Any) -> Any:
+    return {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _unpack(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"b"}:
+        return base64.b64decode(value["b"])
+    return tuple(value) if isinstance(value, list) else value

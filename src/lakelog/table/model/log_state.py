@@ -1,0 +1,213 @@
+"""What a snapshot remembers of the log: per writer the last epoch and verified offsets, per bucket the next offset.
+
+It lives in the snapshot's ``properties`` (format sheet, 2). Snapshots of other engines do not inherit the map, so the
+newest state is found by walking back, and each commit of lakelog writes it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+
+from lakelog.errors import NotFound
+from lakelog.filestore.store import FileStore
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.types.checked_values import checked, sound
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.registrations import Registrations
+from lakelog.table.model.single_writer import OtherWriter, StreamingRun
+
+_ATTEMPTS = 20
+FOLLOWER: Final = "follower"
+"""The writer that makes files from the rows of nobody; its verified offsets are how far it has come."""
+_WRITERS = "lakelog.writers"
+_OFFSETS = "lakelog.log-offsets"
+_LOG_ONLY = "lakelog.log-only"
+_TOLD = "lakelog.log-told"
+_CHAIN = "lakelog.chain"
+KEEP_MS = 30 * 24 * 3_600_000
+"""A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
+_KEEP_ONCE_MS = 10 * 60_000
+"""The same for a batch writer that has closed: it never comes back."""
+
+
+@dataclass(frozen=True)
+class WriterState:
+    """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
+
+    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back. ``telling`` are the
+    sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions, and
+    ``sealed_in`` the number of the first snapshot with each of them, the order in which they are told (absent in
+    a state that an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of
+    the decision about the last epoch.
+    """
+
+    epoch: int
+    verified: Mapping[int, int]
+    time_ms: int
+    once: bool = False
+    ended: bool = False
+    telling: Mapping[int, str] = field(default_factory=dict)
+    run: StreamingRun | None = None
+    sealed_in: Mapping[int, int] = field(default_factory=dict)
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Tells:
+    """Control records by bucket: ``appended`` behind the verified offsets before a seal, ``coming`` because of it."""
+
+    appended: Mapping[int, int] = field(default_factory=dict)
+    coming: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LogState:
+    """Writers by id, and the log offset per bucket that the snapshot's rows correspond to.
+
+    ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone. ``told``
+    is how many control records certainly follow the offset of a bucket once what is sealed has been told, never more.
+    ``chain`` is the last link of the chain of a table with a key that is in the snapshot, 0 for none.
+    """
+
+    writers: Mapping[str, WriterState] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    log_only: Mapping[int, int] = field(default_factory=dict)
+    told: Mapping[int, int] = field(default_factory=dict)
+    chain: int = 0
+
+    def with_writer(
+        self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None, tells: Tells | None = None
+    ) -> LogState:
+        """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
+
+        Offsets never go back. ``tells`` are the control records of the seal.
+        """
+        offsets, told, tells = dict(self.offsets), dict(self.told), tells or Tells()
+        for bucket, offset in state.verified.items():
+            if offset > offsets.get(bucket, -1):  # of what others have told, nobody knows on which side it lies
+                offsets[bucket], told[bucket] = offset, tells.appended.get(bucket, 0)
+        for bucket, count in tells.coming.items():
+            told[bucket] = told.get(bucket, 0) + count
+        known = {bucket: count for bucket, count in told.items() if count}
+        writers = {**self.writers, writer: state}
+        return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
+
+    def holds(self, record: EpochRecord) -> bool:
+        """Whether a record is of an epoch in the snapshot, or decides nothing because another one about it is."""
+        return record.epoch <= self.sealed_epoch(record.writer) or 0 < record.number <= self.chain
+
+    def without_old(self, registered: Registrations) -> LogState:
+        """The state without writers that will never come back; looks at storage for the few old batch writers."""
+        newest = max((s.time_ms for s in self.writers.values()), default=0)
+
+        def kept(writer: str, state: WriterState) -> bool:
+            if writer == FOLLOWER:  # without its offsets it would make files of the same rows again
+                return True
+            age = newest - state.time_ms
+            if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
+                return registered.is_registered(writer)
+            return age < KEEP_MS
+
+        return replace(self, writers={w: s for w, s in self.writers.items() if kept(w, s)})
+
+    def sealed_epoch(self, writer: str) -> int:
+        """The last epoch of the writer that is in a snapshot, -1 when there is none."""
+        state = self.writers.get(writer)
+        return -1 if state is None else state.epoch
+
+    def streaming_beside(self, writer: str) -> list[OtherWriter]:
+        """The streaming writers but this one that have not ended."""
+        return [
+            OtherWriter(name, state.epoch, state.time_ms, state.run)
+            for name, state in self.writers.items()
+            if name != writer and not state.ended and state.run is not None
+        ]
+
+    def to_properties(self) -> dict[str, str]:
+        """The entries of the snapshot's ``properties``."""
+        writers = {
+            w: {"epoch": s.epoch, "verified": _text_keys(s.verified), "time": s.time_ms, "once": s.once}
+            | ({"ended": True} if s.ended else {})
+            | ({"telling": {str(e): digest for e, digest in s.telling.items()}} if s.telling else {})
+            | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
+            | ({} if s.run is None else {"run": s.run.to_json()})
+            | ({"digest": s.digest} if s.digest else {})
+            for w, s in self.writers.items()
+        }
+        out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
+        more = {_LOG_ONLY: self.log_only, _TOLD: self.told}
+        out |= {key: orjson.dumps(_text_keys(values)).decode() for key, values in more.items() if values}
+        return out | ({_CHAIN: str(self.chain)} if self.chain else {})
+
+
+def state_of(snapshot: Snapshot) -> LogState | None:
+    """The state in one snapshot, None when another engine wrote it."""
+    properties = snapshot.properties or {}
+    if _WRITERS not in properties:
+        return None
+    with sound(f"snapshot {snapshot.id}"):
+        return checked(_state_in(properties))
+
+
+def _state_in(properties: Mapping[str, str]) -> LogState:
+    writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
+    keys = (_OFFSETS, _LOG_ONLY, _TOLD)
+    offsets, log_only, told = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys)
+    return LogState(writers, offsets, log_only, told, int(properties.get(_CHAIN, "0")))
+
+
+def _writer_of(found: Mapping[str, Any]) -> WriterState:
+    telling = {int(epoch): digest for epoch, digest in found.get("telling", {}).items()}
+    verified, ended = _int_keys(found["verified"]), found.get("ended", False)
+    run = StreamingRun.from_json(found["run"]) if "run" in found else None
+    sealed_in = _int_keys(found.get("sealed_in", {}))
+    digest = found.get("digest", "")
+    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in, digest)
+
+
+def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
+    """The newest state at or before a snapshot; empty when nobody wrote one.
+
+    Raises NotFound when the snapshot is not the newest any more and expiry has been where its state was: begin again
+    with the newest one, which expiry leaves its state.
+    """
+    oldest = snapshot
+    for before in store.snapshots.backwards(snapshot) if snapshot is not None else ():
+        state = state_of(before)
+        if state is not None:
+            return state
+        oldest = before
+    if snapshot is not None and oldest is not None and oldest.id > 1 and store.snapshots.latest_id() != snapshot.id:
+        raise NotFound(f"the state of snapshot {snapshot.id} of table {store.table_path} has expired; read it again")
+    return LogState()
+
+
+def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:
+    """The log state that a commit which is no seal carries on, so that expiry never loses it.
+
+    An empty one too: the next commit need not look for it, and expiry need not keep the last snapshot that has one.
+    """
+    return state_at(store, latest).to_properties()
+
+
+def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
+    """The newest snapshot and the state in it, both of one moment."""
+    for _ in range(_ATTEMPTS):
+        snapshot = store.latest_snapshot()
+        # expiry beside other commits; the next one carries the state
+        with contextlib.suppress(NotFound):
+            return snapshot, state_at(store, snapshot)
+    return snapshot, state_at(store, snapshot)
+
+
+def _text_keys(values: Mapping[int, int]) -> dict[str, int]:
+    return {str(k): v for k, v in values.items()}
+
+
+def _int_keys(values: Mapping[str, int]) -> dict[int, int]:
+    return {int(k): v for k, v in values.items()}

@@ -1,0 +1,139 @@
+"""What an overwrite replaces: the whole table, the partitions of some values, or those that the new rows have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest, InvalidSchema, NotFound, UnsupportedFeature
+from lakelog.filestore.commit.request import Overwrite
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.options.log import EMIT_MODE
+from lakelog.options.option import Options
+from lakelog.options.overwrite import DYNAMIC_PARTITION_OVERWRITE
+from lakelog.paimon.rows.partition import decode_partition
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema, arrow_type
+from lakelog.table.model.dynamic_table import DynamicTable
+
+
+def check_overwritable(table: DynamicTable) -> None:
+    """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
+
+    An overwrite is no stream of changes: readers of the log would keep the rows that the files have lost.
+    """
+    if table.emits_log:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log, and its readers are not told of an overwrite, TRUNCATE, DROP PARTITION or "
+            f"the expiry of partitions: delete by primary key instead, or give the option '{EMIT_MODE.key}' = 'file' "
+            f"to change the files alone"
+        )
+
+
+@dataclass(frozen=True)
+class OverwriteTarget:
+    """Which partitions an overwrite replaces.
+
+    ``values`` are those of some partition columns, in the order of the partition keys; () means all partitions.
+    ``by_rows`` replaces only the partitions that the new rows have, among them.
+    """
+
+    values: tuple[tuple[str, Any], ...] = ()
+    by_rows: bool = False
+
+    def matches(self, partition: bytes, schema: TableSchema) -> bool:
+        """Whether a partition (serialised row) has the values."""
+        found = dict(zip(schema.partition_keys, decode_partition(partition, schema), strict=True))
+        return all(found[name] == value for name, value in self.values)
+
+    def replaced(self, live: Collection[bytes], written: Collection[bytes], schema: TableSchema) -> Overwrite | None:
+        """What a commit has to replace, given the live partitions and those of the new rows. Pure.
+
+        None when nothing is replaced. Raises InvalidRequest when rows lie outside of the partitions.
+        """
+        for partition in written:
+            if not self.matches(partition, schema):
+                raise InvalidRequest(
+                    f"a row of partition {_text(decode_partition(partition, schema), schema)} cannot be written: only "
+                    f"{', '.join(f'{k} = {v!r}' for k, v in self.values)} is overwritten"
+                )
+        if self.by_rows:
+            return Overwrite(frozenset(written)) if written else None
+        if not self.values:
+            return Overwrite(None)
+        return Overwrite(frozenset(p for p in live if self.matches(p, schema)) | frozenset(written))
+
+
+def overwrite_target(table: DynamicTable, values: Mapping[str, object] | None = None) -> OverwriteTarget:
+    """The target of an overwrite with these values of partition columns (text, or of the column's type).
+
+    Without values, ``dynamic-partition-overwrite`` decides between the whole table and the partitions of the new rows.
+    Raises InvalidSchema for a column that is no partition column, InvalidRequest for a value that does not fit.
+    """
+    schema = table.schema
+    if values:
+        return OverwriteTarget(partition_values(schema, values, table.name))
+    by_rows = bool(schema.partition_keys) and Options(table.options).need(DYNAMIC_PARTITION_OVERWRITE)
+    return OverwriteTarget((), by_rows)
+
+
+def partition_values(schema: TableSchema, given: Mapping[str, object], table: str) -> tuple[tuple[str, Any], ...]:
+    """Values of partition columns as a manifest has them, in the order of the partition keys; text is parsed.
+
+    Raises InvalidSchema for a column that is no partition column, InvalidRequest for a value that does not fit.
+    """
+    by_fold = {name.lower(): name for name in schema.partition_keys}
+    chosen: dict[str, object] = {}
+    for name, value in given.items():
+        own = by_fold.get(name.lower())
+        if own is None:
+            keys = ", ".join(schema.partition_keys) or "none"
+            raise InvalidSchema(f"'{name}' is no partition column of table {table}; its partition columns: {keys}")
+        chosen[own] = _typed(schema, own, value)
+    return tuple((name, chosen[name]) for name in schema.partition_keys if name in chosen)
+
+
+def existing_partitions(
+    table: DynamicTable, live: Collection[bytes], specs: Sequence[Mapping[str, object]], if_exists: bool
+) -> frozenset[bytes]:
+    """The live partitions with the values of one of the specs. Raises NotFound for a spec without any."""
+    found: set[bytes] = set()
+    for spec in specs:
+        target = OverwriteTarget(partition_values(table.schema, spec, table.name))
+        matching = {p for p in live if target.matches(p, table.schema)}
+        if not matching and not if_exists:
+            text = ", ".join(f"{k} = {v!r}" for k, v in target.values)
+            raise NotFound(f"table {table.name} has no partition {text}: write IF EXISTS to go on without it")
+        found |= matching
+    return frozenset(found)
+
+
+def partitions_meeting(schema: TableSchema, live: Collection[bytes], condition: Predicate) -> frozenset[bytes]:
+    """The live partitions that meet a condition on partition columns alone."""
+    keys, ordered = schema.partition_keys, sorted(live)
+    if not ordered:
+        return frozenset()
+    columns = zip(*(decode_partition(p, schema) for p in ordered), strict=True)
+    kinds = arrow_schema(schema.select(keys))
+    values = [pa.array(column, kind) for column, kind in zip(columns, kinds.types, strict=True)]
+    rows = pa.Table.from_arrays([*values, pa.array(ordered, pa.binary())], names=[*keys, "_lakelog_partition"])
+    return frozenset(rows.filter(condition.to_arrow(kinds)).column("_lakelog_partition").to_pylist())
+
+
+def _typed(schema: TableSchema, name: str, value: object) -> Any:
+    kind = arrow_type(schema.select([name])[0].type)
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str) and not pa.types.is_string(kind):
+            return pa.scalar(value).cast(kind).as_py()
+        return pa.scalar(value, kind).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as why:
+        raise InvalidRequest(f"partition column '{name}' is {kind}, {value!r} does not fit: {why}") from None
+
+
+def _text(values: Sequence[Any], schema: TableSchema) -> str:
+    return ", ".join(f"{k} = {v!r}" for k, v in zip(schema.partition_keys, values, strict=True))

@@ -1,0 +1,161 @@
+"""The writers that may have rows in a table's log, and their leases (``<table>/lakelog/staged/<writer>/``).
+
+A writer registers before its first record: the file ``origin`` has the end of the log then, so that healing knows how
+far back to look. Its file ``lease`` says until when it is alive; whoever comes after that takes its open rows back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from lakelog.errors import NotFound
+from lakelog.io.clock import now_ms
+from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.paimon.types.checked_values import offsets_of, read_as
+
+BATCH: Final = "batch"
+STREAM: Final = "stream"
+_ORIGIN = "origin"
+_LEASE = "lease"
+_MARK = "batch"
+"""What batch writers of versions before leases have left."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Until when (ms since 1970) a writer is alive, and its kind.
+
+    ``settled``: bucket → offset below which all of its rows were looked at after the lease had run out; None while
+    nobody has. ``closed``: the writer has committed and left; only late tasks of it may still append.
+    """
+
+    kind: str
+    until_ms: int
+    settled: Mapping[int, int] | None = None
+    closed: bool = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the lease has not run out."""
+        return now_ms() <= self.until_ms
+
+    def to_bytes(self) -> bytes:
+        """JSON."""
+        settled = None if self.settled is None else {str(b): o for b, o in self.settled.items()}
+        return orjson.dumps({"kind": self.kind, "until": self.until_ms, "settled": settled, "closed": self.closed})
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Lease:
+        """The reverse of ``to_bytes``; a torn file is a lease that has run out."""
+        try:
+            found: dict[str, Any] = orjson.loads(data)
+            settled = found["settled"]
+            offsets = None if settled is None else {int(b): int(o) for b, o in settled.items()}
+            return Lease(str(found["kind"]), int(found["until"]), offsets, bool(found["closed"]))
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+            return Lease(STREAM, 0)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A writer of the log: when it came (ms since 1970), and its lease."""
+
+    time_ms: int
+    lease: Lease
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it is a batch writer, which never comes back."""
+        return self.lease.kind == BATCH
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may have rows in the log that somebody has to take back, now or when its lease runs out."""
+        return self.lease.settled is None or self.lease.is_alive
+
+
+@dataclass(frozen=True)
+class Registrations:
+    """The registered writers of one table."""
+
+    io: FileIO
+    table_path: str
+
+    @property
+    def _root(self) -> str:
+        return f"{self.table_path}/lakelog/staged"
+
+    def origin_path(self, writer: str) -> str:
+        """The file that remembers where the log ended before the writer's first record; it goes first."""
+        return f"{self._root}/{writer}/{_ORIGIN}"
+
+    def origin(self, writer: str) -> dict[int, int]:
+        """Bucket → the end of the log before the writer's first record. Raises NotFound for one that is forgotten."""
+        return read_as(self.io, self.origin_path(writer), offsets_of)
+
+    def register(self, writer: str, ends: Mapping[int, int], lease: Lease | None = None) -> bool:
+        """Notes the end of the log before the writer's first record; False when it was noted before.
+
+        The lease comes first: a registration without one is of a version that had none, and counts as dead.
+        """
+        if lease is not None and not self.is_registered(writer):
+            self.write_lease(writer, lease)
+        return self.io.create(self.origin_path(writer), orjson.dumps({str(b): o for b, o in ends.items()}))
+
+    def write_lease(self, writer: str, lease: Lease) -> None:
+        """Replaces the writer's lease."""
+        self.io.write(f"{self._root}/{writer}/{_LEASE}", lease.to_bytes())
+
+    def lease(self, writer: str) -> Lease | None:
+        """The writer's lease, None when it has none."""
+        try:
+            return Lease.from_bytes(self.io.read(f"{self._root}/{writer}/{_LEASE}"))
+        except NotFound:
+            return None
+
+    def writers(self) -> list[str]:
+        """Writers that have something here: a registration, or records in a lane of theirs."""
+        return sorted(s.name for s in self.io.list(self._root) if s.is_dir)
+
+    def all(self) -> dict[str, Registration]:
+        """The registered writers."""
+        out = {}
+        for writer in self.writers():
+            found = {s.name: s for s in self.io.list(f"{self._root}/{writer}")}
+            lease = self.lease(writer) if _LEASE in found else _lease_of_old(found)
+            if _ORIGIN in found and lease is not None:  # else it is forgotten just now
+                out[writer] = Registration(found[_ORIGIN].mtime_ms, lease)
+        return out
+
+    def remains(self, before_ms: int) -> list[str]:
+        """What processes have left that died as they registered, or renewed a lease when they were forgotten already:
+        directories without a registration or records, whose files are older than a moment (ms since 1970).
+        """
+        out = []
+        for writer in self.writers():
+            found = self.io.list(f"{self._root}/{writer}")
+            is_idle = all(s.name == _LEASE or s.name.startswith(".") for s in found)
+            if is_idle and all(s.mtime_ms < before_ms for s in found):
+                out.append(writer)
+        return out
+
+    def is_registered(self, writer: str) -> bool:
+        """Whether the writer has registered and is not forgotten."""
+        return self.io.exists(self.origin_path(writer))
+
+    def forget(self, writer: str) -> None:
+        """Deletes all that a writer left here; only when its epochs are sealed or taken back, and markers appended.
+
+        The origin first: a reader that does not find it knows that no epoch of this writer is open.
+        """
+        self.io.delete(self.origin_path(writer))
+        self.io.delete_dir(f"{self._root}/{writer}")
+
+
+def _lease_of_old(found: Mapping[str, FileStatus]) -> Lease:
+    """The lease of a writer of a version without leases: it has run out."""
+    return Lease(BATCH if _MARK in found else STREAM, 0)

@@ -1,0 +1,76 @@
+"""One look at the decided epochs of a table and the snapshot under them: which ones wait, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import LogState, newest_state
+
+_WITHOUT_LANES: Final[set[str]] = set()
+"""Tables with a key of which this process knows that no record of an older version is in a lane any more."""
+
+
+@dataclass(frozen=True)
+class WaitingEpochs:
+    """The newest snapshot with its state, and the records beside it.
+
+    ``waiting`` are decided and not in the snapshot, in the order in which they count; ``sealed`` are in it, or decide
+    nothing. ``tip`` is the last link of the chain, sealed or not.
+    """
+
+    snapshot: Snapshot | None
+    state: LogState
+    waiting: tuple[EpochRecord, ...]
+    sealed: tuple[EpochRecord, ...]
+    tip: int
+
+    def find(self, writer: str, epoch: int) -> EpochRecord | None:
+        """The record of an epoch, None when it is undecided or sealed."""
+        return next((r for r in self.waiting if (r.writer, r.epoch) == (writer, epoch)), None)
+
+    def newest(self) -> dict[str, int]:
+        """Writer → its newest decided epoch."""
+        out = {name: known.epoch for name, known in self.state.writers.items()}
+        for record in self.waiting:
+            out[record.writer] = max(record.epoch, out.get(record.writer, -1))
+        return out
+
+
+def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpochs:
+    """Looks at the records first, then at the snapshot: an epoch that is sealed in between is then in the snapshot.
+
+    With ``writer``, of a table without a key, only at the records of that one. Raises Unavailable.
+    """
+    decided, keyed = table.decided, table.schema.is_keyed
+    if keyed and table.path in _WITHOUT_LANES:
+        records = decided.links()
+    else:
+        records = decided.all() if keyed or writer is None else decided.of(writer)
+    snapshot, state = newest_state(table.store)
+    if keyed and state.chain and all(r.number for r in records):
+        _WITHOUT_LANES.add(table.path)
+    return _beside(table, records, snapshot, state)
+
+
+def _beside(
+    table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapshot | None, state: LogState
+) -> WaitingEpochs:
+    links = {r.number: r for r in records if r.number}
+    for listed in list(links):
+        # a listing may show a link and not the one before it, which was there first
+        number = listed - 1
+        while number > state.chain and number not in links and (link := table.decided.link(number)) is not None:
+            links[number], number = link, number - 1
+    waiting: dict[tuple[str, int], EpochRecord] = {}
+    sealed = []
+    for record in (*(r for r in records if not r.number), *(links[n] for n in sorted(links))):
+        if not state.holds(record):
+            waiting.setdefault((record.writer, record.epoch), record)
+        elif record.number <= state.chain:
+            sealed.append(record)
+    return WaitingEpochs(snapshot, state, tuple(waiting.values()), tuple(sealed), max([state.chain, *links]))

@@ -1,0 +1,104 @@
+"""What every read of a table has in common: a plan of splits, batches of one split, all of them as Arrow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidSchema
+from lakelog.filestore.skipping.predicate import Predicate, all_of, conjuncts
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.model.dynamic_table import DynamicTable
+
+Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
+"""Reads rows: given columns of the table and the filter on them, batches of these columns and ``_row_kind``."""
+
+
+@dataclass(frozen=True)
+class TableScan(ABC):
+    """A batch read of a table or of one view of it: nothing is read before one of the methods is called. Picklable.
+
+    ``columns`` (None: all) and ``filter`` are of ``row_schema``, the columns that the view has.
+    """
+
+    table: DynamicTable
+    columns: tuple[str, ...] | None = None
+    filter: Predicate | None = None
+
+    @property
+    def row_schema(self) -> TableSchema:
+        """The columns of the view."""
+        return self.table.schema
+
+    @abstractmethod
+    def plan(self) -> Sequence[Any]:
+        """The parts to read; picklable."""
+
+    @abstractmethod
+    def read(self, split: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one part; called on executors too."""
+
+    def select(self, columns: Sequence[str] | None) -> Self:
+        """The same scan of other columns; raises InvalidSchema for an unknown one."""
+        known = self.row_schema.field_names
+        for column in columns or ():
+            if column not in known:
+                raise InvalidSchema(f"table {self.table.name} has no column '{column}'; it has: {', '.join(known)}")
+        return replace(self, columns=None if columns is None else tuple(columns))
+
+    def where(self, filter: Predicate | None) -> Self:
+        """The same scan with a filter on columns of ``row_schema``."""
+        return replace(self, filter=filter)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        whole = arrow_schema(self.row_schema.fields)
+        return whole if self.columns is None else pa.schema([whole.field(c) for c in self.columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, batch by batch, in bounded memory."""
+        for split in self.plan():
+            yield from self.read(split)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches as an Arrow reader (for DuckDB, polars, pandas)."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in one Arrow table."""
+        return self.to_reader().read_all()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def without_kind(filter: Predicate | None, kind_column: str = ROW_KIND_COLUMN) -> Predicate | None:
+    """The part of a filter that is on columns of the table only."""
+    return all_of(part for part in conjuncts(filter) if kind_column not in part.columns)
+
+
+def rows_of(scan: TableScan, read: Reads, kind_column: str = ROW_KIND_COLUMN) -> Iterator[pa.RecordBatch]:
+    """The rows that a scan of changes gives: reads what its columns and filter need, applies the rest here.
+
+    ``kind_column`` is what the scan calls ``_row_kind``.
+    """
+    rest = all_of(part for part in conjuncts(scan.filter) if kind_column in part.columns)
+    wanted = scan.schema.names
+    extra = sorted(rest.columns - set(wanted)) if rest else []
+    columns = [name for name in (*wanted, *extra) if name != kind_column]
+    for batch in read(columns, without_kind(scan.filter, kind_column)):
+        yield from chosen(batch.rename_columns([*columns, kind_column]), scan.schema, rest)
+
+
+def chosen(rows: pa.RecordBatch | pa.Table, schema: pa.Schema, filter: Predicate | None) -> Iterator[pa.RecordBatch]:
+    """The rows that match, with the columns of a schema."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    kept = table if filter is None else table.filter(filter.to_arrow(table.schema))
+    yield from (b for b in kept.select(schema.names).cast(schema).to_batches() if b.num_rows)

@@ -1,0 +1,108 @@
+"""Batch read of a table without Spark: the newest snapshot and the decided epochs beside it, as Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound
+from lakelog.filestore.read.plan import Split
+from lakelog.options.log import SCAN_DATA_FILES
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.base import TableScan
+from lakelog.table.runs.dynamic_buckets import assign_runs, has_dynamic_buckets
+from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
+from lakelog.table.runs.runs import run_to_ipc
+from lakelog.table.runs.schema_adaptation import in_schema
+from lakelog.table.runs.sequencing import SequencedRuns, places_of, sequence_runs
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Scan(TableScan):
+    """A batch read of the newest state, or of one snapshot.
+
+    Without ``snapshot`` (an id, or the snapshot itself) it reads the newest snapshot and all epochs that are decided
+    but not yet sealed (RFC 2), so a row is there as soon as its micro-batch is done.
+    """
+
+    snapshot: int | Snapshot | None = None
+
+    def plan(self) -> list[Split]:
+        """The splits to read, pruned by partition, bucket, key range and statistics; picklable."""
+        for _ in range(_ATTEMPTS):
+            # a seal that comes between deletes the runs that it has given their buckets
+            with contextlib.suppress(NotFound):
+                return self._chosen(self._plan())
+        return self._chosen(self._plan())
+
+    def _chosen(self, splits: list[Split]) -> list[Split]:
+        """The splits, of some data files only where ``scan.data-files`` names them. Raises CommitConflict."""
+        given = self.table.options.get_typed(SCAN_DATA_FILES)
+        if given is None:
+            return splits
+        if self.table.schema.is_keyed:
+            raise InvalidRequest(f"'{SCAN_DATA_FILES.key}' is not for table {self.table.name}: its files are merged")
+        wanted = {name for name in given.split(",") if name}
+        missing = wanted - {f.file_name for split in splits for f in split.files}
+        if missing and self.filter is None:  # else they may have no such rows
+            raise CommitConflict(f"data file '{min(missing)}' is no part of table {self.table.name} (any more)")
+        kept = (replace(s, files=tuple(f for f in s.files if f.file_name in wanted), inline_runs=()) for s in splits)
+        return [split for split in kept if split.files]
+
+    def _plan(self) -> list[Split]:
+        store = self.table.store
+        if self.snapshot is not None:
+            return list(store.plan(snapshot_id=self.snapshot, filter=self.filter))
+        found = waiting_epochs(self.table)
+        if not found.waiting:
+            return [] if found.snapshot is None else list(store.plan(snapshot_id=found.snapshot.id, filter=self.filter))
+        return self._with_epochs(found.waiting, found.snapshot)
+
+    def _with_epochs(self, records: Sequence[EpochRecord], snapshot: Snapshot | None) -> list[Split]:
+        """The splits of a snapshot with the rows of epochs on top, in their order."""
+        store = self.table.store
+        totals = bucket_totals(self.table, records, snapshot)
+        records = in_schema(in_buckets(records, self.table, totals), store)
+        highest = store.max_sequence_numbers(snapshot, places_of(records))
+        waiting = sequence_runs(records, highest)
+        if has_dynamic_buckets(self.table.schema):
+            waiting = assign_runs(self.table, waiting, snapshot)
+        extra = {place: [_extra_run(rows) for rows in self._all_inline(place, runs)] for place, runs in waiting.items()}
+        return list(
+            store.plan(
+                snapshot_id=0 if snapshot is None else snapshot.id, filter=self.filter, extra_runs=extra, totals=totals
+            )
+        )
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of one split; called on executors too."""
+        yield from self.table.store.read_split(split, columns=self.columns, filter=self.filter)
+
+    def to_arrow(self) -> pa.Table:
+        splits = self.plan()
+        with ThreadPoolExecutor(max(1, min(len(splits), os.cpu_count() or 1)), "splits") as threads:
+            parts = threads.map(lambda split: list(self.read(split)), splits)
+            return pa.Table.from_batches(itertools.chain.from_iterable(parts), self.schema)
+
+    def _all_inline(self, place: tuple[bytes, int], runs: SequencedRuns) -> list[pa.Table]:
+        store = self.table.store
+        rows = [held.rows for held in runs.inline]
+        for file, shift in runs.files:
+            rows.append(store.file_rows(place[0], place[1], file, ORDER_COLUMN, KIND_COLUMN, shift))
+        return rows
+
+
+def _extra_run(rows: pa.Table) -> bytes:
+    names = {ORDER_COLUMN: "_SEQUENCE_NUMBER", KIND_COLUMN: "_VALUE_KIND"}
+    return run_to_ipc(rows.rename_columns([names.get(n, n) for n in rows.column_names]))

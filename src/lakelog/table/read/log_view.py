@@ -1,0 +1,138 @@
+"""One look at the log, its writers and the newest snapshot: what is where, for reads that join the two stores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
+from lakelog.io.clock import now_ms
+from lakelog.logstore.clients import reader_for
+from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.table.log.gaps import lost_control_only
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import FOLLOWER, KEEP_MS, LogState
+from lakelog.table.model.registrations import Registration
+from lakelog.table.model.waiting_epochs import waiting_epochs
+
+_ATTEMPTS = 3
+MOST_LAG = 1_000_000
+"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
+
+
+@dataclass(frozen=True)
+class WriterView:
+    """A writer that may be at work: its newest decided and its newest sealed epoch, -1 for none.
+
+    ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below are of epochs up to the decided, or up
+    to the sealed one. ``since_ms`` is when its newest decided epoch was decided, or when the writer came. ``is_alive``:
+    its lease has not run out; ``is_dead``: it has, and nobody has taken its open rows back yet.
+    """
+
+    decided: int
+    sealed: int
+    settled: Mapping[int, int]
+    sealed_up_to: Mapping[int, int]
+    since_ms: int
+    is_batch: bool = False
+    is_alive: bool = True
+    is_dead: bool = False
+
+
+@dataclass(frozen=True)
+class LogMoment:
+    """What one look has found. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
+
+    snapshot: Snapshot | None
+    state: LogState
+    epochs: tuple[EpochRecord, ...]
+    writers: Mapping[str, WriterView]
+    firsts: Mapping[int, int]
+    ends: Mapping[int, int]
+    nobodys: Mapping[int, int]
+    """From here on rows of nobody (*log first*) are in no file: no follower has come to them."""
+
+    def starts(self, offsets: Iterable[Mapping[int, int]]) -> dict[int, int]:
+        """The smallest offset of each bucket, and of rows that are only in the log; not before what the log holds."""
+        out: dict[int, int] = {}
+        for one in (self.state.log_only, self.nobodys, *offsets):
+            for bucket, offset in one.items():
+                out[bucket] = min(offset, out.get(bucket, offset))
+        return {b: min(max(o, self.firsts.get(b, 0)), self.ends.get(b, 0)) for b, o in out.items()}
+
+
+def look(table: DynamicTable) -> LogMoment:
+    """Looks at the ends of the log, then at writers and their decisions, then at the snapshot, in this order.
+
+    Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
+    or taken back. Raises InvalidRequest for a table without a log, Unavailable, NotFound when expiry was always faster.
+    """
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(NotFound):
+            return _look(table)
+    return _look(table)
+
+
+def _look(table: DynamicTable) -> LogMoment:
+    if table.log is None:
+        raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
+    reader = reader_for(table.log)
+    ends, firsts = reader.end_offsets(), reader.first_offsets()
+    registered = table.registered.all()
+    found = waiting_epochs(table)
+    state = found.state
+    writers: dict[str, WriterView] = {}
+    for writer, registration in registered.items():
+        own = [r for r in found.waiting if r.writer == writer]
+        if writer in state.writers or own or registration.time_ms > now_ms() - KEEP_MS:
+            writers[writer] = _view(table, writer, registration, own, state)
+    nobodys = _nobodys(table, state, writers, firsts)
+    return LogMoment(found.snapshot, state, found.waiting, writers, firsts, ends, nobodys)
+
+
+def _nobodys(
+    table: DynamicTable, state: LogState, writers: Mapping[str, WriterView], firsts: Mapping[int, int]
+) -> Mapping[int, int]:
+    """Where rows of nobody begin that no file has; empty for a table without a follower that is not log first."""
+    if FOLLOWER in state.writers:
+        return state.writers[FOLLOWER].verified
+    if FOLLOWER in writers:
+        return writers[FOLLOWER].settled
+    return firsts if table.options.need(EMIT_MODE) == "log" else {}
+
+
+def _view(table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState) -> WriterView:
+    known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
+    up_to: Mapping[int, int] = known.verified if known is not None else {}
+    up_to = up_to or table.registered.origin(writer)
+    looked = {} if own else found.lease.settled or {}  # below it lie rows of epochs that wait for a snapshot
+    up_to = {bucket: max(offset, looked.get(bucket, 0)) for bucket, offset in up_to.items()}
+    since = own[-1].since if own else {}
+    settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
+    decided = max([sealed, *(r.epoch for r in own)])
+    times = [found.time_ms, *(r.time_ms for r in own), *([known.time_ms] if known is not None else [])]
+    is_batch = found.is_batch or (known is not None and known.once)
+    alive = found.lease.is_alive
+    is_dead = writer != FOLLOWER and not alive and found.is_open
+    return WriterView(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
+
+
+def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:
+    """Raises OffsetExpired when the log has lost records behind these offsets that may be rows no snapshot knows.
+
+    Not when ``scan.expired-offsets`` says how to go on.
+    """
+    if table.options.need(EXPIRED_OFFSETS) != "error":
+        return
+    known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
+    for bucket, seen in [*known, *moment.nobodys.items()]:
+        first = moment.firsts.get(bucket, 0)
+        if seen < first and not lost_control_only(table, moment.state, bucket, seen):
+            raise OffsetExpired(
+                f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
+                f"knows it up to {seen} only: what lay between has expired. Keep the log longer "
+                f"('log-store.retention'), or read what it has with '{EXPIRED_OFFSETS.key}'='earliest'"
+            )

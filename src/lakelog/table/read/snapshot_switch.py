@@ -1,0 +1,101 @@
+"""The exact switch from a snapshot to the log (``latest-full``): where it is, and the parts of the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.read.plan import Split
+from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
+from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.log_view import check_held, look
+from lakelog.table.read.union_scan import merged_on_read
+
+_ROWS: Final = pa.array([DATA, CORRECTION])
+
+
+def latest_full(table: DynamicTable) -> LogPosition:
+    """The position of a reader that begins with the newest snapshot whole and goes on in the log behind it.
+
+    Raises OffsetExpired as ``check_held``.
+    """
+    moment = look(table)
+    writers = moment.writers
+    check_held(table, moment, (w.sealed_up_to for w in writers.values()))
+    starts = moment.starts(w.sealed_up_to for w in writers.values())
+    if LogScan(table).is_transactional:  # what a commit record below the end commits is in the snapshot
+        starts = moment.starts([])
+    offsets = {**moment.ends, **starts}
+    log_only = moment.state.log_only if table.schema.is_keyed else {}
+    gone = {  # writers that came and went while it looked
+        name: state
+        for name, state in moment.state.writers.items()
+        if any(o > moment.ends.get(b, 0) for b, o in state.verified.items())
+    }
+    behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
+    sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
+    switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
+    if table.schema.is_keyed and table.changelog_mode == "upsert":
+        switch = _from_first_open(table, offsets, switch)
+    return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
+
+
+def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Switch) -> Switch:
+    """The switch of an upsert log: all records are told again from the first one on that the snapshot does not hold.
+
+    The order of the log is the only one that such a record shares with those of its key behind it, which the snapshot
+    may hold: the last one of all is right, so none may be left out. Telling an upsert again does no harm.
+    """
+    scan, ends = LogScan(table), dict(switch.ends)
+    if scan.is_transactional:
+        return switch
+    for bucket, end in switch.ends.items():
+        for records in scan.records_between(bucket, offsets.get(bucket, end), end):
+            kept = switch.kept(bucket, records)
+            rows = kept.filter(pc.is_in(parse_kinds(kept.column("header")), _ROWS))
+            if rows.num_rows:
+                ends[bucket] = rows.column("offset")[0].as_py()
+                break
+    starts = {name: {b: min(o, ends.get(b, o)) for b, o in held.items()} for name, held in switch.starts.items()}
+    return replace(switch, ends=ends, starts=starts)
+
+
+def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:
+    """Where a new reader begins, as ``LogScan.start_offsets`` says, or with a snapshot. Raises as ``latest_full``."""
+    if scan.start_mode(start) == "latest-full":
+        return latest_full(scan.table)
+    offsets = scan.start_offsets(start)
+    # of an epoch that was going on when the log began to be held, what is held
+    of_held = scan.is_transactional and scan.start_mode(start) == "earliest"
+    return LogPosition(offsets, switch=Switch({}, {}, floor=offsets) if of_held else None)
+
+
+@dataclass(frozen=True)
+class FullPart:
+    """The snapshot that a reader of the log begins with, in parts that are always the same; picklable."""
+
+    table: DynamicTable
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def _scan(self) -> Scan:
+        return Scan(merged_on_read(self.table), self.columns)
+
+    def splits(self, snapshot_id: int) -> Sequence[Split]:
+        """The parts of a snapshot, in order. Raises NotFound when it has expired."""
+        with self.table.store.snapshots.reading(snapshot_id, self.table.name):
+            return replace(self._scan, snapshot=snapshot_id).plan()
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, each of kind +I; called on executors too."""
+        field = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+        for batch in self._scan.read(split):
+            yield batch.append_column(field, pa.array(["+I"] * batch.num_rows, pa.string()))

@@ -1,0 +1,121 @@
+"""Batch read of both stores (``read.mode`` = union): the newest snapshot, and on top what only the log has yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidRequest
+from lakelog.filestore.read.plan import Split
+from lakelog.io.clock import now_ms
+from lakelog.options.table import MERGE_ON_READ
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.attempt import ORDER_COLUMN, AttemptResult, StagedRun
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.read.log_view import look
+from lakelog.table.read.union_split import TailSplit, read_tail_split, tail_splits
+from lakelog.table.read.unsealed_rows import LogTail, count_records, counting_rows, tail_of
+from lakelog.table.runs.runs import by_partition, run_to_ipc
+
+_FEW_ROWS: Final = 20_000
+"""Records of up to so many rows are read while planning, and travel with the plan; more are read by its tasks."""
+_MOST_COUNTED: Final = 1_000_000
+"""EXPLAIN counts no further."""
+
+
+@dataclass(frozen=True)
+class UnionScan(Scan):
+    """The table as the log tells it: the files, and on top of them the rows of epochs that are still open.
+
+    Exactly what a tail from the snapshot's offsets to the end of the log would fold to: no row twice, none missing.
+    Rows of decided epochs are taken from where the seal will take them, those of open ones from the log; what was
+    refused or taken back is left out. Rows of an open epoch may be taken back later, as for every reader of the log.
+    """
+
+    def _plan(self) -> list[Split]:
+        moment = look(self.table)
+        tail = tail_of(self.table, moment)
+        few = LogScan(self.table).records_of(_FEW_ROWS)
+        if count_records(self.table, tail, few + 1) > few:
+            return tail_splits(self._with_epochs(moment.epochs, moment.snapshot), tail, self.table.schema.is_keyed)
+        runs = tuple(_runs(self.table, tail))
+        newest = EpochRecord("", 0, 0, (AttemptResult("", 0, "", runs=runs),)) if runs else None
+        return self._with_epochs([*moment.epochs, *([newest] if newest else [])], moment.snapshot)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of one split; called on executors too."""
+        if not isinstance(split, TailSplit):
+            yield from super().read(split)
+            return
+        yield from read_tail_split(self.table, split, self.schema.names, self.filter)
+
+    def explain(self) -> str:
+        """Which store answers now, and how old what it has is; what EXPLAIN of a query shows above Spark's plan."""
+        moment, now = look(self.table), now_ms()
+        tail = tail_of(self.table, moment)
+        snapshot, epochs = moment.snapshot, moment.epochs
+        files = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.id}, {_age(now, snapshot.time_millis)}"
+        if epochs:
+            decided = max(r.time_ms for r in epochs)
+            files += f"; {len(epochs)} decided epochs that wait for a snapshot, the newest {_age(now, decided)}"
+        count, newest = _counted(self.table, tail)
+        more = "+" if count >= _MOST_COUNTED else ""
+        log = f"{count}{more} records in {len(tail.buckets)} of {len(tail.ends)} buckets"
+        log += f", the newest {_age(now, newest)}" if newest is not None and not more else ""
+        return f"Table {self.table.name}, read.mode = union\n  files: {files}\n  log behind them: {log}"
+
+
+def _age(now: int, then: int) -> str:
+    return f"{(now - then) / 1000:.1f} s old"
+
+
+def _counted(table: DynamicTable, tail: LogTail) -> tuple[int, int | None]:
+    """How many records there are to look at, and when the newest was appended; of very many only the first."""
+    count, newest, scan = 0, None, LogScan(table)
+    for bucket in tail.buckets:
+        for records in scan.records_between(bucket, tail.starts[bucket], tail.ends[bucket]):
+            count += records.num_rows
+            last = pc.max(records.column("timestamp_ms")).as_py()
+            newest = last if newest is None else max(newest, last)
+            if count >= _MOST_COUNTED:
+                return count, newest
+    return count, newest
+
+
+def union_scan(table: DynamicTable) -> UnionScan:
+    """The union read of a table. Raises InvalidRequest for a table without a log."""
+    if table.log is None:
+        raise InvalidRequest(
+            f"'read.mode'='union' of table {table.name} needs its log, and it has none: read its files "
+            f"('read.mode'='file')"
+        )
+    return UnionScan(merged_on_read(table))
+
+
+def merged_on_read(table: DynamicTable) -> DynamicTable:
+    """The table, its newest files seen at once: of some tables a read leaves them out until they are compacted.
+
+    Called where the log goes on behind a snapshot: rows that wait for a compaction would be in neither.
+    """
+    schema = table.schema
+    return table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"}))
+
+
+def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
+    """The rows of the log that count, as runs of their (partition, bucket)."""
+    for bucket in tail.buckets:
+        chunks = list(counting_rows(table, tail, bucket))
+        if not chunks:
+            continue
+        rows = pa.concat_tables(chunks)
+        order = pa.field(ORDER_COLUMN, pa.int64(), nullable=False)
+        rows = rows.append_column(order, pa.array(np.arange(rows.num_rows)))
+        for partition, part in by_partition(rows, table):
+            yield StagedRun(partition, bucket, part.num_rows, run_to_ipc(part), schema_id=table.schema.id)

@@ -1,0 +1,132 @@
+"""What the log has beside a snapshot and the decided epochs: which of its records count, and their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
+from lakelog.paimon.rows.row_kind import NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.table.log.position import headers_of
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.attempt import KIND_COLUMN
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.log_view import LogMoment, check_held
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """The part of a log that is to be read beside the files, and the rule which of its records count; picklable.
+
+    ``starts`` and ``ends`` are offsets by bucket. ``decided`` has every writer that may be at work, with its newest
+    decided epoch (-1: none): the rows of later epochs are *open*, and nowhere but here. ``log_only`` are the buckets
+    that hold rows of decided epochs which no file will ever have. With a key (whose newest row wins in every table
+    with a log) all records of such a bucket count: the order of the log is the only one that they share with others.
+    ``nobodys`` are the offsets from which rows of nobody count, which a follower has not put into files yet.
+    ``open_counts`` is false for a transactional read, which leaves open rows out.
+    """
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    decided: Mapping[str, int] = field(default_factory=dict)
+    log_only: frozenset[int] = frozenset()
+    keyed: bool = True
+    nobodys: Mapping[int, int] = field(default_factory=dict)
+    open_counts: bool = True
+
+    @property
+    def buckets(self) -> list[int]:
+        """The buckets that have records to look at."""
+        return [b for b, end in sorted(self.ends.items()) if self.starts.get(b, end) < end]
+
+    def counting(self, bucket: int, records: pa.Table, taken_back: frozenset[int] = frozenset()) -> Mask:
+        """Which records (RECORDS_SCHEMA, of one bucket) stand for a row that counts.
+
+        ``taken_back`` are the offsets of records that corrections have taken back (``taken_back``). Raises Corrupt for
+        a record without a header that lakelog knows.
+        """
+        heads = headers_of(records)
+        is_data, is_correction = heads["kind"] == DATA, heads["kind"] == CORRECTION
+        has_value = pl.Series(records.column("value").is_valid().to_numpy())
+        is_data &= has_value  # not the tombstone of another producer
+        newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
+        undecided = (heads["epoch"] > newest).fill_null(False)
+        if not self.open_counts:
+            is_data, is_correction = is_data & ~undecided, is_correction & ~undecided
+        is_open = is_data & undecided
+        if self.keyed and bucket in self.log_only:
+            return (is_data | is_correction).to_numpy()
+        only = heads["attempt"].str.starts_with(LOG_ONLY)
+        # a correction is a row like another, newer one of its key; without a key the two of them leave
+        stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
+        nobodys = heads["writer"] == ""
+        if bucket in self.nobodys:
+            is_open |= is_data & nobodys & (heads["offset"] >= self.nobodys[bucket])
+        return (is_open | (only & stays)).to_numpy()
+
+    def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
+        """The offsets of records whose corrections add up to less than nothing, for tables without a key."""
+        counts: Counter[int] = Counter()
+        for part in records:
+            heads = headers_of(part).filter(pl.col("kind") == CORRECTION)
+            for ref, sign in heads.group_by("ref").agg(pl.col("sign").sum()).iter_rows():
+                counts[ref] += sign
+        return frozenset(ref for ref, sign in counts.items() if sign < 0)
+
+
+def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
+    """The rows of the records of a bucket that count, in order: table columns and the row kind (int8), chunk by chunk.
+
+    Called by the reader of the rows, on executors too. Of an update only the new row is given, as the files get it.
+    """
+    scan = LogScan(table)
+    start, end = tail.starts[bucket], tail.ends[bucket]
+    needs = not tail.keyed and bucket in tail.log_only
+    gone = tail.taken_back(bucket, scan.records_between(bucket, start, end)) if needs else frozenset()
+    for records in scan.records_between(bucket, start, end):
+        counts = tail.counting(bucket, records, gone)
+        if counts.any():
+            yield _numbered(scan.rows(records.filter(pa.array(counts)), bucket))
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
+    numbers = np.select([kinds == name for name in NAMES], range(len(NAMES))).astype(np.int8)
+    rows = rows.drop_columns([ROW_KIND_COLUMN]).append_column(
+        pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(numbers)
+    )
+    replaced = np.zeros(len(numbers), dtype=np.bool_)
+    replaced[:-1] = (numbers[:-1] == UPDATE_BEFORE) & (numbers[1:] == UPDATE_AFTER)
+    return rows.filter(pa.array(~replaced)) if replaced.any() else rows
+
+
+def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
+    """The tail of the log beside the snapshot and the decided epochs of a moment.
+
+    Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises
+    OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
+    """
+    open_counts = not LogScan(table).is_transactional
+    writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}
+    starts = moment.starts(w.settled for w in writers.values())
+    check_held(table, moment, (w.settled for w in writers.values()))
+    decided = {name: w.decided for name, w in writers.items()}
+    log_only = frozenset(moment.state.log_only)
+    return LogTail(starts, moment.ends, decided, log_only, table.schema.is_keyed, moment.nobodys, open_counts)
+
+
+def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:
+    """How many records there are to look at; it stops counting at about ``most``."""
+    scan, found = LogScan(table), 0
+    for bucket in tail.buckets:
+        if found < most:
+            found += scan.reader.count(bucket, tail.starts[bucket], tail.ends[bucket], most)
+    return found

@@ -1,0 +1,188 @@
+"""Gives rows of tables with dynamic buckets their bucket, in one place: the seal (format sheet 11).
+
+Tasks do not know the buckets: they stage rows under ``UNASSIGNED``. The seal, which one process makes at a time, looks
+the hashes of the keys up in the index files of the newest snapshot, gives new ones a bucket, and commits data and index
+files as one snapshot, and only if the index is still the one that it looked into. So no key is ever in two buckets,
+however many writers there are; the loser of a race assigns anew. A batch read of decided epochs does the same without
+writing: a key that is in no snapshot yet may be in any bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.filestore.commit.request import IndexChange
+from lakelog.filestore.write.bucket_assigner import BucketAssigner
+from lakelog.filestore.write.hash_index import HashIndex
+from lakelog.options.table import WRITE_BUFFER_SIZE
+from lakelog.paimon.metadata.data_file import BucketFiles
+from lakelog.paimon.metadata.manifest import IndexManifestEntry
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.bucket import Hashes, row_hashes
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.runs.level0_files import write_place
+from lakelog.table.runs.sequencing import InlineRows, Place, SequencedRuns
+
+
+def has_dynamic_buckets(schema: TableSchema) -> bool:
+    """Whether buckets follow from an index and not from the key alone."""
+    return schema.is_keyed and schema.num_buckets == DYNAMIC_BUCKET
+
+
+def check_bucket_mode(table: DynamicTable) -> None:
+    """Raises UnsupportedFeature for buckets that are not written here: called before the first row of a write."""
+    schema = table.schema
+    if schema.num_buckets == POSTPONE_BUCKET:
+        raise UnsupportedFeature(
+            f"table {table.name} has 'bucket' = '{POSTPONE_BUCKET}' (postponed), which is read only: write it with "
+            f"another engine, or make a table with a number of buckets"
+        )
+    if not has_dynamic_buckets(schema):
+        return
+    if not set(schema.partition_keys) <= set(schema.primary_keys):
+        raise UnsupportedFeature(
+            f"table {table.name} has dynamic buckets and a primary key without the partition columns: a key may move "
+            f"between partitions, which is not supported for writing; add the partition columns to the primary key"
+        )
+    if table.log is not None:
+        raise UnsupportedFeature(
+            f"table {table.name} has a log, whose partitions are the buckets: 'bucket' must be a fixed number, not -1"
+        )
+
+
+class IndexReplaced(Exception):
+    """Another writer gave new keys their dynamic buckets first: the files are made again for its index."""
+
+
+@dataclass
+class AssignedFiles:
+    """Level-0 files and index files that nobody names yet, and the index that they were made with."""
+
+    files: tuple[BucketFiles, ...]
+    index: IndexChange = IndexChange()
+    seen: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
+
+    def check_index(self, table: DynamicTable, latest: Snapshot | None) -> None:
+        """Raises IndexReplaced when the index of the touched partitions is no longer the one that was seen."""
+        if not self.seen:
+            return
+        now = HashIndex(table.store.manifests).entries(latest, self.seen.keys())
+        if any(_names(now[partition]) != names for partition, names in self.seen.items()):
+            raise IndexReplaced
+
+    def delete(self, table: DynamicTable) -> None:
+        """Deletes the files: they were made for an index that is gone."""
+        HashIndex(table.store.manifests).delete(self.index.added)
+        for bucket in self.files:
+            for file in (*bucket.new_files, *bucket.changelog_files):
+                for path in table.store.paths.with_extra_files(bucket.partition, bucket.bucket, file):
+                    table.io.delete(path)
+
+
+def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
+    """Writes sequenced rows as level-0 files of their buckets, and the new index files.
+
+    ``latest`` is the snapshot whose index counts; None for an empty one (an overwrite).
+    """
+    index = HashIndex(table.store.manifests)
+    entries = index.entries(latest, {partition for partition, _ in runs})
+    files: list[BucketFiles] = []
+    made: list[IndexManifestEntry] = []
+    for (partition, _), held in sorted(runs.items(), key=lambda item: item[0]):
+        known = index.read(entries[partition])
+        assigner = BucketAssigner.of(known, table.options)
+        files += _write(table, partition, _split(table, assigner, _all_rows(table, partition, held)))
+        made += index.write(partition, known, assigner.added)
+    seen = {partition: _names(found) for partition, found in entries.items()}
+    return AssignedFiles(tuple(files), IndexChange(tuple(made)), seen)
+
+
+def assign_runs(
+    table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None
+) -> dict[Place, SequencedRuns]:
+    """The same rows under the buckets that they are in, for a read; writes nothing."""
+    index = HashIndex(table.store.manifests)
+    entries = index.entries(latest, {partition for partition, _ in runs})
+    out: dict[Place, SequencedRuns] = {}
+    for (partition, _), held in runs.items():
+        assigner = BucketAssigner.of(index.read(entries[partition]), table.options)
+        for bucket, rows in _split(table, assigner, _all_rows(table, partition, held)):
+            out.setdefault((partition, bucket), SequencedRuns()).inline.append(rows)
+    return out
+
+
+def forget_unassigned(table: DynamicTable, runs: Mapping[Place, SequencedRuns]) -> None:
+    """Deletes the files of large runs once their rows are in the files of their buckets."""
+    for (partition, bucket), held in runs.items():
+        if bucket == DYNAMIC_BUCKET:
+            for staged in held.staged:
+                for file in (*staged.run.files, *staged.run.changelog):
+                    for path in table.store.paths.with_extra_files(partition, bucket, file):
+                        table.io.delete(path)
+
+
+def _all_rows(table: DynamicTable, partition: bytes, held: SequencedRuns) -> Iterator[InlineRows]:
+    for part in held.in_order():
+        if isinstance(part, InlineRows):
+            yield part
+            continue
+        for file in part.run.whole_files:
+            rows = table.store.file_rows(partition, DYNAMIC_BUCKET, file, ORDER_COLUMN, KIND_COLUMN, part.shift)
+            yield InlineRows(rows, part.run.tells_changes)
+
+
+def _split(
+    table: DynamicTable, assigner: BucketAssigner, parts: Iterable[InlineRows]
+) -> Iterator[tuple[int, InlineRows]]:
+    for part in parts:
+        buckets = assigner.assign(_key_hashes(part.rows, table.schema))
+        for bucket in np.unique(buckets).tolist():
+            rows = part.rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+            yield bucket, InlineRows(rows, part.tells_changes)
+
+
+def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
+    keys = schema.select(schema.trimmed_primary_keys)
+    return row_hashes([rows.column(k.name) for k in keys], [k.type for k in keys])
+
+
+def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, InlineRows]]) -> list[BucketFiles]:
+    """Level-0 files; all writers together hold about ``write-buffer-size``."""
+    limit = int(table.options.need(WRITE_BUFFER_SIZE))
+    waiting: dict[int, SequencedRuns] = {}
+    made: dict[int, list[BucketFiles]] = {}
+    size = 0
+    for bucket, held in parts:
+        waiting.setdefault(bucket, SequencedRuns()).inline.append(held)
+        size += held.rows.nbytes
+        if size > limit:
+            _flush(table, partition, waiting, made)
+            size = 0
+    _flush(table, partition, waiting, made)
+    return [
+        replace(
+            flushed[0],
+            new_files=tuple(f for b in flushed for f in b.new_files),
+            changelog_files=tuple(f for b in flushed for f in b.changelog_files),
+        )
+        for _, flushed in sorted(made.items())
+    ]
+
+
+def _flush(
+    table: DynamicTable, partition: bytes, waiting: dict[int, SequencedRuns], made: dict[int, list[BucketFiles]]
+) -> None:
+    for bucket, held in waiting.items():
+        made.setdefault(bucket, []).append(write_place(table, partition, bucket, table.schema.num_buckets, held))
+    waiting.clear()
+
+
+def _names(entries: Iterable[IndexManifestEntry]) -> frozenset[str]:
+    return frozenset(e.file_name for e in entries)

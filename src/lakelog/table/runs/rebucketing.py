@@ -1,0 +1,118 @@
+"""Fits rows to the number of buckets that their partition has, which ALTER TABLE may have changed (format sheet 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest
+from lakelog.options.table import BUCKET
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.partition import decode_partition
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.runs.runs import run_from_ipc, run_to_ipc
+
+_CHANGED: Final[dict[tuple[str, int, int, int], bool]] = {}
+"""(table, schema id, its time, newest id) → whether another schema has another number of buckets."""
+
+
+def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> None:
+    """Raises InvalidRequest when one of the partitions has another number of buckets.
+
+    Called by a task before its rows can be decided. Costs a look into the newest snapshot, and only when the table's
+    number of buckets was changed once.
+    """
+    if not partitions or not _was_changed(table, table.schema.id):
+        return
+    wanted = table.schema.num_buckets
+    for entry in table.store.live_entries(table.store.latest_snapshot(), partitions):
+        if entry.total_buckets != wanted:
+            keys = table.schema.partition_keys
+            named = zip(keys, decode_partition(entry.partition, table.schema), strict=True)
+            where = ", ".join(f"{k} = {v!r}" for k, v in named) or "the table"
+            raise InvalidRequest(
+                f"table {table.name}: {where} has {entry.total_buckets} buckets, but 'bucket' is {wanted} now: "
+                f"INSERT OVERWRITE it, or call Table.rescale(), before rows are added"
+            )
+
+
+def bucket_totals(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> dict[bytes, int]:
+    """The number of buckets of the partitions of some records that is not the table's: that of their files.
+
+    Called before rows of decided epochs are read or sealed; empty, without a look, for a table whose number of buckets
+    was never changed.
+    """
+    if table.schema.num_buckets < 1 or not records or not _was_changed(table, table.store.schemas.newest_id()):
+        return {}
+    partitions = {run.partition for r in records for a in r.attempts for run in a.runs}
+    live = table.store.live_entries(latest, partitions)
+    return {e.partition: e.total_buckets for e in live if e.total_buckets != table.schema.num_buckets}
+
+
+def in_buckets(records: Sequence[EpochRecord], table: DynamicTable, totals: Mapping[bytes, int]) -> list[EpochRecord]:
+    """The records with every row in the bucket that it has in its partition; ``totals`` are from ``bucket_totals``.
+
+    Epochs may have been decided before ALTER TABLE, or before a partition was rescaled. Their rows keep their order;
+    those of large runs are read from their files, which nobody names afterwards. Records that fit, which is nearly
+    always all of them, are answered as they are.
+    """
+    wanted = table.schema.num_buckets
+    if wanted < 1:
+        return list(records)
+
+    def fitting(run: StagedRun) -> Iterator[StagedRun]:
+        total = totals.get(run.partition, wanted)
+        return _split(run, table, total) if _total_of(run, table) != total else iter((run,))
+
+    if all(_total_of(run, table) == totals.get(run.partition, wanted) for run in _runs(records)):
+        return list(records)
+    return [
+        replace(
+            r, attempts=tuple(replace(a, runs=tuple(new for run in a.runs for new in fitting(run))) for a in r.attempts)
+        )
+        for r in records
+    ]
+
+
+def _runs(records: Sequence[EpochRecord]) -> Iterator[StagedRun]:
+    return (run for r in records for a in r.attempts for run in a.runs)
+
+
+def _total_of(run: StagedRun, table: DynamicTable) -> int:
+    """The number of buckets that a run was made for."""
+    return table.store.schemas.get(run.files[0].schema_id if run.files else run.schema_id).num_buckets
+
+
+def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRun]:
+    """The rows of a run as inline runs of the buckets that they have among ``total``."""
+    parts: list[tuple[pa.Table, TableSchema]] = []
+    if run.inline:
+        parts.append((run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)))
+    for file in run.whole_files:
+        rows = table.store.file_rows(run.partition, run.bucket, file, ORDER_COLUMN, KIND_COLUMN, -run.delta)
+        parts.append((rows, table.schema))
+    for rows, schema in parts:
+        as_wanted = replace(schema, options={**schema.options, BUCKET.key: str(total)})
+        values = rows.select(schema.field_names).combine_chunks()
+        buckets = bucket_of_rows(values.to_batches()[0], as_wanted)
+        for bucket in np.unique(buckets).tolist():
+            held = rows.take(pa.array(np.flatnonzero(buckets == bucket)))
+            ipc, tells = run_to_ipc(held), run.tells_changes
+            yield StagedRun(run.partition, bucket, held.num_rows, ipc, schema_id=schema.id, tells_changes=tells)
+
+
+def _was_changed(table: DynamicTable, newest: int) -> bool:
+    schema = table.schema
+    key = (table.store.paths.branch_root, schema.id, schema.time_millis, newest)
+    if key not in _CHANGED:
+        schemas = table.store.schemas
+        _CHANGED[key] = any(schemas.get(i).num_buckets != schema.num_buckets for i in range(newest + 1))
+    return _CHANGED[key]

@@ -1,0 +1,131 @@
+"""What an attempt stages: inline runs (Arrow IPC inside the epoch record) and level-0 data files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.read.plan import Place
+from lakelog.filestore.write.data_file_writer import FileNames
+from lakelog.paimon.metadata.snapshot import Snapshot
+from lakelog.paimon.rows.partition import encode_partition
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_OWN_BITS = 36
+"""The lower bits of an order, in which the rows of one epoch differ; if not, the seal moves them (``sequencing``)."""
+
+_ROW = "_lakelog_row"
+_ONCE = {"_order": ORDER_COLUMN, "_kind": KIND_COLUMN}
+"""What the columns of an inline run were called before."""
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def run_to_ipc(rows: pa.Table) -> bytes:
+    """An Arrow IPC stream (lz4) of one run."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_LZ4) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def run_from_ipc(data: bytes) -> pa.Table:
+    """The reverse of ``run_to_ipc``."""
+    with pa.ipc.open_stream(data) as reader:
+        rows = reader.read_all()
+    # the names of the last two were others once, which a column of the table may have, too
+    return rows.rename_columns([*rows.column_names[:-2], *(_ONCE.get(n, n) for n in rows.column_names[-2:])])
+
+
+def by_partition(rows: pa.Table, table: DynamicTable) -> Iterator[tuple[bytes, pa.Table]]:
+    """Splits rows by the table's partition columns: (serialised partition row, rows)."""
+    schema = table.schema
+    keys = list(schema.partition_keys)
+    if not keys:
+        yield encode_partition((), schema), rows
+        return
+    numbered = rows.select(keys).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+    groups = numbered.group_by(keys, use_threads=False).aggregate([(_ROW, "list")])
+    for index in range(groups.num_rows):
+        values = tuple(_exact(groups.column(key)[index]) for key in keys)
+        chosen = groups.column(f"{_ROW}_list")[index].values
+        yield encode_partition(values, schema), rows.take(chosen)
+
+
+def _exact(value: pa.Scalar) -> Any:
+    # Python's own timestamps have no nanoseconds
+    return value.value if pa.types.is_timestamp(value.type) else value.as_py()
+
+
+@dataclass
+class Numbering:
+    """What one task adds to the order of its rows to get sequence numbers: one delta per (partition, bucket).
+
+    It puts them above all that the snapshot at the first look holds in the bucket, so that a commit renumbers (which
+    is: writes again) only what lost a race. An order is never negative; so without a log, where each task counts from
+    a place of its own, all tasks of an epoch come to the same delta.
+    """
+
+    table: DynamicTable
+    _highest: dict[Place, int] = field(default_factory=dict)
+    _deltas: dict[Place, int] = field(default_factory=dict)
+
+    def delta(self, place: Place, lowest: int, buckets: Collection[int]) -> int:
+        """The delta of a place, the same one for all runs; ``lowest`` is the smallest order of the first run.
+
+        ``buckets`` are those that will be asked for, too: the manifests are read once for all of them.
+        """
+        if place not in self._deltas:
+            if place not in self._highest:
+                self._look({place, *((place[0], bucket) for bucket in buckets)})
+            highest = self._highest[place]
+            # offsets of the log are above the files already, unless something else has written those
+            is_above = self.table.emits_log and lowest > highest
+            # a log's offsets may be large: what all of an epoch have in common is not added again and again
+            common = lowest >> _OWN_BITS << _OWN_BITS if self.table.emits_log else 0
+            self._deltas[place] = 0 if is_above else highest + 1 - common
+        return self._deltas[place]
+
+    def _look(self, places: set[Place]) -> None:
+        found = self.table.store.max_sequence_numbers(self._snapshot, places)
+        self._highest.update((place, found.get(place, -1)) for place in places)
+
+    @cached_property
+    def _snapshot(self) -> Snapshot | None:
+        return self.table.store.latest_snapshot()
+
+
+def write_run_files(
+    table: DynamicTable,
+    partition: bytes,
+    bucket: int,
+    rows: pa.Table,
+    delta: int,
+    replaces: bool = False,
+    names: FileNames | None = None,
+) -> StagedRun:
+    """Writes a large run as sorted level-0 data files at once; its sequence numbers are order + delta.
+
+    With ``replaces`` the bucket will be empty when they are committed, and no changes are told. ``names`` is what names
+    the files.
+    """
+    tells = table.tells_changes and not replaces
+    writer = table.store.bucket_writer(partition, bucket, tells_changes=tells, names=names)
+    sequences = pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64()))
+    writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN), sequences)
+    return StagedRun(
+        partition,
+        bucket,
+        rows.num_rows,
+        files=writer.finish(),
+        delta=delta,
+        tells_changes=tells,
+        changelog=writer.changelog_files,
+    )

@@ -1,0 +1,141 @@
+"""Gives the rows of decided epochs their sequence numbers, in epoch order and inside an epoch in log order.
+
+Used by the seal and by batch reads of unsealed epochs alike, so that both see the same newest row of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.table.model.attempt import ORDER_COLUMN, StagedRun
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.runs.runs import run_from_ipc
+
+Place = tuple[bytes, int]
+"""(serialised partition row, bucket)."""
+
+
+@dataclass(frozen=True)
+class InlineRows:
+    """Rows whose order is the final sequence number, and whether they belong into a changelog."""
+
+    rows: pa.Table
+    tells_changes: bool = True
+
+    @property
+    def first(self) -> int:
+        """The smallest sequence number."""
+        return int(pc.min(self.rows.column(ORDER_COLUMN)).as_py())
+
+
+@dataclass(frozen=True)
+class ShiftedRun:
+    """The files of a large run, and the shift that their sequence numbers need."""
+
+    run: StagedRun
+    shift: int
+
+    @property
+    def first(self) -> int:
+        """The smallest sequence number, shifted."""
+        return min(f.min_sequence_number for f in self.run.whole_files) + self.shift
+
+
+@dataclass
+class SequencedRuns:
+    """Rows of one place: those that were inline, and those in files."""
+
+    inline: list[InlineRows] = field(default_factory=list)
+    staged: list[ShiftedRun] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[tuple[DataFileMeta, int]]:
+        """The data files, each with the shift that it needs."""
+        return [(file, run.shift) for run in self.staged for file in run.run.files]
+
+    def in_order(self) -> list[InlineRows | ShiftedRun]:
+        """All rows in the order of their sequence numbers: inline ones are cut where those of a file come between.
+
+        Called where rows are told one after another: what happened to a key must come in the order in which it did.
+        """
+        cuts = sorted(run.first for run in self.staged)
+        parts = [piece for held in self.inline for piece in _cut(held, cuts)]
+        return sorted([*parts, *self.staged], key=lambda part: part.first)
+
+
+def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
+    if not cuts:
+        return [held]
+    parts = np.searchsorted(cuts, held.rows.column(ORDER_COLUMN).to_numpy(), side="right")
+    found = [held.rows.take(pa.array(np.flatnonzero(parts == part))) for part in np.unique(parts)]
+    return [InlineRows(rows, held.tells_changes) for rows in found]
+
+
+def places_of(records: Iterable[EpochRecord]) -> set[Place]:
+    """The (partition, bucket) pairs that the records touch."""
+    return {(run.partition, run.bucket) for r in records for a in r.attempts for run in a.runs}
+
+
+def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[Place, int]) -> dict[Place, SequencedRuns]:
+    """Sequences the runs of epochs given in order.
+
+    ``highest`` is the largest sequence number per place in the snapshot below; every row gets a larger one. Rows of one
+    epoch keep the order of the log, whichever task wrote them; a later epoch is above an earlier one.
+    """
+    out: dict[Place, SequencedRuns] = {}
+    running = dict(highest)
+    for record in records:
+        by_place: dict[Place, list[StagedRun]] = {}
+        for attempt in record.attempts:
+            for run in attempt.runs:
+                by_place.setdefault((run.partition, run.bucket), []).append(run)
+        for place, runs in by_place.items():
+            running[place] = _sequence_epoch(runs, running.get(place, -1), out.setdefault(place, SequencedRuns()))
+    return out
+
+
+def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> int:
+    inline = [run_from_ipc(run.inline) for run in runs if run.inline]
+    with_files = [run for run in runs if run.files]
+    rows = pa.concat_tables(inline) if inline else None
+    tells = all(run.tells_changes for run in runs)
+    if not with_files:
+        if rows is None:
+            return below
+        out.inline.append(InlineRows(_ranked(rows, below + 1), tells))
+        count: int = rows.num_rows
+        return below + count
+    delta = max(run.delta for run in with_files)
+    lowest_order = min(f.min_sequence_number - run.delta for run in with_files for f in run.whole_files)
+    if rows is not None:
+        orders = rows.column(ORDER_COLUMN).to_numpy()
+        lowest_order = min([lowest_order, *orders[orders >= 0].tolist()])
+        if (orders < 0).any():  # retractions alone, see ``late_retractions``: before all others of the epoch
+            lowest_order -= 1
+            rows = _with_order(rows, pa.array(np.where(orders < 0, lowest_order, orders)))
+    delta = max(delta, below + 1 - lowest_order)
+    highest = below
+    for run in with_files:
+        out.staged.append(ShiftedRun(run, delta - run.delta))
+        highest = max(highest, *(f.max_sequence_number + delta - run.delta for f in run.whole_files))
+    if rows is not None:
+        shifted = _with_order(rows, pc.add(rows.column(ORDER_COLUMN), pa.scalar(delta, pa.int64())))
+        out.inline.append(InlineRows(shifted, tells))
+        highest = max(highest, pc.max(shifted.column(ORDER_COLUMN)).as_py())
+    return highest
+
+
+def _ranked(rows: pa.Table, first: int) -> pa.Table:
+    order = np.argsort(rows.column(ORDER_COLUMN).to_numpy(), kind="stable")
+    return _with_order(rows.take(pa.array(order)), pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)))
+
+
+def _with_order(rows: pa.Table, numbers: pa.Array | pa.ChunkedArray) -> pa.Table:
+    index = rows.schema.get_field_index(ORDER_COLUMN)
+    return rows.set_column(index, pa.field(ORDER_COLUMN, pa.int64(), nullable=False), numbers)

@@ -1,0 +1,1 @@
+"""The executor side of a write: rows in, log records and staged runs out."""

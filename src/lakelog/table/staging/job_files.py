@@ -1,0 +1,81 @@
+"""The data files of one job: what its attempts have left is found by the name, without a list that somebody kept."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from lakelog.errors import LakelogError
+from lakelog.filestore.metadata.listing import bucket_directories
+from lakelog.filestore.write.data_file_writer import FileNames
+from lakelog.io.logs import fields
+from lakelog.io.names import new_uuid
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_LOG: Final = logging.getLogger(__name__)
+_SHARED: Final = 18
+"""Characters of a UUID that all files of a job have in common: 60 random bits."""
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """The files that all attempts of all tasks of one job write; ``job`` is a UUID, half of which is in their names.
+
+    A task deletes what it wrote when it fails, but not when its process is killed, and a task that has finished does
+    not know that its job failed. The driver calls ``remove_lost`` when the job is committed and ``remove_all`` when it
+    never will be. Only an attempt that is still alive then leaves files, for orphan cleaning. Neither raises.
+    """
+
+    job: str
+
+    def new_names(self) -> FileNames:
+        """Names for the files of one bucket of one attempt."""
+        return FileNames(f"{self.job[:_SHARED]}{new_uuid()[_SHARED:]}")
+
+    def remove_lost(self, table: DynamicTable, results: Sequence[AttemptResult]) -> None:
+        """Deletes what other attempts than the accepted ones wrote, in the buckets in which these wrote files."""
+        runs = [run for result in results for run in result.runs if run.files]
+        names = (file.file_name for run in runs for file in (*run.files, *run.changelog))
+        accepted = {found[0] for name in names if (found := self._own.search(name))}
+        paths = table.store.paths
+        self._remove(table, {paths.bucket_dir(run.partition, run.bucket) for run in runs}, accepted)
+
+    def remove_all(self, table: DynamicTable) -> None:
+        """Deletes every file of the job, of which nothing will ever be committed."""
+        try:
+            directories = list(bucket_directories(table.io, table.store.paths))
+        except LakelogError as why:
+            told = fields(table=table.name)
+            _LOG.warning("table %s: files of a failed write stay for orphan cleaning: %s", table.name, why, extra=told)
+            return
+        self._remove(table, directories, frozenset())
+
+    @property
+    def _own(self) -> re.Pattern[str]:
+        """The UUID in the name of a file of this job; with it all files of a bucket and an attempt are named."""
+        return re.compile(rf"{re.escape(self.job[:_SHARED])}-[0-9a-f]{{4}}-[0-9a-f]{{12}}")
+
+    def _remove(self, table: DynamicTable, directories: Iterable[str], accepted: Collection[str]) -> None:
+        own = self._own
+
+        def clean(directory: str) -> None:
+            try:
+                for status in table.io.list(directory):
+                    found = own.search(status.name)
+                    if found and found[0] not in accepted and not status.is_dir:
+                        table.io.delete(f"{directory}/{status.name}")
+            except LakelogError as why:
+                _LOG.warning(
+                    "table %s: lost files in %s stay for orphan cleaning: %s",
+                    table.name, directory, why, extra=fields(table=table.name),
+                )  # fmt: skip
+
+        with ThreadPoolExecutor(_THREADS, "job-files") as threads:
+            for _ in threads.map(clean, directories):
+                pass

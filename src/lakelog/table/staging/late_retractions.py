@@ -1,0 +1,113 @@
+"""Late retractions: a -U that lies behind the row that replaces it, as when Spark gave the two to two tasks.
+
+In one epoch a -U of a key that has an insertion (+I or +U), too, is the old half of an update, in whatever order the
+two come. Only a -U alone deletes its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from lakelog.logstore.formats import log_format
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.option import Options
+from lakelog.options.table import MERGE_ENGINE
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.runs.runs import run_from_ipc
+
+Indices = npt.NDArray[np.int64]
+
+
+def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema) -> Indices | None:
+    """The order of a batch in which each late -U lies right before the newest insertion of its key; None: as it is."""
+    found = _newest_insertions(rows, kinds, schema)
+    if found is None:
+        return None
+    late, newest = found
+    late &= newest >= 0
+    if not late.any():
+        return None
+    order: Indices = np.argsort(np.where(late, newest - 0.5, np.arange(len(kinds))), kind="stable")
+    return order
+
+
+def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa.Table | None]:
+    """A run (in order) without its -U rows that have no insertion of their key behind them; and those, if any.
+
+    Theirs is the order -1: ``sequencing`` puts them before all other rows of the epoch, whichever
+    task wrote these.
+    """
+    found = _newest_insertions(rows, rows.column(KIND_COLUMN).to_numpy(), schema)
+    if found is None or not found[0].any():
+        return rows, None
+    index, field = rows.schema.get_field_index(ORDER_COLUMN), rows.schema.field(ORDER_COLUMN)
+    alone = rows.filter(pa.array(found[0]))
+    return rows.filter(pa.array(~found[0])), alone.set_column(index, field, pa.array(np.full(alone.num_rows, -1)))
+
+
+def late_keys(table: DynamicTable, records: Iterable[EpochRecord]) -> Mapping[int, frozenset[bytes]]:
+    """Bucket → the log keys with a -U that may have come behind the insertion that replaces it, of some epochs.
+
+    Called when an epoch is decided: the last record of such a key may delete it in the log. Of a bucket with large runs
+    every lone -U may be one.
+    """
+    out: dict[int, frozenset[bytes]] = {}
+    for record in records:
+        for bucket, keys in _late_keys(table, record).items():
+            out[bucket] = out.get(bucket, frozenset()) | keys
+    return out
+
+
+def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozenset[bytes]]:
+    runs = [run for attempt in record.attempts for run in attempt.runs]
+    inline = [run for run in runs if run.inline]
+    if not any(run.retractions for run in inline):
+        return {}
+    alone = _keys_by_bucket((run for run in inline if run.retractions), table)
+    large = {run.bucket for run in runs if run.files}
+    others = (run for run in inline if not run.retractions and run.bucket in alone.keys() - large)
+    inserted = _keys_by_bucket(others, table)
+    found = {b: keys if b in large else keys & inserted.get(b, set()) for b, keys in alone.items()}
+    return {bucket: frozenset(keys) for bucket, keys in found.items() if keys}
+
+
+def _newest_insertions(
+    rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema
+) -> tuple[npt.NDArray[np.bool_], Indices] | None:
+    """Marks each -U with no insertion of its key behind it; and for each row the newest insertion of its key (-1)."""
+    keeps_newest = Options(schema.options).need(MERGE_ENGINE) == "deduplicate"
+    if not schema.is_keyed or not keeps_newest or not (kinds == UPDATE_BEFORE).any():
+        return None
+    keys = list(schema.primary_keys)
+    frame = pl.DataFrame(pa.table({name: rows.column(name) for name in keys}))
+    at = np.arange(len(kinds), dtype=np.int64)
+    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    named = frame.with_columns(pl.Series("_lakelog_at", np.where(is_added, at, -1)))
+    newest: Indices = named.select(pl.col("_lakelog_at").max().over(keys)).to_series().to_numpy()
+    return (kinds == UPDATE_BEFORE) & (newest < at), newest
+
+
+def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:
+    out: dict[int, set[bytes]] = {}
+    for run in runs:
+        out.setdefault(run.bucket, set()).update(_keys(run_from_ipc(run.inline), table))
+    return out
+
+
+def _keys(rows: pa.Table, table: DynamicTable) -> list[bytes]:
+    """The keys of rows as the log has them."""
+    names = table.schema.primary_keys
+    batch = rows.select(names).combine_chunks().to_batches()[0]
+    kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
+    found, _ = log_format(table.options.need(DATA_FORMAT)).encode(batch, kinds, "upsert", names, b"")
+    keys: list[bytes] = found.keys.to_pylist()
+    return keys

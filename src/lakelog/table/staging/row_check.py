@@ -1,0 +1,170 @@
+"""Checks of the values of rows, before a record of them is appended to the log or a file is written.
+
+An epoch is decided once all its tasks are done. A value that the seal or a reader could not handle afterwards would
+stay for good, so the task refuses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from polars.exceptions import PanicException, PolarsError
+
+from lakelog.errors import InvalidSchema, LakelogError
+from lakelog.paimon.types.nested import fresh_offsets
+
+_FIRST_DAY: Final = int(np.datetime64("0001-01-01", "D").astype(np.int64))
+_END_DAY: Final = int(np.datetime64("10000-01-01", "D").astype(np.int64))
+_DAY_S: Final = 86_400
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_SHOWN: Final = 60
+"""Characters of a value that an error shows."""
+
+_Finder = Callable[[pa.Array], str | None]
+"""Finds the first wrong value of a leaf column; the text that shows it, None when all are right."""
+
+
+@contextlib.contextmanager
+def row_errors(table: str) -> Iterator[None]:
+    """Turns what a library raises for a value into InvalidSchema; called around what encodes rows."""
+    try:
+        yield
+    except LakelogError:
+        raise
+    except (pa.ArrowException, PolarsError, PanicException, ValueError, OverflowError) as why:
+        raise InvalidSchema(f"rows of table {table} cannot be written: {why}") from why
+
+
+def check_text(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for text that is not UTF-8, as ``cast(X'ff' as string)`` of Spark makes it."""
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        found = _first(column, _bad_text)
+        if found is not None:
+            row, value = found
+            raise InvalidSchema(
+                f"column '{name}' of table {table} holds text that is not UTF-8: {value} (row {row} of a batch). "
+                f"Decode the bytes with their own character set, or make the column binary"
+            )
+
+
+def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for a map that has one key twice: a JSON object of the log holds it once."""
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if not pa.types.is_nested(column.type):
+            continue
+        found = _first(column, lambda leaf: None, _doubled_key)
+        if found is not None:
+            row, value = found
+            raise InvalidSchema(
+                f"column '{name}' of table {table} holds a map with the key {value} twice (row {row} of a batch): "
+                f"keep one value of each key"
+            )
+
+
+def check_years(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for a date or timestamp outside the years 1 to 9999 (in UTC where it has a zone).
+
+    Neither Python nor the JSON readers of a log have a text for others.
+    """
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        found = _first(column, _bad_year)
+        if found is not None:
+            row, value = found
+            raise InvalidSchema(
+                f"column '{name}' of table {table} holds {value} (row {row} of a batch), which is outside the years "
+                f"0001 to 9999 in UTC: write NULL or an earlier date, as 9999-12-30, for a time without end"
+            )
+
+
+def _first(
+    column: pa.Array, wrong: _Finder, wrong_map: Callable[[pa.MapArray], str | None] = lambda _: None
+) -> tuple[int, str] | None:
+    """The first row with a wrong value, and that value."""
+
+    def find(part: pa.Array) -> str | None:
+        for leaf in _parts(part):
+            value = wrong_map(leaf) if pa.types.is_map(leaf.type) else wrong(leaf)
+            if value is not None:
+                return value
+        return None
+
+    if find(column) is None:
+        return None
+    start, stop = 0, len(column)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if find(column.slice(start, middle - start)) is not None:
+            stop = middle
+        else:
+            start = middle
+    return start, find(column.slice(start, 1)) or ""
+
+
+def _parts(column: pa.Array) -> Iterator[pa.Array]:
+    """The column itself when it is a leaf or a map, and the parts of nested ones."""
+    kind = column.type
+    if pa.types.is_map(kind):
+        yield column
+        _, start, stop = fresh_offsets(column)
+        yield from _parts(column.keys.slice(start, stop - start))
+        yield from _parts(column.items.slice(start, stop - start))
+    elif pa.types.is_struct(kind):
+        for part in column.flatten():
+            yield from _parts(part)
+    elif pa.types.is_list(kind):
+        yield from _parts(column.flatten())
+    else:
+        yield column
+
+
+def _bad_text(leaf: pa.Array) -> str | None:
+    if not pa.types.is_string(leaf.type):
+        return None
+    try:
+        leaf.validate(full=True)
+    except pa.ArrowInvalid:
+        for value in leaf.cast(pa.binary()).to_pylist():
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                return _shown(repr(value))
+    return None
+
+
+def _bad_year(leaf: pa.Array) -> str | None:
+    kind = leaf.type
+    if pa.types.is_date32(kind):
+        values, per_day, unit = leaf.view(pa.int32()), 1, "D"
+    elif pa.types.is_timestamp(kind):
+        values, per_day, unit = leaf.view(pa.int64()), _DAY_S * _PER_SECOND[kind.unit], kind.unit
+    else:
+        return None
+    if unit == "ns":  # 64 bits of nanoseconds end in the year 2262
+        return None
+    bounds = pc.min_max(values).as_py()
+    low, high = bounds["min"], bounds["max"]
+    if low is None or (low >= _FIRST_DAY * per_day and high < _END_DAY * per_day):
+        return None
+    wrong = low if low < _FIRST_DAY * per_day else high
+    return str(np.array(wrong).astype(f"datetime64[{unit}]")).replace("T", " ")
+
+
+def _doubled_key(column: pa.MapArray) -> str | None:
+    offsets, start, stop = fresh_offsets(column)
+    sizes = np.diff(offsets.to_numpy())
+    if not (sizes > 1).any():
+        return None
+    row_of_key = np.repeat(np.arange(len(column)), sizes)
+    keys = pa.table({"row": row_of_key, "key": column.keys.slice(start, stop - start)})
+    counts = keys.group_by(["row", "key"], use_threads=False).aggregate([([], "count_all")])
+    doubled = counts.filter(pc.greater(counts.column("count_all"), 1))
+    return _shown(repr(doubled.column("key")[0].as_py())) if doubled.num_rows else None
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

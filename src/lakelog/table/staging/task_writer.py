@@ -1,0 +1,333 @@
+"""What runs in one task of one epoch: rows go to the log at once and are made ready for the files (RFC 2, task)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import LakelogError
+from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.io.forks import check_not_forked
+from lakelog.io.metrics import log_errors
+from lakelog.io.names import new_attempt
+from lakelog.logstore.base import LogAppender, PendingAppend, Records
+from lakelog.logstore.formats import log_format
+from lakelog.logstore.protocol.control_records import begin_record
+from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header
+from lakelog.options.log import DATA_FORMAT
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES
+from lakelog.options.table import WRITE_BUFFER_SIZE
+from lakelog.paimon.rows.bucket import bucket_of_rows
+from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from lakelog.paimon.schema.schema import DYNAMIC_BUCKET
+from lakelog.table.log.clients import appender_of
+from lakelog.table.log.lease_keeper import begin_use, check_lease, end_use
+from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, AttemptResult, BucketAppend, StagedRun
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
+from lakelog.table.runs.rebucketing import check_bucket_count
+from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
+from lakelog.table.staging.backfill import while_behind
+from lakelog.table.staging.conform import conform
+from lakelog.table.staging.job_files import JobFiles
+from lakelog.table.staging.late_retractions import in_update_order, split_retractions
+from lakelog.table.staging.row_check import check_map_keys, check_text, check_years, row_errors
+from lakelog.table.staging.seal_trial import check_seal
+from lakelog.table.staging.watermark import EventTime
+
+_INLINE_BYTES = 1024 * 1024
+"""Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
+_INLINE_TOTAL = 64 * _INLINE_BYTES
+"""Divided by a task's number it is what the task gives the driver inline: half a gigabyte for ten thousand tasks."""
+_FULL_SHARES = 8
+"""So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
+_THREADS = min(4, os.cpu_count() or 1)
+"""Buckets whose rows are sorted and written at the same time."""
+_LANE_BITS = 26
+"""Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
+
+
+@dataclass
+class _BucketRows:
+    """Rows of one bucket that are not yet staged."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    kinds: list[np.ndarray] = field(default_factory=list)
+    orders: list[np.ndarray | _LogOrder] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass
+class _LogOrder:
+    """The order of rows that wait for their log offsets: by the record in which they lie, then by their place in it."""
+
+    pending: PendingAppend
+    record_of_row: np.ndarray
+    change_of_row: np.ndarray
+    changes_per_record: int
+
+    def resolve(self) -> np.ndarray:
+        ordered: np.ndarray = self.pending.orders(self.changes_per_record)[self.record_of_row] + self.change_of_row
+        return ordered
+
+
+class TaskWriter:
+    """Writes the rows of one task: ``write`` many times, then ``finish`` once, or ``close`` after a failure.
+
+    ``lane`` is the task's number in its epoch; it orders rows when the table has no log. Rows appended to the
+    log are visible at once; they count only when the driver accepts this attempt. ``replaces`` says that the rows are
+    those of an overwrite: no row that is there now will be below them. ``job`` names the data files as those of one
+    job.
+    """
+
+    def __init__(
+        self,
+        table: DynamicTable,
+        writer: str,
+        epoch: int,
+        lane: int,
+        replaces: bool = False,
+        job: JobFiles | None = None,
+    ) -> None:
+        check_not_forked()
+        self._event_time = EventTime.of(table)
+        table = while_behind(table)
+        self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
+        check_bucket_mode(table)
+        table.check_identity(LOOK_EVERY_S if epoch else 0.0)
+        self._attempt = new_attempt() if table.emits_files else f"{LOG_ONLY}{new_attempt()}"
+        self._header = encode_header(DATA, writer, epoch, self._attempt)
+        self._log: LogAppender | None = None
+        if table.emits_log and table.log is not None:
+            with table.explained():
+                self._log = appender_of(table, table.log)
+            self._format = log_format(table.options.need(DATA_FORMAT))
+        self._next_order = lane << _LANE_BITS
+        self._inline_share = _INLINE_TOTAL // max(lane + 1, _FULL_SHARES)
+        self._numbering = Numbering(table)
+        self._lock = threading.Lock()
+        self._rows: dict[int, _BucketRows] = {}
+        self._firsts: dict[int, PendingAppend] = {}
+        self._entries: dict[int, int] = {}
+        self._runs: list[StagedRun] = []
+        self._row_count = self._log_bytes = 0
+        self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
+        self._is_open = self._log is not None
+        if self._is_open:
+            begin_use(table, writer)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Takes rows (table columns by name, optionally ``_row_kind``).
+
+        Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
+        """
+        if batch.num_rows == 0:
+            return
+        is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
+        rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
+        check_text(rows, self._table.name)
+        check_map_keys(rows, self._table.name)
+        if self._table.log is not None and is_new:
+            check_years(_added(rows, kinds), self._table.name)
+        order = in_update_order(rows, kinds, self._table.schema)
+        if order is not None:
+            rows, kinds = rows.take(pa.array(order)), kinds[order]
+        self._row_count += rows.num_rows
+        if self._event_time is not None:
+            self._event_time.take(rows)
+        if has_dynamic_buckets(self._table.schema):
+            buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal knows better
+        else:
+            buckets = bucket_of_rows(rows, self._table.schema)
+        places = _places(buckets)
+        orders = self._append_log(self._log, rows, kinds, places) if self._log else self._count_on(places)
+        if self._table.emits_files:
+            for bucket, indices in places.items():
+                self._hold(bucket, rows, kinds, indices, orders[bucket])
+        if sum(b.bytes for b in self._rows.values()) > self._buffer_limit:
+            self._spill()
+
+    def flush_log(self) -> None:
+        """Waits until the log has acknowledged every row so far. Raises Unavailable."""
+        if self._log is not None:
+            with log_errors(self._table.name, "append"), self._table.explained():
+                self._log.flush()
+
+    def finish(self) -> AttemptResult:
+        """Makes everything durable and returns what the driver needs to accept this attempt."""
+        self.flush_log()
+        self._stage_all(inline_share=self._inline_share)
+        appends = tuple(
+            BucketAppend(bucket, int(self._firsts[bucket].offsets()[0].as_py()), self._entries[bucket])
+            for bucket in sorted(self._firsts)
+        )
+        runs, self._runs = tuple(self._runs), []
+        watermark = None if self._event_time is None else self._event_time.watermark
+        self._end()
+        done = AttemptResult(self._writer, self._epoch, self._attempt, appends, runs, self._row_count)
+        return replace(done, watermark=watermark, log_bytes=self._log_bytes)
+
+    def close(self) -> None:
+        """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it.
+
+        Files that were written are deleted, unless ``finish`` has given them away.
+        """
+        self._rows.clear()
+        paths = self._table.store.paths
+        for run in self._runs:
+            for file in (*run.files, *run.changelog):
+                with contextlib.suppress(LakelogError):  # orphan cleaning finds what stays
+                    for path in paths.with_extra_files(run.partition, run.bucket, file):
+                        self._table.io.delete(path)
+        self._runs.clear()
+        if self._log is not None:
+            with contextlib.suppress(LakelogError):
+                self._log.flush()
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            end_use(self._table, self._writer)
+
+    def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
+        """Without a log the order of rows is that in which they come."""
+        first = self._next_order
+        self._next_order += sum(len(indices) for indices in places.values())
+        return {bucket: indices + first for bucket, indices in places.items()}
+
+    def _append_log(
+        self,
+        log: LogAppender,
+        rows: pa.RecordBatch,
+        kinds: np.ndarray,
+        places: dict[int, np.ndarray],
+    ) -> dict[int, np.ndarray | _LogOrder]:
+        """Encodes the rows and appends each bucket's records; the order of a row is that of its change in the log."""
+        keys = self._table.schema.primary_keys
+        with row_errors(self._table.name):
+            messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
+        begins = [b for b in places if b not in self._firsts]
+        begin = begin_record(self._writer, self._epoch, self._attempt)
+        parts: list[tuple[int, Records]] = [(bucket, begin) for bucket in begins]
+        parts += [(bucket, made.records) for bucket, made in messages.items()]
+        check_lease(self._table, self._writer)
+        with log_errors(self._table.name, "append"), self._table.explained():
+            pending = log.append_all(parts)
+        self._log_bytes += sum(made.records.keys.nbytes + made.records.values.nbytes for made in messages.values())
+        self._firsts.update(zip(begins, pending, strict=False))
+        for (bucket, _), appended in zip(parts, pending, strict=True):
+            self._entries[bucket] = self._entries.get(bucket, 0) + appended.entries
+        out: dict[int, np.ndarray | _LogOrder] = {}
+        for (bucket, made), appended in zip(messages.items(), pending[len(begins) :], strict=True):
+            most = self._format.changes_per_record
+            out[bucket] = _LogOrder(appended, made.record_of_row, made.change_of_row, most)
+        return out
+
+    def _hold(
+        self,
+        bucket: int,
+        rows: pa.RecordBatch,
+        kinds: np.ndarray,
+        indices: np.ndarray,
+        order: np.ndarray | _LogOrder,
+    ) -> None:
+        held = self._rows.setdefault(bucket, _BucketRows())
+        whole = len(indices) == rows.num_rows
+        part = rows if whole else rows.take(pa.array(indices))
+        held.batches.append(part)
+        held.kinds.append(kinds if whole else kinds[indices])
+        held.orders.append(order)
+        held.bytes += part.nbytes
+
+    def _spill(self) -> None:
+        self.flush_log()
+        self._stage_all(inline_share=0)
+
+    def _stage_all(self, inline_share: int) -> None:
+        buckets, before = sorted(self._rows), len(self._runs)
+        inline = _smallest({bucket: held.bytes for bucket, held in self._rows.items()}, inline_share)
+
+        def stage(bucket: int) -> None:
+            held = self._rows.pop(bucket)
+            with row_errors(self._table.name):
+                self._stage(bucket, held, bucket in inline, buckets)
+
+        with ThreadPoolExecutor(min(_THREADS, len(buckets)) or 1, "staging") as threads:
+            for _ in threads.map(stage, buckets):
+                pass
+        self._runs[before:] = sorted(self._runs[before:], key=lambda run: (run.bucket, run.partition))
+
+    def _stage(self, bucket: int, held: _BucketRows, inline: bool, buckets: list[int]) -> None:
+        table = pa.Table.from_batches(held.batches)
+        orders = np.concatenate([o.resolve() if isinstance(o, _LogOrder) else o for o in held.orders])
+        kinds = np.concatenate(held.kinds)
+        keep = _without_replaced(orders, kinds)
+        if len(keep) < len(kinds):
+            table, orders, kinds = table.take(pa.array(keep)), orders[keep], kinds[keep]
+        table = table.append_column(pa.field(ORDER_COLUMN, pa.int64(), nullable=False), pa.array(orders))
+        table = table.append_column(pa.field(KIND_COLUMN, pa.int8(), nullable=False), pa.array(kinds))
+        parts = list(by_partition(table, self._table))
+        if not self._replaces:
+            check_bucket_count(self._table, {partition for partition, _ in parts})
+        for partition, whole in parts:
+            part, alone = (whole, None) if self._replaces else split_retractions(whole, self._table.schema)
+            if alone is not None:
+                self._stage_inline(partition, bucket, alone, retractions=True)
+            if inline and part.num_rows:
+                self._stage_inline(partition, bucket, part)
+            elif part.num_rows:
+                # an overwrite finds its buckets empty
+                lowest = pc.min(part.column(ORDER_COLUMN)).as_py()
+                with self._lock:
+                    delta = 0 if self._replaces else self._numbering.delta((partition, bucket), lowest, buckets)
+                names = None if self._job is None else self._job.new_names()
+                self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
+
+    def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, retractions: bool = False) -> None:
+        check_seal(rows, self._table, partition, bucket)
+        tells = self._table.tells_changes and not self._replaces
+        ipc, schema_id = run_to_ipc(rows), self._table.schema.id
+        run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
+        self._runs.append(replace(run, retractions=retractions))
+
+
+def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Indices of the rows to keep: a -U whose +U is in the same log record says nothing to the files."""
+    same_record = np.zeros(len(orders), dtype=bool)
+    same_record[:-1] = orders[:-1] == orders[1:]
+    return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
+
+
+def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
+    """The rows without retractions, which take back what is in the table already."""
+    is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
+    return rows if is_added.all() else rows.filter(pa.array(is_added))
+
+
+def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:
+    """Bucket → indices of its rows, ascending."""
+    if len(buckets) and (buckets == buckets[0]).all():
+        return {int(buckets[0]): np.arange(len(buckets))}
+    order = np.argsort(buckets, kind="stable")
+    found, starts = np.unique(buckets[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:
+    """The buckets whose rows travel inline: the smallest ones, while all of them together are within the share."""
+    chosen: set[int] = set()
+    for bucket, size in sorted(sizes.items(), key=lambda item: item[1]):
+        share -= size
+        if size > _INLINE_BYTES or share < 0:
+            break
+        chosen.add(bucket)
+    return frozenset(chosen)

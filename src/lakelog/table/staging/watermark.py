@@ -1,0 +1,72 @@
+"""How far the rows of a write have come in event time (``watermark.column``): the watermark that a snapshot keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidOption
+from lakelog.options.log import WATERMARK_COLUMN, WATERMARK_DELAY, WATERMARK_GAP
+from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+
+
+@dataclass
+class EventTime:
+    """The newest event time of a task's rows; its watermark is ``watermark.delay`` before it."""
+
+    column: str
+    delay_ms: int
+    newest_ms: int | None = None
+
+    @staticmethod
+    def of(table: DynamicTable) -> EventTime | None:
+        """What a write of the table measures, None without ``watermark.column``.
+
+        Called once per task, and by the driver so that a wrong option fails before any task. Raises InvalidOption for a
+        column that is not there or is no time, and for a gap without a column.
+        """
+        name = table.options.get_typed(WATERMARK_COLUMN)
+        if name is None:
+            gap = table.options.get_typed(WATERMARK_GAP)
+            if gap is not None and table.writes_log_by_default:
+                raise InvalidOption(
+                    f"option '{WATERMARK_GAP.key}' of table {table.name} needs a watermark: name the column of the "
+                    f"event time in '{WATERMARK_COLUMN.key}'"
+                )
+            return None
+        if name not in table.schema.field_names:
+            raise InvalidOption(
+                f"option '{WATERMARK_COLUMN.key}' = '{name}': table {table.name} has no such column; it has "
+                f"{', '.join(table.schema.field_names)}"
+            )
+        kind = arrow_schema(table.schema.fields).field(name).type
+        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+            raise InvalidOption(
+                f"option '{WATERMARK_COLUMN.key}' = '{name}': the column is {kind}; name one of TIMESTAMP, DATE, or "
+                f"BIGINT (milliseconds since 1970)"
+            )
+        return EventTime(name, round(table.options.need(WATERMARK_DELAY).total_seconds() * 1000))
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Looks at rows; those without a time say nothing. A time without a zone is taken as UTC."""
+        found = pc.max(rows.column(self.column))
+        if not found.is_valid:
+            return
+        if not pa.types.is_int64(found.type):
+            found = found.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        value = found.as_py()
+        self.newest_ms = value if self.newest_ms is None else max(value, self.newest_ms)
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark (ms since 1970) of the rows so far, None without any."""
+        return None if self.newest_ms is None else self.newest_ms - self.delay_ms
+
+
+def watermark_of(results: tuple[AttemptResult, ...]) -> int | None:
+    """The watermark of an epoch: the newest of its tasks, as in Spark's ``withWatermark``; None when none has one."""
+    return max((r.watermark for r in results if r.watermark is not None), default=None)

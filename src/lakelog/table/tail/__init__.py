@@ -1,0 +1,1 @@
+"""Endless reads: tails, their positions, the normalizer."""

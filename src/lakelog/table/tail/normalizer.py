@@ -1,0 +1,299 @@
+"""Whole changes from an upsert log (``log.consumer.normalize``): what the log says, and what a stream has said before.
+
+The state of a stream before a record is the last row that the stream gave of each key: it follows from the log and from
+where the stream began, so it can be made again; saves are what spares reading the log from there. A micro-batch begins
+with the newest save at or before it and reads the log from that save on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.filestore.read.plan import Split
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.io.names import new_uuid
+from lakelog.io.storage.confined import confined
+from lakelog.io.storage.file_io import FileIO
+from lakelog.io.storage.local import LocalFileIO
+from lakelog.merge.base import KIND_COLUMN
+from lakelog.merge.keys import key_parts, sort_rows
+from lakelog.merge.normalize import normalize
+from lakelog.options.log import CHANGELOG_MODES, NORMALIZE
+from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_from_text
+from lakelog.state.keyed_state import KeyedState, forget_old
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.snapshot_switch import FullPart
+
+_SAVE_ROWS: Final = 50_000
+_SAVE_S: Final = 10.0
+"""State in memory is saved after so many rows, or so many seconds."""
+_LOOKUP_ROWS: Final = 100_000
+"""Rows that are looked up in the state at a time."""
+_TIDY_S: Final = 30.0
+_ALIVE: Final = "alive"
+_ALIVE_S: Final = 3600.0
+STATE_KEPT_MS: Final = 30 * 24 * 3_600_000
+"""The state of a stream that has not run for so long is removed by orphan cleaning."""
+
+
+def normalizes(table: DynamicTable) -> bool:
+    """Whether this read makes whole changes of a log that has no before-images."""
+    return table.schema.is_keyed and table.changelog_mode == "upsert" and table.options.need(NORMALIZE)
+
+
+@dataclass(frozen=True)
+class StreamOrigin:
+    """Whose state it is and where the stream began: offsets by bucket, behind the parts of a snapshot if it has one."""
+
+    id: str
+    offsets: Mapping[int, int]
+    snapshot: int | None = None
+
+    @staticmethod
+    def new(offsets: Mapping[int, int], full: tuple[int, int] | None) -> StreamOrigin:
+        """The origin of a stream that begins now."""
+        return StreamOrigin(new_uuid(), dict(offsets), None if full is None or not full[0] else full[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"id": self.id, "offsets": {str(b): o for b, o in self.offsets.items()}, "snapshot": self.snapshot}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> StreamOrigin:
+        """The reverse of ``to_json``."""
+        return StreamOrigin(value["id"], {int(b): int(o) for b, o in value["offsets"].items()}, value["snapshot"])
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """Makes whole changes of the rows of a read, of all its buckets; picklable.
+
+    ``scan`` says which columns and which records; key columns that it leaves out are read beside it.
+    """
+
+    scan: LogScan
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"scan": self.scan}
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return tuple(self.scan.table.schema.primary_keys)
+
+    @cached_property
+    def read_scan(self) -> LogScan:
+        """The read of the log with the key columns, and with all row kinds."""
+        names = self.scan.data_schema.names
+        columns = (*names, *(key for key in self.keys if key not in names))
+        return replace(self.scan, table=self.scan.table.with_hints({CHANGELOG_MODES.key: "all-kinds"}), columns=columns)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """What the state holds: the columns and ``_VALUE_KIND``."""
+        fields = [pa.field(f.name, f.type) for f in self.read_scan.data_schema]
+        return pa.schema([*fields, pa.field(KIND_COLUMN, pa.int8(), nullable=False)])
+
+    def state(self, io: FileIO, directory: str, offset: int, durable: bool = True) -> KeyedState:
+        """An empty state of a bucket."""
+        return KeyedState(io, directory, self.schema, self.keys, offset, durable)
+
+    def changes(self, state: KeyedState, rows: pa.RecordBatch) -> pa.Table:
+        """The changes (schema of the scan) that decoded rows of the bucket make; the state takes them."""
+        if not rows.num_rows:
+            return self.scan.schema.empty_table()
+        numbers = kinds_from_text(rows.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN)
+        columns = [*(rows.column(name) for name in self.schema.names[:-1]), numbers]
+        found = normalize(
+            pa.RecordBatch.from_arrays(columns, schema=self.schema), self.keys, self.scan.data_schema.names, state.find
+        )
+        state.put(found.state)
+        kinds = found.changes.column(KIND_COLUMN)
+        told = found.changes.select(self.scan.data_schema.names)
+        names = pa.chunked_array([pa.array(NAMES).take(chunk) for chunk in kinds.chunks], pa.string())
+        out = told.append_column(ROW_KIND_COLUMN, names).cast(self.scan.schema)
+        if self.scan.table.options.need(CHANGELOG_MODES) == "append-only":
+            return out.filter(pc.equal(out.column(ROW_KIND_COLUMN), "+I"))
+        return out
+
+    def fill(self, state: KeyedState, rows: Iterable[pa.RecordBatch]) -> None:
+        """Puts rows of a snapshot into the state, which has none of their keys."""
+        for batch in rows:
+            if batch.num_rows:
+                order = sort_rows(key_parts(batch, self.keys))
+                kinds = pa.nulls(batch.num_rows, pa.int8()).fill_null(INSERT)
+                columns = [*(batch.column(name) for name in self.schema.names[:-1]), kinds]
+                state.put(pa.Table.from_arrays(columns, schema=self.schema).take(pa.array(order)))
+
+
+class StreamStates:
+    """The durable states of one stream, bucket by bucket (``<table>/lakelog/normalize/<stream>/<bucket>``).
+
+    A process keeps the states that it has made; a task makes one, uses it and saves it. With ``local``, a directory of
+    this machine, nothing is durable until ``keep``.
+    """
+
+    def __init__(self, normalizer: Normalizer, origin: StreamOrigin, local: str | None = None) -> None:
+        self.normalizer, self.origin = normalizer, origin
+        self._table = normalizer.scan.table
+        self._durable_root = f"{self._table.path}/lakelog/normalize/{origin.id}"
+        self._local = local
+        self._held: dict[int, tuple[KeyedState, int, float]] = {}
+        self._tidied = self._told = float("-inf")
+
+    def changes(self, bucket: int, start: int, end: int, saves: bool = False) -> Iterator[pa.RecordBatch]:
+        """The changes of the records with start ≤ offset < end, the same whoever asks; ``saves`` the state behind them.
+
+        Raises as ``LogScan.read``, and OffsetExpired when the log has lost records that no save holds.
+        """
+        state, unsaved, since = self._at(bucket, start)
+        read = 0
+        for batch in _large(self.normalizer.read_scan.read(bucket, start, end)):
+            read += batch.num_rows
+            yield from (b for b in self.normalizer.changes(state, batch).to_batches() if b.num_rows)
+        state.offset = end
+        if saves:
+            state.save()
+            state.close()
+        else:
+            self._held[bucket] = (state, unsaved + read, since)
+
+    def fill(self, bucket: int, splits: Iterable[Split]) -> None:
+        """Saves the rows of the snapshot that the stream begins with as the state at its origin."""
+        state = self._empty(bucket)
+        part = FullPart(self._table, self.normalizer.read_scan.columns)
+        for split in splits:
+            self.normalizer.fill(state, part.read(split))
+        state.save()
+        state.close()
+
+    def take(self, bucket: int, rows: pa.RecordBatch) -> None:
+        """Takes rows of the snapshot that the stream begins with. Called by who reads all of it, row after row."""
+        if bucket not in self._held:
+            self._held[bucket] = (self._empty(bucket), 0, monotonic_s())
+        self.normalizer.fill(self._held[bucket][0], [rows])
+
+    def begin(self, offsets: Mapping[int, int]) -> None:
+        """Makes the states before these records, but for those that ``take`` has made. Raises as ``changes``."""
+        for bucket, offset in offsets.items():
+            if bucket not in self._held:
+                self._held[bucket] = self._at(bucket, offset)
+
+    def fold(self, bucket: int, rows: pa.Table) -> pa.Table:
+        """The changes that decoded rows of the next records make. Called behind ``begin``."""
+        state, unsaved, since = self._held[bucket]
+        self._held[bucket] = (state, unsaved + rows.num_rows, since if unsaved else monotonic_s())
+        if not rows.num_rows:
+            return self.normalizer.scan.schema.empty_table()
+        return self.normalizer.changes(state, rows.combine_chunks().to_batches()[0])
+
+    def come_to(self, bucket: int, offset: int) -> None:
+        """Says that all records before this one are folded; a state is saved only if it is at such an offset."""
+        self._held[bucket][0].offset = offset
+
+    def keep(self) -> None:
+        """Makes states that are local durable; nothing happens when they are."""
+        if self._local is None:
+            return
+        self._local = None
+        for bucket, (state, _, _) in self._held.items():
+            kept = self._empty(bucket)
+            state.copy_to(kept)
+            state.close()
+            self._held[bucket] = (kept, 1, float("-inf"))
+
+    def close(self) -> None:
+        """Closes the files, without saving."""
+        for state, _, _ in self._held.values():
+            state.close()
+        self._held.clear()
+
+    def save_old(self) -> None:
+        """Saves what has waited in memory for long, or is much, and how far records without rows were passed.
+
+        Called whenever Spark asks for a micro-batch.
+
+        From time to time it notes that the stream is at work, so that nobody removes its states.
+        """
+        if monotonic_s() > self._told + _ALIVE_S:
+            self._told = monotonic_s()
+            self._table.io.write(f"{self._durable_root}/{_ALIVE}", b"")
+        without_rows = self.normalizer.scan.location.note_every_s  # the log may lose what they have passed
+        for bucket, (state, unsaved, since) in self._held.items():
+            due = since + (_SAVE_S if unsaved else without_rows)
+            if (unsaved or state.has_moved) and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
+                state.save()
+                self._held[bucket] = (state, 0, monotonic_s())
+
+    def save_all(self) -> None:
+        """Saves what is in memory, and closes the files. Called when the stream stops."""
+        self.keep()
+        for state, unsaved, _ in self._held.values():
+            if unsaved or state.has_moved:
+                state.save()
+        self.close()
+
+    def tidy(self, offsets: Mapping[int, int]) -> None:
+        """Removes what a stream that has come to these offsets never reads again, from time to time."""
+        if monotonic_s() > self._tidied + _TIDY_S:
+            self._tidied = monotonic_s()
+            for bucket, offset in offsets.items():
+                forget_old(self._table.io, self._directory(bucket), offset)
+
+    def _directory(self, bucket: int) -> str:
+        return f"{self._durable_root if self._local is None else self._local}/{bucket}"
+
+    def _empty(self, bucket: int) -> KeyedState:
+        io = self._table.io if self._local is None else confined(LocalFileIO(), self._local)
+        offset = self.origin.offsets.get(bucket, 0)
+        return self.normalizer.state(io, self._directory(bucket), offset, self._local is None)
+
+    def _at(self, bucket: int, offset: int) -> tuple[KeyedState, int, float]:
+        """The state before a record; the rows of it that are not saved, and since when."""
+        held = self._held.pop(bucket, None)
+        if held is not None and held[0].offset == offset:
+            return held
+        if held is not None:
+            held[0].close()
+        state = self._empty(bucket)
+        if not state.load(offset) and self.origin.snapshot is not None:
+            part = FullPart(self._table, self.normalizer.read_scan.columns)
+            own = [split for split in part.splits(self.origin.snapshot) if split.bucket == bucket]
+            self.fill(bucket, own)
+            state.load(offset)
+        read = 0
+        if state.offset < offset:
+            start = self.normalizer.read_scan.held_offsets({bucket: state.offset})[bucket]
+            for batch in _large(self.normalizer.read_scan.read(bucket, start, offset)):
+                self.normalizer.changes(state, batch)
+                read += batch.num_rows
+            state.offset = offset
+        return state, read, monotonic_s()
+
+
+def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: each one is looked up in all of the state."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(b.num_rows for b in held) >= _LOOKUP_ROWS:
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
+
+
+def forget_streams(table: DynamicTable) -> None:
+    """Removes the states of streams that have not run for ``STATE_KEPT_MS``. Called by orphan cleaning."""
+    root = f"{table.path}/lakelog/normalize"
+    limit = now_ms() - STATE_KEPT_MS
+    for stream in table.io.list(root):
+        if any(s.name == _ALIVE and s.mtime_ms < limit for s in table.io.list(stream.path)):
+            table.io.delete_dir(stream.path)

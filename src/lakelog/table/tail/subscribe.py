@@ -1,0 +1,264 @@
+"""Follows the log from any start, without Spark: the snapshot first if asked for, whole changes if asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import weakref
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
+from lakelog.filestore.metadata.identity import LOOK_EVERY_S
+from lakelog.filestore.read.plan import Split
+from lakelog.io.clock import monotonic_s
+from lakelog.io.scratch import new_scratch
+from lakelog.options.log import EXPIRED_OFFSETS
+from lakelog.table.log.committed_reader import ShownPart
+from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.scan import LogScan
+from lakelog.table.read.snapshot_switch import FullPart, latest_full, start_position
+from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates, normalizes
+from lakelog.table.tail.position import Amid, TailPosition
+from lakelog.table.tail.tail import Asked, Step, Tail
+
+Stop = str | threading.Event | None
+
+_WAIT_S: Final = 0.5
+"""How long a tail sleeps at most between two looks; a record wakes it at once."""
+_TIDY_S: Final = 60.0
+"""A position that was asked for is given up so long after a newer one was, at the earliest."""
+
+
+def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> Tail:
+    """The changes from any start: a mode, offsets by bucket, or the position of a tail.
+
+    They come for ever, up to the log's end when they begin (``stop='latest'``), or until an event is set, which is
+    looked at a few times a second. The position is taken when the call is made. Raises InvalidRequest; OffsetExpired
+    when the log has lost records (unless ``scan.expired-offsets`` says how to go on), NotFound when the snapshot
+    expires while it is read, Unavailable when the log is away.
+    """
+    if stop not in (None, "latest") and not isinstance(stop, threading.Event):
+        raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever), 'latest' or an Event")
+    is_position = isinstance(start, str) and start.startswith("{")
+    position = (
+        TailPosition.from_text(str(start), scan) if is_position else _beginning(scan, start_position(scan, start))
+    )
+    asked = Asked(position.log.offsets if is_position else None)
+    return Tail(scan, position, _steps(scan, position, stop, asked), asked)
+
+
+def _beginning(scan: LogScan, log: LogPosition) -> TailPosition:
+    return TailPosition(log, origin=StreamOrigin.new(log.offsets, log.full) if normalizes(scan.table) else None)
+
+
+def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: Asked) -> Generator[Step]:
+    """The steps from a position; behind records that have expired, from the newest snapshot if that is wanted."""
+    begins_anew = scan.table.options.need(EXPIRED_OFFSETS) == "latest-full"
+    while True:
+        with _states(scan, position, asked) as states:
+            try:
+                full = position.log.full
+                splits = () if full is None else _part(scan, states).splits(full[0])
+                if full is None and states is not None:
+                    states.begin(scan.held_offsets(position.log.offsets))
+            except NotFound:
+                if not begins_anew:
+                    raise
+                position = _beginning(scan, latest_full(scan.table))
+                continue
+            if full is not None:
+                for step in _full_steps(scan, position, splits, states, stop):
+                    position = step[1]
+                    yield step
+                if is_set(stop):
+                    return
+            try:
+                yield from _LogSteps(scan, position, states, asked).steps(stop)
+                if states is not None and asked.offsets is None:
+                    asked.save = states.save_all
+                elif states is not None:
+                    states.save_all()
+                return
+            except OffsetExpired:
+                if not begins_anew:
+                    raise
+                position = _beginning(scan, latest_full(scan.table))
+
+
+@contextlib.contextmanager
+def _states(scan: LogScan, position: TailPosition, asked: Asked) -> Iterator[StreamStates | None]:
+    """The states of a tail that makes whole changes: in a local directory until somebody asks for its position.
+
+    Those of a tail that has come to its end are closed when nobody can ask any more.
+    """
+    if position.origin is None:
+        yield None
+        return
+    normalizer = Normalizer(replace(scan, switch=position.log.switch))
+    directory = new_scratch("lakelog-normalize-")
+    states = StreamStates(normalizer, position.origin, None if asked.offsets is not None else directory)
+    remove = weakref.finalize(states, shutil.rmtree, directory, ignore_errors=True)
+    try:
+        yield states
+    finally:
+        if asked.save is None:
+            states.close()
+            remove()
+
+
+def _part(scan: LogScan, states: StreamStates | None) -> FullPart:
+    return FullPart(scan.table, scan.columns if states is None else states.normalizer.read_scan.columns)
+
+
+def _full_steps(
+    scan: LogScan, position: TailPosition, splits: Sequence[Split], states: StreamStates | None, stop: Stop
+) -> Iterator[Step]:
+    """What is left of the snapshot; states take all of it."""
+    assert position.log.full is not None
+    (snapshot, part), told = position.log.full, 0 if position.amid is None else position.amid.rows
+    for number, split in enumerate(splits):
+        if number < part and states is None:
+            continue
+        rows = 0
+        for batch in _part(scan, states).read(split):
+            if is_set(stop):
+                return
+            if states is not None:
+                states.take(split.bucket, batch)
+            skipped = min(batch.num_rows, max(0, told - rows)) if number == part else 0
+            rows += batch.num_rows
+            if number >= part and skipped < batch.num_rows:
+                at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=Amid(rows))
+                yield batch.slice(skipped).select(scan.schema.names), at
+        if number >= part:
+            yield None, replace(position, log=replace(position.log, full=(snapshot, number + 1)), amid=None)
+    yield None, replace(position, log=replace(position.log, full=None), amid=None)
+
+
+class _LogSteps:
+    """The records behind a position, bucket by bucket as they come."""
+
+    def __init__(self, scan: LogScan, position: TailPosition, states: StreamStates | None, asked: Asked) -> None:
+        read = scan if states is None else states.normalizer.read_scan
+        self._scan = replace(read, switch=position.log.switch)
+        self._position, self._states, self._asked = position, states, asked
+        self._offsets = dict(position.log.offsets)
+        self._tidied, self._given_up = monotonic_s(), asked.offsets
+
+    def steps(self, stop: Stop) -> Iterator[Step]:
+        """The steps up to the end now, until an event, or for ever. Raises as ``follow``."""
+        offsets, amid, states = self._offsets, self._position.amid, self._states
+        offsets.update(self._scan.held_offsets(offsets))
+        if states is not None:
+            states.begin(offsets)
+        ends = self._scan.reader.end_offsets() if stop == "latest" else None
+        if amid is not None and offsets == self._position.log.offsets:
+            yield from self._rest_of(amid)
+        while ends is None or any(offsets[b] < ends[b] for b in offsets):
+            self._keep_states()
+            if is_set(stop):
+                return
+            moved = False
+            for bucket, offset in offsets.items():
+                if ends is not None and offset >= ends[bucket]:
+                    continue
+                records = self._read_on(bucket, None if ends is None else ends[bucket])
+                if records.num_rows:
+                    moved = True
+                    yield from self._told(bucket, self._scan.parts(bucket, records), _behind(records))
+                elif ends is not None:  # the offsets below the end have a gap
+                    yield from self._told(bucket, (), ends[bucket])
+            self._scan.table.check_identity(LOOK_EVERY_S)
+            if not moved:
+                self._scan.reader.wait(offsets, _WAIT_S)
+        self._keep_states()
+
+    def _read_on(self, bucket: int, end: int | None) -> pa.Table:
+        """What is there at a position now; a position that expired while nobody read is moved, or OffsetExpired."""
+        reader, most = self._scan.reader, self._scan.most_records
+        try:
+            return reader.read(bucket, self._offsets[bucket], end, most)
+        except OffsetExpired:
+            self._offsets.update(self._scan.held_offsets({bucket: self._offsets[bucket]}))
+            return reader.read(bucket, self._offsets[bucket], end, most)
+
+    def _rest_of(self, amid: Amid) -> Iterator[Step]:
+        """What is left of a part that the position lies amid."""
+        bucket, scan = amid.bucket, self._scan
+        if amid.first and self._states is None:  # a state needs the rows that were told before
+            switch = scan.switch or Switch({}, {})
+            scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
+        records = self._read_on(bucket, amid.end)
+        parts = scan.parts(bucket, records) if records.num_rows else ()
+        yield from self._told(bucket, parts, amid.end, amid.first, amid.rows)
+
+    def _told(
+        self, bucket: int, parts: Iterator[ShownPart] | tuple[()], end: int, first: int = 0, told: int = 0
+    ) -> Iterator[Step]:
+        """Parts of a bucket that end at an offset, without the rows below ``first`` and the first ``told`` others."""
+        for part in parts:
+            records = self._without_old(bucket, part.records, first)
+            rows = self._scan.decode(records, bucket)
+            if self._states is not None:
+                rows = self._states.fold(bucket, rows)
+            batches = [batch for batch in rows.to_batches() if batch.num_rows]
+            done = 0
+            for number, batch in enumerate(batches, 1):
+                done += batch.num_rows
+                if done > told:
+                    at = self._at(bucket, part.start, Amid(done, bucket, part.end, max(first, part.first)))
+                    if number == len(batches):
+                        at = self._behind_part(bucket, part)
+                    yield batch.slice(max(0, batch.num_rows - (done - told))), at
+            told = max(0, told - done)
+        self._offsets[bucket] = end
+        if self._states is not None:
+            self._states.come_to(bucket, end)
+        yield None, self._at(bucket, end)
+
+    def _without_old(self, bucket: int, records: pa.Table, first: int) -> pa.Table:
+        if not first:
+            return records
+        is_new = pc.greater_equal(records.column("offset"), first)
+        if pc.all(is_new).as_py():
+            return records
+        if self._states is not None:
+            self._states.fold(bucket, self._scan.decode(records.filter(pc.invert(is_new)), bucket))
+        return records.filter(is_new)
+
+    def _behind_part(self, bucket: int, part: ShownPart) -> TailPosition:
+        if part.is_whole:
+            return self._at(bucket, part.end)
+        return self._at(bucket, part.start, Amid(0, bucket, part.end, part.next))
+
+    def _at(self, bucket: int, offset: int, amid: Amid | None = None) -> TailPosition:
+        log = self._position.log.at({**self._offsets, bucket: offset})
+        return replace(self._position, log=log, amid=amid)
+
+    def _keep_states(self) -> None:
+        """Saves states from time to time once somebody has asked for the position; they are between two records."""
+        if self._states is None or self._asked.offsets is None:
+            return
+        self._states.keep()
+        self._states.save_old()
+        if monotonic_s() > self._tidied + _TIDY_S:
+            self._tidied = monotonic_s()
+            if self._given_up is not None:
+                self._states.tidy(self._given_up)
+            self._given_up = self._asked.offsets
+
+
+def is_set(stop: Stop) -> bool:
+    """Whether ``stop`` of a tail is an event that was set."""
+    return isinstance(stop, threading.Event) and stop.is_set()
+
+
+def _behind(records: pa.Table) -> int:
+    last: int = records.column("offset")[records.num_rows - 1].as_py()
+    return last + 1

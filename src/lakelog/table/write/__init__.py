@@ -1,0 +1,1 @@
+"""User-facing writes: table writer, overwrite, replaced files, rescale, clustering, log materializer."""

@@ -1,0 +1,80 @@
+"""Which tables take UPDATE, DELETE and MERGE: those whose merge engine does what the statement says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from lakelog.errors import UnsupportedFeature
+from lakelog.options.fields import split_names
+from lakelog.options.table import (
+    AGGREGATION_REMOVE_ON_DELETE,
+    IGNORE_DELETE,
+    MERGE_ENGINE,
+    PARTIAL_REMOVE_ON_DELETE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_ORDER,
+)
+from lakelog.table.model.dynamic_table import DynamicTable
+
+_NEWEST_ROW: Final = "deduplicate"
+_REMOVES: Final = {"aggregation": AGGREGATION_REMOVE_ON_DELETE, "partial-update": PARTIAL_REMOVE_ON_DELETE}
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """How the rows of a table change, for one use of it.
+
+    ``tells_log``: readers of the log are told of each row; ``tells_before``: of the row of before, too. ``newer`` has
+    the sequence fields, with the comparison that a row must hold with the one that it replaces.
+    """
+
+    tells_log: bool
+    tells_before: bool
+    newer: Mapping[str, str] = field(default_factory=dict)
+
+
+def changeable(table: DynamicTable, actions: Iterable[str]) -> Changeable:
+    """How UPDATE, DELETE and MERGE have to tell what they change. Raises as ``check_row_changes``."""
+    for action in actions:
+        check_row_changes(table, action)
+    before = table.tells_changes or (table.emits_log and table.changelog_mode == "all")
+    fields = split_names(table.options.get_typed(SEQUENCE_FIELD)) if table.schema.is_keyed else ()
+    sign = "<=" if table.options.need(SEQUENCE_FIELD_ORDER) == "descending" else ">="
+    return Changeable(table.emits_log and table.schema.is_keyed, before, dict.fromkeys(fields, sign))
+
+
+def check_row_changes(table: DynamicTable, action: str) -> None:
+    """Raises UnsupportedFeature for a table with a primary key on which a statement would not do what it says.
+
+    Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They write rows of the keys again: a
+    row takes the place of the old one only with the engine ``deduplicate``, others would add to it or drop it; a delete
+    removes the key with the engines that are told so.
+    """
+    schema, engine = table.schema, table.options.need(MERGE_ENGINE)
+    if not schema.is_keyed:
+        return
+    if ROWKIND_FIELD.key in schema.options:
+        raise UnsupportedFeature(
+            f"{action} of table {table.name} is not supported: its column '{schema.options[ROWKIND_FIELD.key]}' says "
+            f"what a row does ('{ROWKIND_FIELD.key}'); INSERT rows of the kind wanted"
+        )
+    if action == "UPDATE" and engine != _NEWEST_ROW:
+        raise UnsupportedFeature(
+            f"UPDATE of table {table.name} is not supported: its merge engine '{engine}' merges a row that is written "
+            f"again with the old one; INSERT rows that lead to the values wanted"
+        )
+    if action != "DELETE":
+        return
+    removes = _REMOVES.get(engine)
+    if table.options.need(IGNORE_DELETE):
+        raise UnsupportedFeature(
+            f"DELETE of rows of table {table.name} is not supported: it drops deletes ('{IGNORE_DELETE.key}' = 'true')"
+        )
+    if engine != _NEWEST_ROW and (removes is None or not table.options.need(removes)):
+        how = "" if removes is None else f" unless it was created with '{removes.key}' = 'true'"
+        raise UnsupportedFeature(
+            f"DELETE of rows of table {table.name} is not supported: its merge engine '{engine}' removes no keys{how}"
+        )

@@ -1,0 +1,219 @@
+"""Makes files from the rows that were written to the log first, exactly once (*log first*).
+
+A real-time query, or any other producer, appends rows that belong to no epoch: rows of nobody. The follower reads the
+log from where the newest snapshot says that it has come, and makes one snapshot of the rows of nobody that it finds;
+the offsets of that snapshot say how far it has come then. So a follower may die at any point, or run twice: of several
+snapshots that begin at the same offsets only one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from lakelog.errors import CommitConflict, InvalidRequest, NotFound, OffsetExpired
+from lakelog.filestore.commit.request import CommitRequest
+from lakelog.io.clock import monotonic_s, now_ms, sleep
+from lakelog.io.names import new_uuid
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.protocol.header import are_nobodys, parse_kinds
+from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
+from lakelog.options.table import WRITE_ONLY
+from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
+from lakelog.table.commit.seal import ReadyFiles, level0_files_of, seal_staged
+from lakelog.table.log.register import register_follower
+from lakelog.table.log.scan import LogScan
+from lakelog.table.maintenance.background import worker_for
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import FOLLOWER, WriterState, newest_state, state_at
+from lakelog.table.runs.dynamic_buckets import IndexReplaced, forget_unassigned
+from lakelog.table.staging.task_writer import TaskWriter
+
+_ATTEMPTS: Final = 8
+_MOST_RECORDS: Final = 1_000_000
+"""Records of one snapshot; they are read in parts, and rows above the write buffer become files at once."""
+_PASSED: Final = 1_000_000
+"""After so many records of others, and no row of nobody, the offsets are kept in a snapshot without rows; before that
+when the last one is as old as ``LogLocation.note_every_s`` says, so that the position neither lags nor expires."""
+_READ_ROWS: Final = 100_000
+"""Rows that are decoded at a time."""
+_WAIT_S: Final = 0.5
+"""How long the follower sleeps at most before it looks again; a record wakes it at once."""
+
+Offsets = dict[int, int]
+
+
+class Follower:
+    """Follows the log of one table; not for several threads.
+
+    ``skip_missing`` goes on with the first record that is there where the next one is gone: the log has expired it, or
+    was made anew. Without it that is an error, because the files will not have those rows.
+    """
+
+    def __init__(self, table: DynamicTable, skip_missing: bool = False) -> None:
+        self._table = table.with_hints({EMIT_MODE.key: "file", CHANGELOG_MODES.key: "all-kinds"})
+        self._skip_missing = skip_missing
+        self._reader, self._note_every_s = reader_for(LogScan(table).location), LogScan(table).location.note_every_s
+        self._base: WriterState | None = None
+        self._offsets: Offsets = {}
+        self._passed = self._since_ms = 0
+
+    def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
+        """Makes snapshots and yields them: one each ``commit.interval`` while rows come, for ever or
+        (``stop='latest'``) up to the end that the log has now.
+
+        Compacts and expires beside it unless ``write-only``. Raises OffsetExpired, NotFound (a log made anew),
+        Unavailable, InvalidSchema for rows that do not fit the table, CommitConflict and CommitUnknown; whoever follows
+        again goes on where it stopped.
+        """
+        if stop not in (None, "latest"):
+            raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
+        register_follower(self._table)
+        last = None if stop is None else self._reader.end_offsets()
+        interval = self._table.options.need(COMMIT_INTERVAL).total_seconds()
+        worker = None if self._table.options.need(WRITE_ONLY) else worker_for(self._table)
+        while True:
+            started = monotonic_s()
+            if worker is not None:
+                worker.wait_for_room(self._table)
+                failure = worker.take_failure()
+                if failure is not None:
+                    raise failure
+            ends = last or self._reader.end_offsets()
+            made = self._step(ends)
+            if made is not None:
+                if worker is not None:
+                    worker.notify(self._table)
+                yield made
+            if any(self._offsets[bucket] < end for bucket, end in ends.items()):
+                continue
+            if last is not None:
+                break
+            if made is not None:
+                sleep(max(0.0, started + interval - monotonic_s()))
+            else:
+                self._reader.wait(self._offsets, _WAIT_S)
+        if worker is not None:
+            worker.wait()
+
+    def _step(self, ends: Mapping[int, int]) -> Snapshot | None:
+        """Reads on towards ``ends`` and makes one snapshot of what it has found, None when there is nothing for one.
+
+        1 seal what is decided, and look where the newest snapshot says that the follower is · 2 stage the rows of
+        nobody from there on · 3 commit them with the new offsets, if the follower is still there. A crash leaves at
+        most files that nobody names.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                # 1
+                seal_staged(self._table)
+                latest, state = newest_state(self._table.store)
+                self._look(state.writers.get(FOLLOWER), ends)
+                # 2
+                table = self._table.with_newest_schema()
+                record = self._read(table, ends)
+                if not record.row_count and not self._is_far():
+                    return None
+                # 3
+                ready = level0_files_of(table, [record], latest)
+                return self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms()))
+            except BaseException as why:
+                self._offsets = {}  # what was read and not committed is read again
+                if not isinstance(why, _FollowedElsewhere | IndexReplaced):
+                    raise
+        raise CommitConflict(f"table {self._table.name}: other processes keep following its log; one is enough")
+
+    def _look(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
+        """Where reading goes on; what this process has passed since counts as long as nobody else has followed."""
+        if self._offsets and base == self._base:
+            return
+        first = self._reader.first_offsets()
+        self._base, self._passed = base, 0
+        self._since_ms = self._table.registered.all()[FOLLOWER].time_ms if base is None else base.time_ms
+        self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
+
+    def _is_far(self) -> bool:
+        """Whether what was passed without a row is worth a snapshot; by the clock of all, who follows may be new."""
+        is_old = now_ms() >= self._since_ms + self._note_every_s * 1000
+        return self._passed >= _PASSED or (self._passed > 0 and is_old)
+
+    def _read(self, table: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
+        """Stages the rows of nobody, at most so many records; moves ``_offsets`` on."""
+        scan, left = LogScan(table), _MOST_RECORDS
+        epoch = 0 if self._base is None else self._base.epoch + 1
+        task, offsets = TaskWriter(table, FOLLOWER, epoch, lane=0), dict(self._offsets)
+        try:
+            for bucket, end in ends.items():
+                offsets[bucket] = self._next_there(bucket, offsets[bucket], end)
+                while offsets[bucket] < end and left > 0:
+                    records = self._reader.read(bucket, offsets[bucket], end, min(left, scan.records_of(_READ_ROWS)))
+                    if records.num_rows == 0:  # the offsets below the end have a gap
+                        offsets[bucket] = end
+                        break
+                    offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
+                    left -= records.num_rows
+                    parse_kinds(records.column("header"))
+                    nobodys = records.filter(are_nobodys(records.column("header")))
+                    for batch in scan.decode(nobodys, bucket).to_batches():
+                        task.write(batch)
+            result = task.finish()
+        except BaseException:
+            task.close()
+            raise
+        self._offsets = offsets
+        self._passed += _MOST_RECORDS - left
+        return EpochRecord(FOLLOWER, epoch, now_ms(), (result,))
+
+    def _next_there(self, bucket: int, position: int, end: int) -> int:
+        """The position, or with ``skip_missing`` the first one after it that the log has."""
+        first = self._reader.first_offsets([bucket])[bucket]
+        if first <= position and (position <= end or position <= self._reader.end_offsets([bucket])[bucket]):
+            return position
+        if self._skip_missing:
+            return first
+        how = "skip what is gone with skip_missing (--skip-missing on the command line)"
+        if first > position:
+            raise OffsetExpired(
+                f"the log of table {self._table.name} has expired records that are not in the files yet: bucket "
+                f"{bucket} begins at offset {first}, the follower is at {position}. A longer 'log-store.retention' "
+                f"keeps them; {how}"
+            )
+        raise NotFound(
+            f"the log of table {self._table.name} ends before offset {position} of bucket {bucket}, where the follower "
+            f"is: it was made anew. Its rows are in the files; to follow the new one, {how}"
+        )
+
+    def _commit(self, ready: ReadyFiles, reached: WriterState) -> Snapshot:
+        table, base = ready.table, self._base
+
+        def properties(latest: Snapshot | None) -> Mapping[str, str]:
+            state = state_at(table.store, latest)
+            if state.writers.get(FOLLOWER) != base:
+                raise _FollowedElsewhere
+            ready.made.check_index(table, latest)
+            return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
+
+        # a user of its own: what another follower has committed is never taken for this
+        request = CommitRequest(
+            f"{FOLLOWER}-{new_uuid()}",
+            reached.epoch,
+            APPEND,
+            ready.made.files,
+            prepare=properties,
+            allow_empty=True,
+            first_try=True,
+            index=ready.made.index,
+        )
+        try:
+            snapshot = table.store.commit(request)
+        except (_FollowedElsewhere, IndexReplaced, CommitConflict):
+            ready.made.delete(table)
+            raise
+        forget_unassigned(table, ready.runs)
+        self._base, self._passed, self._since_ms = reached, 0, reached.time_ms
+        return snapshot
+
+
+class _FollowedElsewhere(Exception):
+    """Another follower, or a commit of this one whose answer was lost, has come further meanwhile."""

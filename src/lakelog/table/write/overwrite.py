@@ -1,0 +1,160 @@
+"""Replaces partitions or a whole table by new rows, or by none, as one snapshot.
+
+An overwrite writes data files only and has no epoch: its snapshot is its decision. So it is atomic, and a crash before
+the snapshot leaves files that nobody names. Epochs that were decided when its commit began are sealed first and
+replaced with the rest; those decided later come after it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from lakelog.errors import CommitConflict, UnsupportedFeature
+from lakelog.filestore.commit.request import CommitRequest, Overwrite
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.io.clock import now_ms
+from lakelog.io.names import new_uuid
+from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
+from lakelog.table.commit.seal import level0_files, pause, seal_staged
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.partition_selection import (
+    OverwriteTarget,
+    check_overwritable,
+    existing_partitions,
+    partitions_meeting,
+)
+from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
+from lakelog.table.runs.sequencing import sequence_runs
+
+_ATTEMPTS = 8
+
+
+def commit_overwrite(
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool = False
+) -> Snapshot | None:
+    """Replaces what the target says by the rows of the accepted attempts; None when there is nothing to replace.
+
+    1 seal what was decided before · 2 write the small runs of the attempts as level-0 files · 3 commit, if no further
+    partition has become part of the target. ``writer`` makes it happen once; ``again`` says that it may have happened.
+    Raises CommitConflict, CommitUnknown (ask again), InvalidRequest for rows outside of the target.
+    """
+    check_overwritable(table)
+    # 1
+    seal_decided(table)
+    # 2
+    record = EpochRecord(writer, 0, now_ms(), tuple(results))
+    runs = sequence_runs([record], {})
+    made = level0_files(table, runs, None)
+    written = {b.partition for b in made.files}
+    # 3
+    for _ in range(_ATTEMPTS):
+        replaced = target.replaced(_live_partitions(table, table.store.latest_snapshot()), written, table.schema)
+        if replaced is None:
+            return None
+        try:
+            snapshot = _commit(table, writer, made, replaced, target, again)
+        except _MorePartitions:
+            continue
+        forget_unassigned(table, runs)
+        return snapshot
+    raise CommitConflict(f"table {table.name}: other writers keep adding partitions to those overwritten; try again")
+
+
+def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
+    """Empties the table, or the partitions with these values. Raises NotFound when none has them."""
+    if values:
+        return drop_partitions(table, [values])
+    return commit_overwrite(table, f"truncate-{new_uuid()}", (), OverwriteTarget())
+
+
+def drop_partitions(
+    table: DynamicTable, specs: Sequence[Mapping[str, object]], if_exists: bool = False
+) -> Snapshot | None:
+    """Removes the partitions with the values of one of the specs, all in one snapshot; None when there are none.
+
+    Raises NotFound for a spec that no partition has, unless ``if_exists``.
+    """
+    check_overwritable(table)
+    seal_decided(table)
+    found = existing_partitions(table, _live_partitions(table, table.store.latest_snapshot()), specs, if_exists)
+    return remove_partitions(table, found)
+
+
+def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snapshot | None:
+    """Removes partitions (serialised rows) in one snapshot; None when there are none."""
+    if not partitions:
+        return None
+    request = CommitRequest(
+        f"drop-{new_uuid()}",
+        0,
+        OVERWRITE,
+        overwrite=Overwrite(partitions),
+        prepare=lambda latest: carried_state(table.store, latest),
+        first_try=True,
+    )
+    return table.store.commit(request)
+
+
+def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
+    """Deletes the partitions that meet a condition on partition columns, all rows without one, in one snapshot.
+
+    Raises UnsupportedFeature for a condition on other columns.
+    """
+    if condition is None:
+        return truncate(table)
+    keys = table.schema.partition_keys
+    others = sorted(condition.columns - set(keys))
+    if others:
+        raise UnsupportedFeature(
+            f"DELETE removes whole partitions of table {table.name}, its partition columns are "
+            f"{', '.join(keys) or 'none'}: a condition on {', '.join(others)} is not supported; rows of a table with a "
+            f"primary key are deleted by writing them with the row kind '-D'"
+        )
+    check_overwritable(table)
+    seal_decided(table)
+    live = _live_partitions(table, table.store.latest_snapshot())
+    return remove_partitions(table, partitions_meeting(table.schema, live, condition))
+
+
+def seal_decided(table: DynamicTable) -> None:
+    """Seals every epoch that is decided now: what follows comes after it. Raises Unavailable."""
+    decided = {(r.writer, r.epoch) for r in waiting_epochs(table).waiting}
+    for attempt in itertools.count():
+        if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
+            return
+        pause(attempt)
+        seal_staged(table)
+
+
+class _MorePartitions(Exception):
+    """Another writer has added a partition that the target covers."""
+
+
+def _commit(
+    table: DynamicTable,
+    writer: str,
+    made: AssignedFiles,
+    replaced: Overwrite,
+    target: OverwriteTarget,
+    again: bool,
+) -> Snapshot:
+    def properties(latest: Snapshot | None) -> Mapping[str, str]:
+        if target.values:
+            live = _live_partitions(table, latest)
+            if any(target.matches(p, table.schema) and not replaced.covers(p) for p in live):
+                raise _MorePartitions
+        return carried_state(table.store, latest)
+
+    request = CommitRequest(
+        writer, 0, OVERWRITE, made.files, prepare=properties, first_try=not again, overwrite=replaced, index=made.index
+    )
+    return table.store.commit(request)
+
+
+def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:
+    return {e.partition for e in table.store.live_entries(snapshot)}

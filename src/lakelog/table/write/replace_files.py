@@ -1,0 +1,100 @@
+"""Replaces data files of a table without a primary key by what UPDATE, DELETE or MERGE leaves of their rows.
+
+The new files and the end of the old ones are one snapshot: it is there, or nothing has changed. Whoever was faster with
+one of the files, such as a compaction, makes it a conflict.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from lakelog.errors import CommitConflict, UnsupportedFeature
+from lakelog.filestore.commit.request import CommitRequest, IndexChange
+from lakelog.filestore.compaction.bucket_vectors import BucketVectors
+from lakelog.filestore.compaction.result import CompactionResult, joined_index
+from lakelog.filestore.skipping.predicate import Predicate
+from lakelog.io.clock import now_ms
+from lakelog.options.overwrite import OVERWRITE_SAME_ROWS
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.manifest import ManifestEntry
+from lakelog.paimon.metadata.snapshot import COMPACT, OVERWRITE, Snapshot
+from lakelog.table.commit.seal import level0_files_of
+from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
+from lakelog.table.model.log_state import carried_state
+from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.read.file_scan import Scan
+from lakelog.table.write.overwrite import seal_decided
+
+
+def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) -> list[str]:
+    """The data files of the newest snapshot that may have rows which meet a condition; decided epochs are sealed first.
+
+    Raises UnsupportedFeature for a table with a primary key, or with a log that the write would not fill.
+    """
+    if table.schema.is_keyed:
+        raise UnsupportedFeature(f"table {table.name} has a primary key: its rows change by writing them again")
+    check_overwritable(table)
+    seal_decided(table)
+    return [file.file_name for split in Scan(table, filter=condition).plan() for file in split.files]
+
+
+def commit_rewrite(
+    table: DynamicTable, writer: str, results: Sequence[AttemptResult], replaced: Collection[str]
+) -> Snapshot | None:
+    """Replaces data files by the rows of the accepted attempts; None when there is nothing to do.
+
+    1 find the files in the newest snapshot · 2 write the small runs of the attempts, and the deletion vectors that are
+    left · 3 commit; of kind COMPACT where the rows stay the same. Raises CommitConflict when one of the files is gone
+    (nothing has changed then), CommitUnknown.
+    """
+    # 1
+    latest = table.store.latest_snapshot()
+    wanted = set(replaced)
+    entries = [e for e in table.store.live_entries(latest) if e.file.file_name in wanted]
+    if missing := wanted - {e.file.file_name for e in entries}:
+        raise CommitConflict(
+            f"data file '{min(missing)}' of table {table.name} was replaced by another commit meanwhile; do it again"
+        )
+    # 2
+    ready = level0_files_of(table, [EpochRecord(writer, 0, now_ms(), tuple(results))], latest)
+    if not entries and not any(b.new_files for b in ready.made.files):
+        return None
+    gone = _by_bucket(entries)
+    index = _vectors_without(ready.table, latest, gone)
+    # 3
+    request = CommitRequest(
+        writer,
+        0,
+        COMPACT if table.options.need(OVERWRITE_SAME_ROWS) else OVERWRITE,
+        (*ready.made.files, *gone),
+        prepare=lambda now: carried_state(table.store, now),
+        first_try=True,
+        index=index,
+    )
+    try:
+        return table.store.commit(request)
+    except CommitConflict:
+        ready.made.delete(ready.table)
+        raise
+
+
+def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
+    held: dict[tuple[bytes, int, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in entries:
+        held[entry.partition, entry.bucket, entry.total_buckets].append(entry.file)
+    return [BucketFiles(*place, deleted_files=tuple(files)) for place, files in held.items()]
+
+
+def _vectors_without(table: DynamicTable, latest: Snapshot | None, gone: Sequence[BucketFiles]) -> IndexChange:
+    """The deletion vectors without those of files that go."""
+    held = table.store.vector_files(latest)
+    changes = []
+    for files in gone:
+        entries = held.get((files.partition, files.bucket), [])
+        vectors = BucketVectors(table.io, table.store.paths, files.partition, files.bucket, entries)
+        if entries:
+            changes.append(CompactionResult(files, vectors.change(f.file_name for f in files.deleted_files)))
+    return joined_index(changes)

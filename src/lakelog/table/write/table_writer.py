@@ -1,0 +1,158 @@
+"""Writes to a table without Spark: the same double write, committed when the ``with`` block ends."""
+
+from __future__ import annotations
+
+import contextlib
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lakelog.errors import InvalidRequest, LakelogError, after_decision
+from lakelog.io.names import new_uuid
+from lakelog.table.commit.append import commit_append
+from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.seal import seal
+from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.log.lease_keeper import begin_use, drop_lease
+from lakelog.table.log.register import register_writer
+from lakelog.table.maintenance.retention import tidy_quietly
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import BATCH
+from lakelog.table.staging.task_writer import TaskWriter
+
+
+class TableWriter:
+    """Takes Arrow rows and commits them; use it as a context manager.
+
+    Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
+    the block commits nothing: the rows that the log has already are taken back.
+    """
+
+    def __init__(self, table: DynamicTable) -> None:
+        self._table = table
+        self._writer = new_uuid()
+        self._epoch = 0
+        self._task: TaskWriter | None = None
+        self._committer = Committer(table, self._writer, once=True) if table.emits_log else None
+        self._failed = False
+
+    def write(self, rows: Any) -> None:
+        """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
+
+        A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an
+        error the writer takes no more rows.
+        """
+        self._check_failed()
+        try:
+            if self._task is None:
+                if self._committer is not None:
+                    take_over_quietly(self._table)
+                    self._committer.origin = register_writer(self._table, self._writer, BATCH)
+                    begin_use(self._table, self._writer)  # until it is closed, however long the next rows take
+                self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
+            for batch in batches_of(rows):
+                self._task.write(batch)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def flush(self) -> None:
+        """Waits until the rows written so far are in the log, where tails see them. Raises Unavailable."""
+        if self._task is not None:
+            self._task.flush_log()
+
+    def commit(self) -> None:
+        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
+
+        CommitDecided says that the rows are in the table, and only a later step failed: ``close`` tries it again. Rows
+        of a failed commit are not committed again: InvalidRequest.
+        """
+        if self._task is None:
+            return
+        self._check_failed()
+        try:
+            if self._committer is None:
+                commit_append(self._table, self._writer, [self._task.finish()], self._epoch)
+            else:
+                self._committer.commit(self._epoch, [self._task.finish()])
+        except BaseException:
+            self._failed = True
+            raise
+        self._task = None
+        self._epoch += 1
+        if self._committer is not None:
+            with after_decision(self._table.name):
+                seal(self._committer)
+        take_over_quietly(self._table)
+        tidy_quietly(self._table)
+
+    def abort(self) -> None:
+        """Drops what was not committed; its rows in the log are taken back."""
+        if self._task is None:
+            return
+        self._task.close()
+        if self._committer is not None:
+            self._committer.commit(self._epoch, [])  # stays until the next seal, or close: so readers know of it
+        self._task = None
+        self._epoch += 1
+
+    def close(self) -> None:
+        """Drops what was not committed and removes the writer's traces; nothing can be written afterwards.
+
+        Rows that are decided but not yet in a snapshot are never dropped: batch reads have them already.
+        """
+        self.abort()
+        self._failed = True
+        if self._committer is None:
+            return
+        if self._has_rows():
+            with after_decision(self._table.name):
+                seal(self._committer)
+        drop_lease(self._table, self._writer)
+        if not self._has_rows():
+            self._table.registered.forget(self._writer)
+
+    def _has_rows(self) -> bool:
+        """Whether a decided epoch waits for its snapshot; one that was taken back does not."""
+        return any(record.attempts for record in self._table.decided.of(self._writer))
+
+    def _check_failed(self) -> None:
+        if self._failed:
+            raise InvalidRequest(f"this writer of table {self._table.name} has failed; open a new one")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._failed:
+            try:
+                self.commit()
+            except BaseException:
+                with contextlib.suppress(LakelogError):  # the first error is the one to tell
+                    self.close()
+                raise
+        if kind is None:
+            self.close()
+        else:
+            with contextlib.suppress(LakelogError):
+                self.close()
+
+
+def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
+    """Whatever a user gives as rows, as record batches. Raises InvalidRequest for something else."""
+    if isinstance(rows, pa.RecordBatch):
+        return [rows]
+    if isinstance(rows, pa.Table):
+        return rows.to_batches(max_chunksize=65_536)
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    lazy = "; collect() it first" if hasattr(rows, "collect") else ""
+    raise InvalidRequest(
+        f"cannot write {type(rows).__name__}: give an Arrow table, a record batch, or an object with "
+        f"__arrow_c_stream__{lazy}"
+    )
