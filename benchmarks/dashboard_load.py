@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from lakelog import connect
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 PASSWORD = "correct horse battery"
 PAGES = (
@@ -52,8 +52,8 @@ def main() -> None:
         warehouse = Path(place)
         _make(warehouse)
         users = Users(warehouse / "users")
-        users.put("ada", Right.ADMIN, PASSWORD)
-        users.put("rita", Right.READ, PASSWORD)
+        users.put("ada", Privilege.ADMIN, PASSWORD)
+        users.put("rita", Privilege.READ, PASSWORD)
         server, address = _start(warehouse, users.path)
         cleanup.callback(server.wait)
         cleanup.callback(server.terminate)

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from lakelog import connect
-from lakelog.spark.native.native_scan import native_frame, workers_frame
-from lakelog.spark.native.superseded_rows import HiddenRows
+from lakelog.spark.native.native_scan import native_frame, python_frame
+from lakelog.spark.native.superseded_rows import SupersededRowsCache
 from lakelog.spark.runtime.types import spark_schema
 from lakelog.spark.session.session import local_session
 from lakelog.table.read.file_scan import Scan
@@ -36,7 +36,7 @@ def whole(frame: DataFrame) -> DataFrame:
 
 def ways_of(spark: Any, scan: Scan) -> dict[str, Callable[[], DataFrame]]:
     """The ways to read a scan."""
-    store, known = scan.table.store, HiddenRows()
+    store, known = scan.table.store, SupersededRowsCache()
     paths = [store.paths.data_file(s.partition, s.bucket, f) for s in scan.plan() for f in s.files]
     parquet = spark.read.schema(spark_schema(scan.schema)).parquet(*paths)
     warm = native_frame(spark, scan, scan.plan(), known)
@@ -46,8 +46,8 @@ def ways_of(spark: Any, scan: Scan) -> dict[str, Callable[[], DataFrame]]:
         "parquet": lambda: parquet,
         "warm": lambda: warm,
         "query": lambda: native_frame(spark, scan, scan.plan(), known),
-        "cold": lambda: native_frame(spark, scan, scan.plan(), HiddenRows()),
-        "workers": lambda: workers_frame(spark, scan),
+        "cold": lambda: native_frame(spark, scan, scan.plan(), SupersededRowsCache()),
+        "workers": lambda: python_frame(spark, scan),
     }
 
 

@@ -138,9 +138,9 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
 def pushed(lake: Lake, text: str) -> list[dict[str, Any]]:
     """What each read of a query was asked for: table, how many of its columns, and the condition."""
     from lakelog.sql.query.planner import plan_query
-    from lakelog.sql.syntax.source_text import StatementText
+    from lakelog.sql.syntax.source_text import SourceText
 
-    plan = plan_query(lake._session, StatementText(text, 0, len(text)))
+    plan = plan_query(lake._session, SourceText(text, 0, len(text)))
     return [
         {
             "table": source.table.table,

@@ -18,7 +18,7 @@ from browser.conftest import Open
 from dashboards import PASSWORD, TOKEN, RunningDashboard, running_dashboard
 from lakelog import connect
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""
@@ -36,7 +36,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def users(warehouse: Path) -> Users:
     found = Users(warehouse / "_users")
-    for name, right in (("rita", Right.READ), ("ada", Right.ADMIN)):
+    for name, right in (("rita", Privilege.READ), ("ada", Privilege.ADMIN)):
         found.put(name, right, PASSWORD)
     return found
 

@@ -26,9 +26,9 @@ from lakelog.errors import Fenced, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import committer_for
-from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal_thread import sealer_for
-from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
 from register_history import FAILED, OK, UNKNOWN, Value
@@ -143,7 +143,7 @@ def stream(client: Client) -> None:
         results = []
         for lane in range(2):
             part = batch_of([row for row in rows if row[1] % 2 == lane])
-            if not ready_to_write(table, client.name, epoch):
+            if not should_write_epoch(table, client.name, epoch):
                 results.append(AttemptResult(client.name, epoch, "", replay=True))
                 continue
             while True:
@@ -158,7 +158,7 @@ def stream(client: Client) -> None:
         committer.begin_run(run)
         committer.commit(epoch, results)
         client.journal.say(OK, who)
-        sealer_for(committer, take_over_quietly).notify()
+        sealer_for(committer, take_over_best_effort).notify()
         committer.check_alone()
         with (checkpoint / f"{epoch}").open("x") as file:  # fails when another process goes on with this checkpoint
             os.fsync(file.fileno())

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from chaos.registers import Row, with_kinds
 from lakelog.io.clock import sleep
-from lakelog.spark.runtime.types import arrow_for_spark, fit
+from lakelog.spark.runtime.types import arrow_for_spark, conform
 
 _PAUSE_S = 0.3
 _VALUES = 9 * 10**12
@@ -66,7 +66,7 @@ class _Reader(DataSourceStreamReader):
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(input_partition, _Changes)
-        yield fit(with_kinds(changes(input_partition.first, input_partition.last, self._keys)), self._target)
+        yield conform(with_kinds(changes(input_partition.first, input_partition.last, self._keys)), self._target)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing is kept."""

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from chaos.rows import Input
 from lakelog.io.clock import now_ms, sleep
-from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 
 _POLL_S = 0.02
 _BATCH_ROWS = 5_000
@@ -65,7 +65,7 @@ class _Reader(DataSourceStreamReader):
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(input_partition, _Changes)
         for first in range(input_partition.first, input_partition.last, _BATCH_ROWS):
-            yield fit(self._input.rows(first, min(first + _BATCH_ROWS, input_partition.last)), self._target)
+            yield conform(self._input.rows(first, min(first + _BATCH_ROWS, input_partition.last)), self._target)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing is kept."""

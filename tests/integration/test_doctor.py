@@ -7,13 +7,13 @@ import pytest
 
 import lakelog
 from lakelog.io.metrics import METER
-from lakelog.service.doctor.check import Surroundings
+from lakelog.service.doctor.check import CheckContext
 from lakelog.service.doctor.run import examine
 from lakelog.service.metrics.table_gauges import TableStates
 
 
 def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:
-    (finding, *problems) = examine(Surroundings(str(tmp_path), log="kafka", address=kafka.bootstrap), ["log"])
+    (finding, *problems) = examine(CheckContext(str(tmp_path), log="kafka", address=kafka.bootstrap), ["log"])
     assert finding.outcome == "pass"
     assert finding.found.startswith(f"Kafka at {kafka.bootstrap}: answers in ")
     assert "brokers 1" in finding.found
@@ -25,7 +25,7 @@ def test_a_broker_that_answers_tells_its_limits(kafka, tmp_path) -> None:
 def test_a_broker_that_wants_other_credentials_is_told_of_without_them(kafka, tmp_path) -> None:
     wrong = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
     properties = {**wrong, "sasl.password": "hunter2"}
-    around = Surroundings(str(tmp_path), log="kafka", address=kafka.bootstrap, log_properties=properties)
+    around = CheckContext(str(tmp_path), log="kafka", address=kafka.bootstrap, log_properties=properties)
     (finding,) = examine(around, ["log"])
     assert finding.outcome == "fail"
     assert "hunter2" not in finding.found + finding.what_to_do
@@ -48,7 +48,7 @@ def test_the_lag_of_a_log_on_kafka_is_a_figure(kafka, tmp_path) -> None:
 
 @pytest.mark.pulsar
 def test_a_pulsar_that_answers_tells_its_limits(pulsar_server, tmp_path) -> None:
-    around = Surroundings(
+    around = CheckContext(
         str(tmp_path),
         log="pulsar",
         address=pulsar_server.service_url,

@@ -16,8 +16,8 @@ from lakelog.logstore.protocol.header import CORRECTION, DATA, decode_header
 from lakelog.logstore.protocol.healing_plan import Correction, Healing
 from lakelog.table import create
 from lakelog.table.commit.committer import Committer
-from lakelog.table.log.committed_reader import CommittedRecords
-from lakelog.table.log.position import Switch
+from lakelog.table.log.committed_reader import CommittedReader
+from lakelog.table.log.position import SnapshotCutover
 from lakelog.table.maintenance import retention
 from lakelog.table.model.decided_epochs import DecidedEpochs
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -84,19 +84,19 @@ def _others_are_right(healing: Healing, last: Any) -> bool:
     return last.header.writer != healing.writer or _IS_RIGHT(healing, last)
 
 
-def _every_commit(_: CommittedRecords, region: object, run: list[Any]) -> list[Any]:
+def _every_commit(_: CommittedReader, region: object, run: list[Any]) -> list[Any]:
     """Takes every commit record for the first one of its epoch."""
     return run
 
 
 def _never_back(
-    _: CommittedRecords, bucket: int, first: int, last: int, records: pa.Table
+    _: CommittedReader, bucket: int, first: int, last: int, records: pa.Table
 ) -> Callable[[], Iterator[pa.Table]]:
     """Shows of an epoch what lies in the same part of the log as its commit record."""
     return lambda: iter([records])
 
 
-def _at_the_end(switch: Switch, bucket: int, records: pa.Table) -> pa.Table:
+def _at_the_end(switch: SnapshotCutover, bucket: int, records: pa.Table) -> pa.Table:
     """Goes on behind a snapshot where the log ended then."""
     return records.slice(max(0, switch.ends.get(bucket, 0) - records.column("offset")[0].as_py()))
 
@@ -135,9 +135,9 @@ BUGS: Final = {
     "offset-too-high": _planted((Committer, "_starts", _starts_with(1))),
     "decide-twice": _planted((DecidedEpochs, "decide", _decide_again)),
     "own-rows-only": _planted((Healing, "_is_right", _others_are_right)),
-    "tell-twice": _planted((CommittedRecords, "_not_told", _every_commit)),
-    "never-read-back": _planted((CommittedRecords, "_region", _never_back)),
-    "switch-too-high": _planted((Switch, "kept", _at_the_end)),
+    "tell-twice": _planted((CommittedReader, "_not_told", _every_commit)),
+    "never-read-back": _planted((CommittedReader, "_region", _never_back)),
+    "switch-too-high": _planted((SnapshotCutover, "kept", _at_the_end)),
     "commit-records-forgotten": _planted((Committer, "append_commit", _nothing)),
     "state-expires": _planted((retention, "_newest_with_state", _nothing)),
     "columns-forgotten": _planted((DynamicTable, "with_newest_schema", _same)),

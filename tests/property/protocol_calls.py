@@ -19,11 +19,11 @@ from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, replay, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.end_writer import end_writer
-from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.create import drop_table
 from lakelog.table.log import lease_keeper
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.retention import expire_snapshots
@@ -32,7 +32,7 @@ from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.snapshot_switch import FullPart, start_position
+from lakelog.table.read.snapshot_switch import SnapshotPart, start_position
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.runs import rebucketing as bucket_count
 from lakelog.table.staging import backfill as catch_up
@@ -96,12 +96,12 @@ class StreamCommits:
     def seal(self) -> None:
         """What the sealer's thread does each ``commit.interval``."""
         seal(self._committer)
-        take_over.take_over_quietly(self._committer.table)
+        take_over.take_over_best_effort(self._committer.table)
 
 
 def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
     """What a task of a streaming query does."""
-    if not ready_to_write(table, writer, epoch):
+    if not should_write_epoch(table, writer, epoch):
         return AttemptResult(writer, epoch, "", replay=True)
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 
@@ -114,7 +114,7 @@ def batch_task(table: DynamicTable, writer: str, lane: int, rows: pa.RecordBatch
 
 def plan_batch(table: DynamicTable) -> None:
     """What a Spark batch job does before its tasks."""
-    take_over.take_over_quietly(table)
+    take_over.take_over_best_effort(table)
 
 
 def commit_batch(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
@@ -215,13 +215,13 @@ def begin_reading(table: DynamicTable, start: str) -> LogPosition:
     return start_position(LogScan(table), start)
 
 
-def log_scan(table: DynamicTable, switch: Switch | None = None) -> LogScan:
+def log_scan(table: DynamicTable, switch: SnapshotCutover | None = None) -> LogScan:
     """A read of the log, without what a snapshot has said."""
     return LogScan(table, switch=switch)
 
 
 def full_rows(table: DynamicTable, snapshot: int) -> Iterator[pa.RecordBatch]:
     """The snapshot that a reader of the log begins with."""
-    part = FullPart(table)
+    part = SnapshotPart(table)
     for split in part.splits(snapshot):
         yield from part.read(split)

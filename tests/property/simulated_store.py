@@ -17,7 +17,7 @@ from lakelog.filestore.gc.expiry import Retention, pick_end
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.read.plan import Place, Split
+from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.skipping.predicate import In
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, moved
@@ -38,7 +38,7 @@ class Warehouse:
 
     scheduler: Scheduler
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
-    live: dict[int, dict[Place, tuple[DataFileMeta, ...]]] = field(default_factory=dict)
+    live: dict[int, dict[BucketKey, tuple[DataFileMeta, ...]]] = field(default_factory=dict)
     rows: dict[str, list[FileRow]] = field(default_factory=dict)
 
     @property
@@ -46,7 +46,7 @@ class Warehouse:
         """The newest snapshot."""
         return self.snapshots[max(self.snapshots)] if self.snapshots else None
 
-    def files_at(self, snapshot: Snapshot | int | None) -> dict[Place, tuple[DataFileMeta, ...]]:
+    def files_at(self, snapshot: Snapshot | int | None) -> dict[BucketKey, tuple[DataFileMeta, ...]]:
         """The files of a snapshot by place. Raises NotFound for one that has expired."""
         number = snapshot.id if isinstance(snapshot, Snapshot) else snapshot
         if number and number not in self.live:
@@ -191,7 +191,7 @@ class SimulatedStore:
     def bucket_writer(self, partition: bytes, bucket: int, **_: object) -> _BucketWriter:
         return _BucketWriter(self.warehouse, self.schema.is_keyed)
 
-    def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
+    def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         files = self.warehouse.files_at(snapshot)
         return {place: max(f.max_sequence_number for f in files[place]) for place in touched if files.get(place)}
 
@@ -279,7 +279,7 @@ class SimulatedStore:
         self,
         snapshot_id: int | Snapshot | None = None,
         filter: Any = None,
-        extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
+        extra_runs: Mapping[BucketKey, Sequence[bytes]] | None = None,
         **_: object,
     ) -> list[Split]:
         """A split a bucket."""
@@ -288,7 +288,7 @@ class SimulatedStore:
         finally:
             self.check_identity()
 
-    def _plan(self, snapshot_id: int | Snapshot | None, extra: Mapping[Place, Sequence[bytes]]) -> list[Split]:
+    def _plan(self, snapshot_id: int | Snapshot | None, extra: Mapping[BucketKey, Sequence[bytes]]) -> list[Split]:
         if snapshot_id is None:
             snapshot_id = self.latest_snapshot()
         live = self.warehouse.files_at(snapshot_id)

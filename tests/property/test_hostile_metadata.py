@@ -28,7 +28,7 @@ from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.dashboard.previews.reads import read_grid
 from lakelog.service.dashboard.previews.requests import RowsRequest, SystemRequest
 from lakelog.service.dashboard.views.table import history_grid, table_page
-from lakelog.service.optimizer.runner import Work, run_need
+from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.service.row_files import export_rows
 from lakelog.table.health.actions import KINDS
 from lakelog.table.system import SYSTEM_TABLES
@@ -51,7 +51,7 @@ def _export(lake: Any, table: Any) -> Any:
 
 
 def _optimize(kind: str) -> Operation:
-    return lambda lake, table: run_need(table.logical, kind, Work(lambda: False))
+    return lambda lake, table: run_action(table.logical, kind, RunContext(lambda: False))
 
 
 _READS: dict[str, Operation] = {

@@ -21,8 +21,8 @@ from lakelog.paimon.schema.changes import (
     AddColumn,
     ChangePosition,
     ChangeType,
+    ColumnPosition,
     DropColumn,
-    Place,
     Position,
     RenameColumn,
     SchemaChange,
@@ -40,7 +40,9 @@ NAMES = st.sampled_from(["id", "a", "b", "c", "d"])
 TYPES: st.SearchStrategy[DataType] = st.sampled_from(
     [INT, ArrayType(INT), RowType((DataField(-1, "x", INT), DataField(-1, "y", RowType((DataField(-1, "z", INT),)))))]
 )
-POSITIONS = st.sampled_from([FIRST, LAST]) | st.builds(Position, st.sampled_from([Place.BEFORE, Place.AFTER]), NAMES)
+POSITIONS = st.sampled_from([FIRST, LAST]) | st.builds(
+    Position, st.sampled_from([ColumnPosition.BEFORE, ColumnPosition.AFTER]), NAMES
+)
 CHANGES: st.SearchStrategy[SchemaChange] = st.one_of(
     st.builds(AddColumn, st.tuples(NAMES), TYPES, st.none(), st.none() | POSITIONS),
     st.builds(DropColumn, st.tuples(NAMES)),
@@ -52,10 +54,10 @@ CHANGES: st.SearchStrategy[SchemaChange] = st.one_of(
 def placed(columns: list[str], name: str, position: Position) -> list[str] | None:
     """The columns with a new one at its place; None when the place is unknown."""
     if position.other is None:
-        return [name, *columns] if position.place is Place.FIRST else [*columns, name]
+        return [name, *columns] if position.place is ColumnPosition.FIRST else [*columns, name]
     if position.other not in columns:
         return None
-    at = columns.index(position.other) + (position.place is Place.AFTER)
+    at = columns.index(position.other) + (position.place is ColumnPosition.AFTER)
     return [*columns[:at], name, *columns[at:]]
 
 

@@ -195,7 +195,9 @@ def later(name: str) -> Any:
 BUGS = {
     "union begins late": later("settled"),
     "latest-full begins late": later("sealed_up_to"),
-    "latest-full repeats what the snapshot has": patch.object(log_position.Switch, "kept", lambda self, b, r: r),
+    "latest-full repeats what the snapshot has": patch.object(
+        log_position.SnapshotCutover, "kept", lambda self, b, r: r
+    ),
     "union counts what was decided": patch.object(
         log_tail.LogTail, "counting", lambda self, b, r, gone=None: headers_of(r)["kind"].eq(DATA).to_numpy()
     ),

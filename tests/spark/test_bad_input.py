@@ -19,7 +19,7 @@ from lakelog.errors import (
     UnsupportedFeature,
     UnsupportedStatement,
 )
-from lakelog.sql.runtime.spark_errors import cause_in_text
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 
 GOOD = (
     "create table db.t (id int, name string, primary key (id)) using lakelog "
@@ -158,7 +158,7 @@ def test_a_value_that_no_reader_could_take_is_refused_before_it_is_written(db, l
     for values, said in wrong.items():
         with pytest.raises(PySparkException) as raised:
             db.sql(f"insert into db.v select 1, {values}")
-        cause = cause_in_text(raised.value)
+        cause = lakelog_error_in_text(raised.value)
         assert isinstance(cause, InvalidSchema) and said in str(cause)
     assert db.table("db.v").scan().to_arrow().num_rows == 0
     db.sql("insert into db.v select 1, 'a', timestamp'9999-12-30 00:00:00'")

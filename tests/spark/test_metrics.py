@@ -8,7 +8,7 @@ import pytest
 
 import lakelog
 from lakelog.io.metrics import METER
-from lakelog.service.doctor.check import Surroundings
+from lakelog.service.doctor.check import CheckContext
 from lakelog.service.doctor.run import examine
 from lakelog.service.metrics.collector import Figures, collect_from_children
 from lakelog.spark.session.session import STREAM_SETTINGS
@@ -69,7 +69,7 @@ def test_rows_of_a_batch_write_are_counted_once(counted, spark) -> None:
 
 
 def test_the_doctor_reads_the_settings_of_a_real_session(spark, tmp_path) -> None:
-    (first, *others) = examine(Surroundings(str(tmp_path), session=spark), ["session"])
+    (first, *others) = examine(CheckContext(str(tmp_path), session=spark), ["session"])
     lacking = {key for key, value in STREAM_SETTINGS.items() if spark.conf.get(key, None) != value}
     if lacking:
         assert {finding.found.split()[2] for finding in (first, *others)} == lacking

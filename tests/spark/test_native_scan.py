@@ -12,8 +12,8 @@ import pytest
 from golden.test_golden_scan import DATA, TABLES
 from lakelog.filestore.read.native_files import pick_native
 from lakelog.spark.native.native_scan import native_frame
-from lakelog.spark.native.superseded_rows import HiddenRows
-from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
+from lakelog.spark.native.superseded_rows import SupersededRowsCache
+from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 from lakelog.table.open import open_by_path
 from lakelog.table.read.file_scan import Scan
 from plans import plans_of
@@ -42,7 +42,7 @@ def by_spark(frame: Any) -> list[str]:
 
 def by_lakelog(scan: Scan) -> list[str]:
     target = arrow_for_spark(spark_schema(scan.schema))
-    return as_text(pa.Table.from_batches([fit(batch, target) for batch in scan.to_batches()], target))
+    return as_text(pa.Table.from_batches([conform(batch, target) for batch in scan.to_batches()], target))
 
 
 def native_files(scan: Scan) -> int:
@@ -52,7 +52,7 @@ def native_files(scan: Scan) -> int:
 
 def agreed(spark: Any, scan: Scan, condition: str | None = None) -> Sequence[str]:
     """The rows, the same by both ways; some files are read by Spark."""
-    frame = native_frame(spark, scan, scan.plan(), HiddenRows())
+    frame = native_frame(spark, scan, scan.plan(), SupersededRowsCache())
     assert frame is not None
     rows = by_spark(frame if condition is None else frame.where(condition))
     assert rows == by_lakelog(scan)

@@ -20,7 +20,7 @@ from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.spark.realtime.bucket_expression import bucket_column
 from lakelog.spark.realtime.kafka_connector import connector_needed
 from lakelog.spark.realtime.realtime import changes_of, records_of
-from lakelog.spark.runtime.types import arrow_for_spark, fit
+from lakelog.spark.runtime.types import arrow_for_spark, conform
 
 COLUMNS = """id bigint not null, flag boolean, tiny tinyint, small smallint, whole int, single float, twice double,
 price decimal(10, 2), wide decimal(38, 18), name string, code char(3), raw binary, day date,
@@ -75,7 +75,7 @@ def kafka_records(spark, table):
 def tailed(table, frame, **more) -> list[dict]:
     """What ``tail()`` gives, as Spark holds it."""
     target = arrow_for_spark(frame.schema)
-    batches = [fit(batch, target) for batch in table.tail("earliest", stop="latest", **more)]
+    batches = [conform(batch, target) for batch in table.tail("earliest", stop="latest", **more)]
     return pa.Table.from_batches(batches, target).to_pylist()
 
 

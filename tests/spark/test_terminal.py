@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import connect
-from lakelog.service.terminal import Limits, Right, Terminal, TerminalConfig
+from lakelog.service.terminal import Limits, Privilege, Terminal, TerminalConfig
 from terminals import done, last, rows, run, until
 
 LOG = "/*+ OPTIONS('read.mode' = 'log', 'scan.startup.mode' = 'earliest') */"
@@ -27,7 +27,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def shared(warehouse: str) -> Iterator[Terminal]:
     limits = Limits(max_rows=50, cancel_s=30)
-    with Terminal(TerminalConfig(warehouse, role=Right.ADMIN, limits=limits)) as terminal:
+    with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN, limits=limits)) as terminal:
         done(
             terminal,
             "CREATE DATABASE db; CREATE TABLE db.t (id INT, name STRING, PRIMARY KEY (id)) USING lakelog; "

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from lakelog.service.terminal import Right, Terminal, TerminalConfig
+from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
 from terminals import done, rows, run
 
 SECRET = "hunter2"
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def admin(place: Path) -> Iterator[Terminal]:
-    config = TerminalConfig(str(place / "warehouse"), role=Right.ADMIN, storage_options={})
+    config = TerminalConfig(str(place / "warehouse"), role=Privilege.ADMIN, storage_options={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKELOG_TEST_SECRET", SECRET)
         with Terminal(config) as terminal:
@@ -218,22 +218,22 @@ def test_the_refused_functions_are_gone_also_for_texts_that_nobody_looked_at(adm
 
 
 COMMANDS = (
-    ("CREATE TEMPORARY VIEW w AS SELECT 1", Right.WRITE),
-    ("CACHE TABLE w AS SELECT 1", Right.WRITE),
-    ("SET spark.sql.session.timeZone = 'UTC'", Right.ADMIN),
-    ("SET TIME ZONE 'UTC'", Right.ADMIN),
-    ("EXPLAIN CREATE TEMPORARY VIEW w AS SELECT 1", Right.WRITE),
+    ("CREATE TEMPORARY VIEW w AS SELECT 1", Privilege.WRITE),
+    ("CACHE TABLE w AS SELECT 1", Privilege.WRITE),
+    ("SET spark.sql.session.timeZone = 'UTC'", Privilege.ADMIN),
+    ("SET TIME ZONE 'UTC'", Privilege.ADMIN),
+    ("EXPLAIN CREATE TEMPORARY VIEW w AS SELECT 1", Privilege.WRITE),
 )
 
 
 @pytest.fixture(scope="module")
 def reader(place: Path, admin: Terminal) -> Iterator[Terminal]:
-    with Terminal(TerminalConfig(str(place / "warehouse"), role=Right.READ)) as terminal:
+    with Terminal(TerminalConfig(str(place / "warehouse"), role=Privilege.READ)) as terminal:
         yield terminal
 
 
 @pytest.mark.parametrize(("text", "needs"), COMMANDS)
-def test_sparks_own_commands_need_their_rights_too(reader: Terminal, text: str, needs: Right) -> None:
+def test_sparks_own_commands_need_their_rights_too(reader: Terminal, text: str, needs: Privilege) -> None:
     error = run(reader, text).snapshot().error
     assert error is not None and error.refused
     assert f"needs the role {needs.word}, these statements run as read" in error.message
@@ -256,7 +256,7 @@ def test_a_reader_reads(reader: Terminal, text: str) -> None:
 
 
 def test_an_admin_reads_files_where_the_server_allows_it(place: Path, admin: Terminal) -> None:
-    config = TerminalConfig(str(place / "warehouse"), role=Right.ADMIN, allow_local_files=True)
+    config = TerminalConfig(str(place / "warehouse"), role=Privilege.ADMIN, allow_local_files=True)
     with Terminal(config) as terminal:
         assert rows(terminal, f"SELECT * FROM text.`{place}/secret.txt`") == [[SECRET]]
         error = run(terminal, CODE[0]).snapshot().error

@@ -27,7 +27,7 @@ from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
 from lakelog.sql.session import QueryPlan, Session
 from lakelog.sql.syntax.type_parser import parse_type_text, type_text
-from lakelog.table.write.dml_support import Changeable
+from lakelog.table.write.dml_support import DmlSupport
 
 HERE = Path(__file__).parent
 
@@ -132,10 +132,10 @@ class ScribeOfTables:
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
         self.events.append(f"delete from {identifier} {condition}{_options(options)}")
 
-    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
         if "emit.mode" in options and actions:
             raise UnsupportedFeature(f"{sorted(actions)} with a log")
-        return Changeable(False, identifier.table == "u2")
+        return DmlSupport(False, identifier.table == "u2")
 
     def analyze(self, identifier: Identifier, columns: list[str] | None) -> None:
         self.events.append(f"analyze {identifier} {columns}")

@@ -15,13 +15,13 @@ from lakelog.cli.process import current_process
 from lakelog.errors import InvalidOption, NotFound
 from lakelog.lake import Lake
 from lakelog.lake import connect as connect_lake
-from lakelog.table.catalog_config import WAREHOUSE, CatalogPlace
+from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 
 _PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings")
 
 
 @dataclass(frozen=True)
-class Place:
+class WarehouseConfig:
     """Where a command works: a warehouse, the options that reach it, further catalogs, settings of Spark."""
 
     warehouse: str
@@ -30,14 +30,14 @@ class Place:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def reached(self) -> CatalogPlace:
+    def reached(self) -> CatalogConfig:
         """The warehouse with its options sorted into those of the storage and those of the catalog."""
-        return CatalogPlace.of("of the configuration", {**self.options, WAREHOUSE: self.warehouse})
+        return CatalogConfig.of("of the configuration", {**self.options, WAREHOUSE: self.warehouse})
 
 
 def connect(spark: Any = None, *, warehouse: str) -> Lake:
     """The lake of a warehouse, reached as the configuration says. Raises what ``lakelog.connect`` raises."""
-    place = place_of(warehouse)
+    place = warehouse_config(warehouse)
     reached = place.reached
     return connect_lake(
         spark,
@@ -49,13 +49,13 @@ def connect(spark: Any = None, *, warehouse: str) -> Lake:
     )
 
 
-def place_of(warehouse: str) -> Place:
+def warehouse_config(warehouse: str) -> WarehouseConfig:
     """Where the command works: a warehouse that was given (``--warehouse``, LAKELOG_WAREHOUSE), else the file's."""
     file = current_process().config
-    return Place(warehouse) if file is None else _read(file, warehouse)
+    return WarehouseConfig(warehouse) if file is None else _read(file, warehouse)
 
 
-def _read(file: Path, warehouse: str) -> Place:
+def _read(file: Path, warehouse: str) -> WarehouseConfig:
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _read(file: Path, warehouse: str) -> Place:
     if others:
         raise InvalidOption(f"the configuration '{file}' has '{others[0]}'; it may have: {', '.join(_PARTS)}")
     catalogs = _table(file, "catalogs", found)
-    return Place(
+    return WarehouseConfig(
         warehouse if _is_given() else str(found.get(WAREHOUSE, warehouse)),
         _texts(_table(file, "options", found)),
         {name: _texts(_table(file, name, catalogs)) for name in catalogs},

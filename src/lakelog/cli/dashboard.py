@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.connection import place_of
+from lakelog.cli.connection import warehouse_config
 from lakelog.cli.output import warehouse_option
 from lakelog.cli.secret_file import read_token
 from lakelog.errors import InvalidRequest
@@ -95,7 +95,7 @@ def _run(
     checks: Mapping[str, Callable[[], str]],
     more: Mapping[str, Any],
 ) -> None:
-    place = place_of(warehouse)
+    place = warehouse_config(warehouse)
     reached = place.reached
     settings = DashboardSettings(
         warehouse=place.warehouse,

@@ -12,12 +12,12 @@ import click
 import pyarrow as pa
 from rich.console import Console
 
-from lakelog.cli.connection import place_of
+from lakelog.cli.connection import warehouse_config
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.process import Process, current_process
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.service.doctor import CHECKS
-from lakelog.service.doctor.check import FAIL, PASS, WARN, Finding, Surroundings
+from lakelog.service.doctor.check import FAIL, PASS, WARN, CheckContext, Finding
 from lakelog.service.doctor.run import examine
 
 _SIGNS: Final = {PASS: ("ok", "green"), WARN: ("warn", "yellow"), FAIL: ("FAIL", "red")}
@@ -51,11 +51,11 @@ def doctor(
 
     It changes nothing that stays. Exits with 1 when a check fails; what only warns does not count.
     """
-    place = place_of(warehouse)
+    place = warehouse_config(warehouse)
     reached = place.reached
     if remote is not None:
         (process or Process()).silence_children()
-    around = Surroundings(
+    around = CheckContext(
         place.warehouse,
         reached.storage,
         reached.catalog,

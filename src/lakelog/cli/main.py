@@ -16,7 +16,7 @@ from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
 from lakelog.options.registry import Registry
-from lakelog.sql.runtime.spark_errors import cause_in_text
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as failure:
         if process.debug:
             traceback.print_exception(failure)
-        failure = cause_in_text(failure)
+        failure = lakelog_error_in_text(failure)
         click.echo(visible(f"error: {one_line(failure)}"), err=True)
         code = exit_code(failure)
     sys.exit(code)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakelog.service.optimizer.optimizer import Event
-from lakelog.table.health.formatting import sized
+from lakelog.table.health.formatting import format_bytes
 from lakelog.table.maintenance.run_history import Run
 
 
@@ -105,7 +105,7 @@ def told(run: Run) -> str:
     when = datetime.fromtimestamp(run.started_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
     text = f"{when} {run.table} {run.kind} {run.outcome} in {run.seconds:.1f} s"
     if run.files_before and run.snapshot is not None:
-        sizes = f"{sized(run.bytes_before)}) became {run.files_after} ({sized(run.bytes_after)})"
+        sizes = f"{format_bytes(run.bytes_before)}) became {run.files_after} ({format_bytes(run.bytes_after)})"
         text += f", snapshot {run.snapshot}: {run.files_before} files ({sizes}"
     details = "; ".join(part for part in (run.detail, f"because {run.reason}") if part)
     return f"{text}: {details}"

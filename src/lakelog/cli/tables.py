@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pyarrow as pa
 
-from lakelog.cli.connection import connect, place_of
+from lakelog.cli.connection import connect, warehouse_config
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.errors import NotFound
 from lakelog.io import scheme_of
@@ -22,7 +22,7 @@ def tables(database: str | None, warehouse: str, format_name: str) -> None:
     lake = connect(warehouse=warehouse)
     try:
         names = [(found.database, found.table) for found in map(identifier_of, lake.list_tables(database))]
-        place = place_of(warehouse).warehouse
+        place = warehouse_config(warehouse).warehouse
         if not names and scheme_of(place) == "file" and not LocalFileIO().exists(place):
             raise NotFound(f"there is no warehouse '{place}': give its directory by --warehouse")
     finally:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.cli.output import PRINTERS, format_option
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _USERS: Final[Registry[Any]] = Registry(
     "service", {"users": "lakelog.service.dashboard.security.users:Users"}, extras={"argon2": "dashboard"}
@@ -33,7 +33,9 @@ def users() -> None:
 
 @users.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice([role.word for role in Right]), default=Right.READ.word, show_default=True)
+@click.option(
+    "--role", type=click.Choice([role.word for role in Privilege]), default=Privilege.READ.word, show_default=True
+)
 @click.option("--password", help="At least 12 characters. Asked for when it is not given.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @_file_option
@@ -41,7 +43,7 @@ def add(name: str, role: str, password: str | None, password_stdin: bool, file: 
     """Add NAME, or give NAME another password and role."""
     if password is None:
         password = _from_stdin() if password_stdin else _asked()
-    _USERS.create("users", file).put(name, Right.of(role), password)
+    _USERS.create("users", file).put(name, Privilege.of(role), password)
     click.echo(f"{name} may {role}; {file}")
 
 

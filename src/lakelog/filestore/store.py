@@ -21,7 +21,7 @@ from lakelog.filestore.gc.consumers import Consumers
 from lakelog.filestore.gc.expiry import Expiry, Retention
 from lakelog.filestore.gc.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionExpiry, PartitionRule, Properties
-from lakelog.filestore.gc.reachability import References
+from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.metadata.changelog_history import ChangeHistory
 from lakelog.filestore.metadata.identity import Identity
 from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
@@ -33,7 +33,7 @@ from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_places
 from lakelog.filestore.read.feature_check import check_files, check_readable
 from lakelog.filestore.read.inline_runs import attach_runs
-from lakelog.filestore.read.plan import Place, Split, flat, plan_splits
+from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
 from lakelog.filestore.read.split_reader import SplitReader
 from lakelog.filestore.refs.branches import Branches
 from lakelog.filestore.refs.rollback import Rollback
@@ -134,7 +134,7 @@ class FileStore:
         filter: Predicate | None = None,
         partitions: Iterable[bytes] | None = None,
         buckets: Iterable[int] | None = None,
-        extra_runs: Mapping[Place, Sequence[bytes]] | None = None,
+        extra_runs: Mapping[BucketKey, Sequence[bytes]] | None = None,
         lowest_level: int = 0,
         totals: Mapping[bytes, int] | None = None,
     ) -> list[Split]:
@@ -158,7 +158,7 @@ class FileStore:
         filter: Predicate | None,
         partitions: Iterable[bytes] | None,
         buckets: Iterable[int] | None,
-        extra_runs: Mapping[Place, Sequence[bytes]],
+        extra_runs: Mapping[BucketKey, Sequence[bytes]],
         lowest_level: int,
         totals: Mapping[bytes, int],
     ) -> list[Split]:
@@ -231,7 +231,7 @@ class FileStore:
         commit = TableCommit(self.snapshots, self.manifests, Renumbering(self.files), self.name, self.identity)
         return counted_commit(commit, request, self.name)
 
-    def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[Place]) -> dict[Place, int]:
+    def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         """The largest sequence number of each of these (partition, bucket) that has files in a snapshot.
 
         Bucket -1 (rows that have no dynamic bucket yet) stands for all buckets of the partition.
@@ -240,7 +240,7 @@ class FileStore:
             return {}
         buckets = {b for _, b in touched}
         some = None if DYNAMIC_BUCKET in buckets else buckets
-        out: dict[Place, int] = {}
+        out: dict[BucketKey, int] = {}
         for (partition, bucket), number in highest_sequences(
             self.live_entries(snapshot, {p for p, _ in touched}, some)
         ).items():
@@ -273,15 +273,15 @@ class FileStore:
         shifted = rows.set_column(at, rows.schema.field(at), numbers)
         return shifted.rename_columns([*names, sequence_column, kind_column])
 
-    def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[Place]:
+    def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[BucketKey]:
         """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
         return list(self.files_to_compact(full, partitions))
 
     def files_to_compact(
         self, full: bool = False, partitions: Iterable[bytes] | None = None
-    ) -> dict[Place, list[DataFileMeta]]:
+    ) -> dict[BucketKey, list[DataFileMeta]]:
         """All live files of those buckets in which a compaction would do something now, of all or some partitions."""
-        by_place: dict[Place, list[ManifestEntry]] = {}
+        by_place: dict[BucketKey, list[ManifestEntry]] = {}
         latest = self.latest_snapshot()
         for entry in self.live_entries(latest, partitions):
             if entry.bucket != POSTPONE_BUCKET:
@@ -308,9 +308,9 @@ class FileStore:
         changed = Compactor(self.files).run_compaction(task)
         return changed or None
 
-    def vector_files(self, snapshot: Snapshot | None) -> dict[Place, list[IndexManifestEntry]]:
+    def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
         """The index files with deletion vectors of each bucket that has any."""
-        out: dict[Place, list[IndexManifestEntry]] = {}
+        out: dict[BucketKey, list[IndexManifestEntry]] = {}
         for entry in IndexManifests(self.manifests).entries(snapshot):
             if entry.index_type == DELETION_VECTORS:
                 out.setdefault((entry.partition, entry.bucket), []).append(entry)
@@ -332,9 +332,9 @@ class FileStore:
         )
 
     @cached_property
-    def references(self) -> References:
+    def references(self) -> ReachableFiles:
         """What snapshots, tags and branches name."""
-        return References(self.io, self.paths)
+        return ReachableFiles(self.io, self.paths)
 
     @property
     def tags(self) -> Tags:

@@ -37,7 +37,7 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
                 engine = sa.create_engine(parsed, pool_pre_ping=True, max_overflow=-1, **more)
             except (ArgumentError, ModuleNotFoundError) as why:
                 raise InvalidOption(
-                    f"option '{option}' is no URL of a database that can be opened ({said(why)}): "
+                    f"option '{option}' is no URL of a database that can be opened ({error_text(why)}): "
                     f"write 'postgresql+psycopg://user:password@host/database', with its driver installed "
                     f"(pip install 'lakelog[postgres]')"
                 ) from None
@@ -60,11 +60,11 @@ def database_errors(what: str) -> Iterator[None]:
     try:
         yield
     except DataError as why:
-        raise InvalidRequest(f"{what}: {said(why)}") from None
+        raise InvalidRequest(f"{what}: {error_text(why)}") from None
     except SQLAlchemyError as why:
-        raise Unavailable(f"{what}: {said(why)}") from None
+        raise Unavailable(f"{what}: {error_text(why)}") from None
 
 
-def said(why: Exception) -> str:
+def error_text(why: Exception) -> str:
     """The first line of what the driver said: statements and URLs stand in later ones."""
     return str(getattr(why, "orig", None) or why).partition("\n")[0]

@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass
-class Told:
+class SpanAttributes:
     """A step that runs: ``tell`` adds what is known only when it is done; ``seconds`` is set when it has ended."""
 
     fields: dict[str, object] = field(default_factory=dict)
@@ -94,9 +94,9 @@ class Meter:
             return [Sample(*key, value, tuple(self._counts.get(key, ()))) for key, value in self._sums.items()]
 
     @contextlib.contextmanager
-    def step(self, name: str, **fields: object) -> Iterator[Told]:
+    def step(self, name: str, **fields: object) -> Iterator[SpanAttributes]:
         """Around something that takes time: those who listen are told of it when it has ended."""
-        told, begun_ms, begun, failure = Told(dict(fields)), now_ms(), monotonic_s(), None
+        told, begun_ms, begun, failure = SpanAttributes(dict(fields)), now_ms(), monotonic_s(), None
         try:
             yield told
         except BaseException as why:

@@ -13,14 +13,14 @@ from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.open import base_of, open_table
 from lakelog.table.scans import scan_of
-from lakelog.table.write.dml_support import Changeable, changeable
+from lakelog.table.write.dml_support import DmlSupport, changeable
 from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
 
 
@@ -37,7 +37,7 @@ class CatalogTables:
         storage_options: Mapping[str, str] | None = None,
         catalog_options: Mapping[str, str] | None = None,
     ) -> None:
-        self.places = {FIRST: CatalogPlace(warehouse, dict(storage_options or {}), dict(catalog_options or {}))}
+        self.places = {FIRST: CatalogConfig(warehouse, dict(storage_options or {}), dict(catalog_options or {}))}
         self.catalog = self.places[FIRST].open()
         self._catalogs = {FIRST: self.catalog}
 
@@ -47,9 +47,9 @@ class CatalogTables:
 
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
         """Adds a catalog; nothing is written, and no server asked."""
-        self.add_catalog(name, CatalogPlace.of(name, options))
+        self.add_catalog(name, CatalogConfig.of(name, options))
 
-    def add_catalog(self, name: str, place: CatalogPlace) -> None:
+    def add_catalog(self, name: str, place: CatalogConfig) -> None:
         """Adds the catalog of a place."""
         self._catalogs[name] = place.open()
         self.places[name] = place
@@ -105,7 +105,7 @@ class CatalogTables:
         table = self.open(identifier, options)
         delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
 
-    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
         """How rows change by these actions."""
         return changeable(self.open(identifier, options), actions)
 

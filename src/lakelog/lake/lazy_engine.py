@@ -13,7 +13,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.table.maintenance.compaction_task import Executor
-from lakelog.table.write.clustering import SortedFiles
+from lakelog.table.write.clustering import ClusteringJob
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -117,7 +117,7 @@ class LazyEngine:
         """Writes a query's rows in place of data files, on Spark."""
         self.started.replace_files(table, plan, files, options)
 
-    def write_sorted(self, files: SortedFiles) -> None:
+    def write_sorted(self, files: ClusteringJob) -> None:
         """Writes rows again, laid out by columns, on Spark."""
         self.started.write_sorted(files)
 

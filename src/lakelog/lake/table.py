@@ -40,7 +40,7 @@ from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
 from lakelog.table.scans import hints_of, scan_of
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
-from lakelog.table.write.materializer import Follower
+from lakelog.table.write.materializer import LogMaterializer
 from lakelog.table.write.overwrite import drop_partitions, truncate
 from lakelog.table.write.overwrite_writer import OverwriteWriter
 from lakelog.table.write.rescale import rescale
@@ -188,7 +188,7 @@ class Table(TableHistory, TableChanges):
         goes on is kept in the snapshots. ``skip_missing`` goes on when records are gone that are not in the files.
         """
         self._table.check_writable()
-        return Follower(self._table, skip_missing).follow(stop)
+        return LogMaterializer(self._table, skip_missing).follow(stop)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
         """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""

@@ -61,7 +61,7 @@ class Aggregate(ABC):
         return InvalidSchema(f"aggregate function '{self.name}' of column '{self.field.name}': {what}")
 
 
-class Picking(Aggregate):
+class SelectingAggregate(Aggregate):
     """A function whose result is one of the values."""
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:

@@ -9,8 +9,8 @@ from lakelog.errors import InternalError
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import TokenStream
 
 _VERBS = ("SELECT", "INSERT", "FROM", "VALUES", "UPDATE", "DELETE", "MERGE")
 _DESCRIBED = ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE")
@@ -45,7 +45,7 @@ def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
         insert = tokens[start:end]
         selects = _outside(insert, "SELECT")
         if not selects:
-            whole = StatementText(script, tokens[0].start, tokens[-1].end)
+            whole = SourceText(script, tokens[0].start, tokens[-1].end)
             raise whole.error(insert[0].start, "an INSERT behind FROM needs its SELECT")
         place = insert[selects[0]].start
         found += parse_script(f"{script[insert[0].start : place]}{source} {script[place : insert[-1].end]}")
@@ -63,10 +63,10 @@ def _outside(tokens: Sequence[Token], word: str) -> list[int]:
 
 
 def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
-    source = StatementText(script, tokens[0].start, tokens[-1].end)
+    source = SourceText(script, tokens[0].start, tokens[-1].end)
     try:
         for keywords in (_find_keywords(tokens), PASS_THROUGH):
-            statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(Cursor(source, tokens))
+            statement: ParsedStatement | None = STATEMENTS.load(keywords).parse(TokenStream(source, tokens))
             if statement is not None:
                 return statement
     except RecursionError:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lakelog.sql.parse import parse_script
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.ports import Engine, Tables
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 
 __all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]
 
 
-class Session(Context):
+class Session(SessionContext):
     """The current catalog and database, and the way to run statements there."""
 
     def run(self, text: str) -> list[object]:

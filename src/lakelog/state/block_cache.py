@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-Place = tuple[str, str, int]
+BlockKey = tuple[str, str, int]
 """Directory, file and number of a block."""
 
 
@@ -21,9 +21,9 @@ class BlockCache:
     def __init__(self, limit: int) -> None:
         self.limit, self.hits, self.loads, self.bytes = limit, 0, 0, 0
         self._lock = threading.Lock()
-        self._blocks: OrderedDict[Place, pa.RecordBatch] = OrderedDict()
+        self._blocks: OrderedDict[BlockKey, pa.RecordBatch] = OrderedDict()
 
-    def get(self, place: Place, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+    def get(self, place: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
         """The block at a place, read by ``load`` unless it is held."""
         with self._lock:
             found = self._blocks.get(place)

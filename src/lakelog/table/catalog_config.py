@@ -24,7 +24,7 @@ _KNOWN: Final = Declared([*CATALOG_OPTIONS.options, *STORAGE_OPTIONS.options], [
 
 
 @dataclass(frozen=True)
-class CatalogPlace:
+class CatalogConfig:
     """Where a catalog is and how it is reached; picklable. Its options may be secrets, so they are not printed."""
 
     warehouse: str
@@ -32,7 +32,7 @@ class CatalogPlace:
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, name: str, given: Mapping[str, str]) -> CatalogPlace:
+    def of(cls, name: str, given: Mapping[str, str]) -> CatalogConfig:
         """The place that one set of options names: ``warehouse``, and options of storage and catalog by any name.
 
         Raises InvalidOption, without the value, for an option that is neither, and when there is no warehouse.
@@ -48,7 +48,7 @@ class CatalogPlace:
         _KNOWN.canonical({key: "…" for key in catalog if not CATALOG_OPTIONS.knows(key)}, "lake")
         return cls(warehouse, storage, catalog)
 
-    def of_tables(self) -> CatalogPlace:
+    def of_tables(self) -> CatalogConfig:
         """The place of those who only look for tables that are there: these are found by their directories.
 
         But where a server commits to them, it has to be asked, by the name that it has for the warehouse.

@@ -35,7 +35,7 @@ from lakelog.paimon.schema.changes import (
 )
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import BIGINT, INT
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 from servers.scripted_http import ScriptedHttp
 
 SCHEMA = new_schema([("id", BIGINT, None), ("n", INT, "a number")], ["id"], [], {"bucket": "2"}, "all orders")
@@ -338,9 +338,9 @@ def test_only_changes_that_change_something_are_sent(
 
 
 def test_who_looks_for_tables_in_a_session_asks_the_server_too(tmp_path: Path) -> None:
-    served = CatalogPlace("/w", {"s3.region": "r"}, {"catalog.type": "rest", "catalog.uri": "https://h"})
-    assert served.of_tables() == CatalogPlace("/w", served.storage, {**served.catalog, "catalog.warehouse": "/w"})
-    named = CatalogPlace("/w", {}, {**served.catalog, "catalog.warehouse": "lake"})
+    served = CatalogConfig("/w", {"s3.region": "r"}, {"catalog.type": "rest", "catalog.uri": "https://h"})
+    assert served.of_tables() == CatalogConfig("/w", served.storage, {**served.catalog, "catalog.warehouse": "/w"})
+    named = CatalogConfig("/w", {}, {**served.catalog, "catalog.warehouse": "lake"})
     assert named.of_tables() == named
-    rows = CatalogPlace("/w", {"s3.region": "r"}, {"catalog.type": "sql", "catalog.uri": "sqlite://"})
-    assert rows.of_tables() == CatalogPlace("/w", {"s3.region": "r"})
+    rows = CatalogConfig("/w", {"s3.region": "r"}, {"catalog.type": "sql", "catalog.uri": "sqlite://"})
+    assert rows.of_tables() == CatalogConfig("/w", {"s3.region": "r"})

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 
 import lakelog
 from lakelog.cli import main
-from lakelog.cli.connection import Place, place_of
+from lakelog.cli.connection import WarehouseConfig, warehouse_config
 from lakelog.cli.main import COMMANDS
 from lakelog.cli.main import lakelog as command
 from lakelog.cli.output import PRINTERS
@@ -103,9 +103,9 @@ def test_a_configuration_that_is_not_there_is_told_of(tmp_path: Path) -> None:
 
 
 def test_the_secrets_of_a_configuration_are_not_printed(tmp_path: Path) -> None:
-    place = Place("w", {"s3.secret-key": "hunter2"}, {"prod": {"s3.secret-key": "hunter2"}})
+    place = WarehouseConfig("w", {"s3.secret-key": "hunter2"}, {"prod": {"s3.secret-key": "hunter2"}})
     assert "hunter2" not in repr(place) + repr(place.reached)
-    assert place_of("w") == Place("w"), "outside of a command"
+    assert warehouse_config("w") == WarehouseConfig("w"), "outside of a command"
 
 
 # quiet, log lines

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lakelog.cli import main
 from lakelog.errors import CommitConflict, InvalidOption, InvalidSchema, NotFound, OffsetExpired, Unavailable
-from lakelog.sql.runtime.spark_errors import cause_in_text
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -85,10 +85,10 @@ def test_an_error_raised_in_a_spark_task_is_found_in_sparks_text() -> None:
     text = (
         "[PYTHON_DATA_SOURCE_ERROR] failed:\nTraceback …\nlakelog.errors.InvalidSchema: column id is null\n\tat org.x"
     )
-    found = cause_in_text(RuntimeError(text))
+    found = lakelog_error_in_text(RuntimeError(text))
     assert (type(found), str(found)) == (InvalidSchema, "column id is null")
     other = RuntimeError("lakelog.errors.Unheard: x")
-    assert cause_in_text(other) is other
+    assert lakelog_error_in_text(other) is other
 
 
 def test_an_error_is_always_one_line() -> None:

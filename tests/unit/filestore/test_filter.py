@@ -24,10 +24,10 @@ from lakelog.filestore.skipping.predicate import (
     Or,
     Predicate,
     StartsWith,
-    all_of,
+    conjunction,
     conjuncts,
     equal_values,
-    only_on,
+    restrict_to,
 )
 
 DAY = dt.datetime(2024, 1, 1, 5)
@@ -145,10 +145,10 @@ def test_parts_of_a_predicate_are_told_apart() -> None:
     whole = And(one, And(two, both))
     assert conjuncts(whole) == (one, two, both)
     assert conjuncts(None) == ()
-    assert all_of([]) is None
-    assert only_on(whole, ["a"]) == one
-    assert only_on(whole, ["c"]) is None
-    assert only_on(whole, ["a", "b"]) == And(one, two, both)
+    assert conjunction([]) is None
+    assert restrict_to(whole, ["a"]) == one
+    assert restrict_to(whole, ["c"]) is None
+    assert restrict_to(whole, ["a", "b"]) == And(one, two, both)
     assert equal_values(whole, "a") == (1,)
     assert equal_values(whole, "b") == (2, 3)
     assert equal_values(both, "a") is None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lakelog.filestore.read.plan import Split
-from lakelog.filestore.read.superseded_rows import KeyedRows, can_hide, hidden_in_split, hidden_masks
+from lakelog.filestore.read.superseded_rows import KeyedRows, hidden_in_split, merges_by_position, superseded_masks
 from lakelog.filestore.store import FileStore
 from unit.filestore.test_deletion_vectors import delete_rows, files_of, with_options
 from unit.filestore.test_inline_runs import PLACE, ipc
@@ -47,17 +47,17 @@ def keyed(*keys: int, deletes: tuple[int, ...] = (), numbers: list[int] | None =
 
 def test_the_newest_row_of_a_key_counts_unless_it_is_a_delete() -> None:
     files = [keyed(1, 2, 3, 5), keyed(2, 3, 4, deletes=(1,)), keyed(3)]
-    assert [m.tolist() for m in hidden_masks(files[:2])] == [[False, True, True, False], [False, True, False]]
-    assert [m.tolist() for m in hidden_masks(files)] == [[False, True, True, False], [False, True, False], [False]]
+    assert [m.tolist() for m in superseded_masks(files[:2])] == [[False, True, True, False], [False, True, False]]
+    assert [m.tolist() for m in superseded_masks(files)] == [[False, True, True, False], [False, True, False], [False]]
 
 
 def test_a_delete_that_is_ignored_hides_nothing_but_itself() -> None:
-    old, new = hidden_masks([keyed(1, 2), keyed(1, deletes=(0,))], ignore_delete=True)
+    old, new = superseded_masks([keyed(1, 2), keyed(1, deletes=(0,))], ignore_delete=True)
     assert (old.tolist(), new.tolist()) == ([False, False], [True])
 
 
 def test_numbers_decide_where_they_are_given_and_the_later_of_equal_ones_wins() -> None:
-    old, new = hidden_masks([keyed(1, 2, 3, numbers=[9, 1, 4]), keyed(1, 2, 3, numbers=[2, 5, 4])])
+    old, new = superseded_masks([keyed(1, 2, 3, numbers=[9, 1, 4]), keyed(1, 2, 3, numbers=[2, 5, 4])])
     assert (old.tolist(), new.tolist()) == ([False, True, True], [True, False, False])
 
 
@@ -123,7 +123,7 @@ def test_a_row_in_a_deletion_vector_takes_no_part(make_table) -> None:
 )
 def test_only_engines_that_choose_rows_by_number_hide_them(make_table, options, hides) -> None:
     table = make_table(**options)
-    assert can_hide(table.store.schema) is hides
+    assert merges_by_position(table.store.schema) is hides
     if hides:
         table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0))
         table.insert((D, 1, "a", 1.0), (U, 2, "B", 2.0))

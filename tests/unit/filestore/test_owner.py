@@ -17,7 +17,7 @@ from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.locked import LockedFileIO
 from lakelog.io.storage.memory import MemoryFileIO
-from lakelog.io.storage.owned import OwnedFileIO
+from lakelog.io.storage.owned import ServerCommittedFileIO
 from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 
 I = 0  # noqa: E741 - a row kind
@@ -67,7 +67,9 @@ def keeper() -> Keeper:
 
 @pytest.fixture
 def table(make_table, keeper: Keeper):
-    return make_table(io=OwnedFileIO(keeper.io, keeper), commit_min_retry_wait="1 ms", commit_max_retry_wait="1 ms")
+    return make_table(
+        io=ServerCommittedFileIO(keeper.io, keeper), commit_min_retry_wait="1 ms", commit_max_retry_wait="1 ms"
+    )
 
 
 def lose() -> None:
@@ -77,7 +79,7 @@ def lose() -> None:
 def test_the_owner_makes_the_snapshots_and_is_told_of_the_partitions(make_table, keeper: Keeper) -> None:
     started = clock.now_ms()
     columns = (("id", "INT NOT NULL"), ("day", "DATE NOT NULL"), ("name", "STRING"))
-    table = make_table(("id", "day"), ("day",), columns, io=OwnedFileIO(keeper.io, keeper), bucket="2")
+    table = make_table(("id", "day"), ("day",), columns, io=ServerCommittedFileIO(keeper.io, keeper), bucket="2")
     one, two = dt.date(2024, 2, 29), dt.date(2024, 3, 1)
     table.insert((I, 1, one, "a"), (I, 2, one, "b"), (I, 3, two, "c"))
     assert table.ids() == [1, 2, 3]
@@ -211,5 +213,5 @@ def test_a_storage_with_a_lock_has_the_owner_of_the_one_inside(keeper: Keeper) -
         pass
 
     assert keeper.io.snapshot_owner is None
-    assert OwnedFileIO(LockedFileIO(keeper.io, NoLock()), keeper).snapshot_owner is keeper
-    assert LockedFileIO(OwnedFileIO(keeper.io, keeper), NoLock()).snapshot_owner is keeper
+    assert ServerCommittedFileIO(LockedFileIO(keeper.io, NoLock()), keeper).snapshot_owner is keeper
+    assert LockedFileIO(ServerCommittedFileIO(keeper.io, keeper), NoLock()).snapshot_owner is keeper

@@ -9,7 +9,7 @@ import pytest
 
 from lakelog import Lake, connect
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 
 
 @pytest.fixture
@@ -97,6 +97,6 @@ def test_no_error_and_no_repr_shows_an_option(lake: Lake) -> None:
             lake.sql(f"create catalog x with ('warehouse' = 'w', {options})")
         assert "hush" not in str(raised.value)
     assert lake.list_catalogs() == ["lakelog", "prod"], "what failed is not there"
-    place = CatalogPlace.of("x", {"warehouse": "s3://b/w", "s3.secret-key": "hush", "catalog.uri": "hush"})
-    assert repr(place) == "CatalogPlace(warehouse='s3://b/w')"
+    place = CatalogConfig.of("x", {"warehouse": "s3://b/w", "s3.secret-key": "hush", "catalog.uri": "hush"})
+    assert repr(place) == "CatalogConfig(warehouse='s3://b/w')"
     assert dict(place.storage) == {"s3.secret-key": "hush"} and dict(place.catalog) == {"catalog.uri": "hush"}

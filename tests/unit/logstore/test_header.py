@@ -14,7 +14,7 @@ from lakelog.logstore.protocol.header import (
     DATA,
     NOBODYS_HEADER,
     Header,
-    are_nobodys,
+    are_unowned,
     decode_header,
     encode_header,
     parse_kinds,
@@ -82,5 +82,5 @@ def test_a_record_without_a_header_or_a_writer_is_a_row_of_nobody() -> None:
     assert NOBODYS_HEADER == b"1|d||0|"
     headers = pa.chunked_array([[None, NOBODYS_HEADER, b"1|d|w|0|a"], [b"1|x|w|0|a|3|-1", b"1|b|w|0|a"]], pa.binary())
     assert parse_kinds(headers).to_pylist() == ["d", "d", "d", "x", "b"]
-    assert are_nobodys(headers).to_pylist() == [True, True, False, False, False]
+    assert are_unowned(headers).to_pylist() == [True, True, False, False, False]
     assert decode_header(None, 0) == decode_header(NOBODYS_HEADER, 0) == Header(DATA, "", 0, "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.service.terminal import AuditLog, Right, Terminal, TerminalConfig
+from lakelog.service.terminal import AuditLog, Privilege, Terminal, TerminalConfig
 from terminals import done
 
 TABLE = "CREATE TABLE db.t (id INT, name STRING, PRIMARY KEY (id)) USING lakelog"
@@ -24,18 +24,18 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 
 @pytest.fixture(scope="module")
 def admin(warehouse: str, audit: AuditLog) -> Iterator[Terminal]:
-    with Terminal(TerminalConfig(warehouse, role=Right.ADMIN, user="ann"), audit) as terminal:
+    with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN, user="ann"), audit) as terminal:
         done(terminal, f"CREATE DATABASE IF NOT EXISTS db; {TABLE}")
         yield terminal
 
 
 @pytest.fixture(scope="module")
 def writer(warehouse: str, admin: Terminal) -> Iterator[Terminal]:
-    with Terminal(TerminalConfig(warehouse, role=Right.WRITE, user="will")) as terminal:
+    with Terminal(TerminalConfig(warehouse, role=Privilege.WRITE, user="will")) as terminal:
         yield terminal
 
 
 @pytest.fixture(scope="module")
 def reader(warehouse: str, admin: Terminal) -> Iterator[Terminal]:
-    with Terminal(TerminalConfig(warehouse, role=Right.READ, user="rita")) as terminal:
+    with Terminal(TerminalConfig(warehouse, role=Privilege.READ, user="rita")) as terminal:
         yield terminal

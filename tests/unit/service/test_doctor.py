@@ -17,7 +17,7 @@ from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.service.doctor import CHECKS
-from lakelog.service.doctor.check import Finding, Surroundings
+from lakelog.service.doctor.check import CheckContext, Finding
 from lakelog.service.doctor.checks import spark as spark_check
 from lakelog.service.doctor.checks.extras import EXTRAS
 from lakelog.service.doctor.run import examine
@@ -25,7 +25,7 @@ from lakelog.service.doctor.run import examine
 ROOT = Path(__file__).parents[3]
 
 
-def look(name: str, around: Surroundings) -> list[Finding]:
+def look(name: str, around: CheckContext) -> list[Finding]:
     return list(examine(around, [name]))
 
 
@@ -34,11 +34,11 @@ def worst(findings: list[Finding]) -> Finding:
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    return Surroundings(str(tmp_path / "warehouse"))
+def around(tmp_path: Path) -> CheckContext:
+    return CheckContext(str(tmp_path / "warehouse"))
 
 
-def test_where_all_is_well_nothing_fails_and_nothing_stays(around: Surroundings, tmp_path: Path) -> None:
+def test_where_all_is_well_nothing_fails_and_nothing_stays(around: CheckContext, tmp_path: Path) -> None:
     titles: list[str] = []
     findings = list(examine(around, [name for name in CHECKS if name != "spark"], titles.append))
     assert [finding for finding in findings if finding.outcome == "fail"] == []
@@ -46,19 +46,19 @@ def test_where_all_is_well_nothing_fails_and_nothing_stays(around: Surroundings,
     assert not (tmp_path / "warehouse").exists()
 
 
-def test_every_finding_that_does_not_pass_says_what_to_do(around: Surroundings) -> None:
-    broken = Surroundings(around.warehouse, log="kafka")
+def test_every_finding_that_does_not_pass_says_what_to_do(around: CheckContext) -> None:
+    broken = CheckContext(around.warehouse, log="kafka")
     for finding in examine(broken):
         assert bool(finding.what_to_do) is (finding.outcome != "pass"), finding
 
 
-def test_an_unknown_check_is_refused(around: Surroundings) -> None:
+def test_an_unknown_check_is_refused(around: CheckContext) -> None:
     with pytest.raises(InvalidRequest, match="unknown check 'jav', did you mean 'java'"):
         look("jav", around)
 
 
 def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakelog.service.doctor.checks.java.java_program", lambda: 1 / 0)
     findings = list(examine(around, ["java", "storage"]))
@@ -86,7 +86,7 @@ def program(path: Path, text: str) -> Path:
     ],
 )
 def test_a_broken_or_old_java_fails_with_the_command_that_installs_one(
-    around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
+    around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
 ) -> None:
     program(tmp_path / "java" / "bin" / "java", script)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
@@ -96,14 +96,14 @@ def test_a_broken_or_old_java_fails_with_the_command_that_installs_one(
     assert "jdk" in finding.what_to_do.lower()
 
 
-def test_no_java_at_all_fails(around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all_fails(around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     (finding,) = look("java", around)
     assert (finding.outcome, finding.found.partition(":")[0]) == ("fail", f"no Java in JAVA_HOME={tmp_path}")
 
 
 def test_a_java_that_is_new_enough_passes(
-    around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2; echo 'openjdk version \"21.0.1\" 2023-10-17' >&2"
     program(tmp_path / "java" / "bin" / "java", text)
@@ -123,14 +123,14 @@ def test_the_pyspark_that_is_asked_for_is_the_one_that_is_checked() -> None:
     assert wanted == f"pyspark>={low}.0,<{high}"
 
 
-def test_an_old_pyspark_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_pyspark_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_check.metadata, "version", lambda _: "3.5.1")
     finding = look("spark", around)[0]
     assert (finding.outcome, finding.what_to_do) == ("fail", "pip install 'pyspark>=4.2,<4.4'")
 
 
 def test_another_spark_in_spark_home_fails(
-    around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "RELEASE").write_text("Spark 3.5.1 built for Hadoop 3.3.4\n")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
@@ -140,7 +140,7 @@ def test_another_spark_in_spark_home_fails(
 
 
 def test_workers_with_a_python_without_lakelog_fail(
-    around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = program(tmp_path / "python", "echo \"ModuleNotFoundError: No module named 'lakelog'\" >&2; exit 1")
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
@@ -150,7 +150,7 @@ def test_workers_with_a_python_without_lakelog_fail(
 
 
 def test_workers_with_another_python_fail(
-    around: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(program(tmp_path / "python", "echo 3.8 0.1.0")))
     finding = worst(look("spark", around))
@@ -171,17 +171,17 @@ class Settings:
         return self._given.get(key, default)
 
 
-def test_a_session_of_others_is_told_what_it_lacks_and_what_that_costs(around: Surroundings) -> None:
+def test_a_session_of_others_is_told_what_it_lacks_and_what_that_costs(around: CheckContext) -> None:
     from lakelog.spark.session.session import STREAM_SETTINGS
 
     lacking = {k: v for k, v in STREAM_SETTINGS.items() if k != "spark.python.unix.domain.socket.enabled"}
-    (finding,) = look("session", Surroundings(around.warehouse, session=Settings(lacking)))
+    (finding,) = look("session", CheckContext(around.warehouse, session=Settings(lacking)))
     assert finding.outcome == "warn"
     assert "spark.python.unix.domain.socket.enabled is not set: each Python task pays about 40 ms" in finding.found
     assert finding.what_to_do == "start the session with --conf spark.python.unix.domain.socket.enabled=true"
-    (finding,) = look("session", Surroundings(around.warehouse, session=Settings(STREAM_SETTINGS)))
+    (finding,) = look("session", CheckContext(around.warehouse, session=Settings(STREAM_SETTINGS)))
     assert finding.outcome == "pass"
-    everything = look("session", Surroundings(around.warehouse, session=Settings({})))
+    everything = look("session", CheckContext(around.warehouse, session=Settings({})))
     assert len(everything) == len(STREAM_SETTINGS)
 
 
@@ -198,7 +198,7 @@ def test_the_extras_are_those_of_the_project() -> None:
         assert set(packages) == wanted, extra
 
 
-def test_an_extra_that_is_needed_and_missing_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extra_that_is_needed_and_missing_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     from lakelog.service.doctor.checks import extras
 
     real = extras.metadata.version
@@ -209,7 +209,7 @@ def test_an_extra_that_is_needed_and_missing_fails(around: Surroundings, monkeyp
         return real(package)
 
     monkeypatch.setattr(extras.metadata, "version", version)
-    findings = look("extras", Surroundings("s3://bucket/warehouse"))
+    findings = look("extras", CheckContext("s3://bucket/warehouse"))
     assert findings[0].outcome == "fail"
     assert findings[0].what_to_do == "pip install 'lakelog[s3]'"
     assert "not installed: s3" in findings[1].found
@@ -221,14 +221,14 @@ def test_an_extra_that_is_needed_and_missing_fails(around: Surroundings, monkeyp
 
 def test_a_warehouse_below_a_file_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    findings = look("storage", Surroundings(str(tmp_path / "file" / "warehouse")))
+    findings = look("storage", CheckContext(str(tmp_path / "file" / "warehouse")))
     assert findings[0].outcome == "fail"
     assert findings[0].found.startswith(f"'{tmp_path}/file/warehouse' cannot be used: ")
     assert "check that the path is a directory" in findings[0].what_to_do
 
 
 def test_a_warehouse_of_an_unknown_kind_fails() -> None:
-    findings = look("storage", Surroundings("ftp://host/warehouse"))
+    findings = look("storage", CheckContext("ftp://host/warehouse"))
     assert findings[0].outcome == "fail"
     assert "has scheme 'ftp'" in findings[0].found
 
@@ -257,7 +257,7 @@ def with_storage(monkeypatch: pytest.MonkeyPatch, io: FileIO) -> None:
     monkeypatch.setattr("lakelog.service.doctor.check.file_io_for", lambda *_: io)
 
 
-def test_a_storage_that_overwrites_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storage_that_overwrites_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Overwriting())
     finding = look("storage", around)[0]
     assert finding.outcome == "fail"
@@ -265,7 +265,7 @@ def test_a_storage_that_overwrites_fails(around: Surroundings, monkeypatch: pyte
     assert "lock" in finding.what_to_do
 
 
-def test_a_full_disk_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_fails(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Full())
     finding = worst(look("storage", around))
     assert (finding.outcome, "has 0.0 GiB of free space" in finding.found) == ("fail", True)
@@ -284,7 +284,7 @@ def test_a_full_disk_fails(around: Surroundings, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_wrong_clock_is_found(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch, ahead_ms: int, outcome: str, told: str
+    around: CheckContext, monkeypatch: pytest.MonkeyPatch, ahead_ms: int, outcome: str, told: str
 ) -> None:
     real = clock.now_ms
     monkeypatch.setattr(clock, "now_ms", lambda: real() + ahead_ms)
@@ -293,7 +293,7 @@ def test_a_wrong_clock_is_found(
     assert told in finding.found
 
 
-def test_the_clock_of_a_storage_that_is_behind_is_found(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_of_a_storage_that_is_behind_is_found(around: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
     with_storage(monkeypatch, Behind())
     (finding,) = look("clock", around)
     assert finding.outcome == "warn"
@@ -301,7 +301,7 @@ def test_the_clock_of_a_storage_that_is_behind_is_found(around: Surroundings, mo
 
 
 def test_a_snapshot_of_the_future_tells_of_another_writers_clock(
-    around: Surroundings, monkeypatch: pytest.MonkeyPatch
+    around: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lakelog.connect(warehouse=around.warehouse)
     lake.sql("create database db; create table db.t (id int, primary key (id))")
@@ -318,32 +318,32 @@ def test_a_snapshot_of_the_future_tells_of_another_writers_clock(
 # catalog, log, tables
 
 
-def test_a_catalog_that_does_not_answer_fails(around: Surroundings, tmp_path: Path) -> None:
+def test_a_catalog_that_does_not_answer_fails(around: CheckContext, tmp_path: Path) -> None:
     options = {"catalog.type": "sql", "catalog.uri": f"sqlite:///{tmp_path}/none/names.db"}
-    (finding,) = look("catalog", Surroundings(around.warehouse, catalog_options=options))
+    (finding,) = look("catalog", CheckContext(around.warehouse, catalog_options=options))
     assert finding.outcome == "fail"
     assert finding.found == "the catalog does not answer"
 
 
-def test_a_broker_behind_a_closed_port_fails(around: Surroundings) -> None:
+def test_a_broker_behind_a_closed_port_fails(around: CheckContext) -> None:
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        (finding,) = look("log", Surroundings(around.warehouse, log="kafka", address=address))
+        (finding,) = look("log", CheckContext(around.warehouse, log="kafka", address=address))
     assert finding.outcome == "fail"
     assert f"Kafka at {address} cannot be reached" in finding.what_to_do
-    (finding,) = look("log", Surroundings(around.warehouse, log="kafka"))
+    (finding,) = look("log", CheckContext(around.warehouse, log="kafka"))
     assert finding.what_to_do == "give --address host:port"
 
 
-def test_an_embedded_log_is_tried_where_the_tables_lie(around: Surroundings) -> None:
+def test_an_embedded_log_is_tried_where_the_tables_lie(around: CheckContext) -> None:
     (finding,) = [one for one in look("log", around) if one.outcome == "pass"]
     assert finding.found.startswith("embedded log: one append ")
-    (finding,) = look("log", Surroundings("s3://bucket/warehouse"))
+    (finding,) = look("log", CheckContext("s3://bucket/warehouse"))
     assert (finding.outcome, "cannot have an embedded log" in finding.found) == ("warn", True)
 
 
-def test_tables_are_told_of_with_what_they_need(around: Surroundings) -> None:
+def test_tables_are_told_of_with_what_they_need(around: CheckContext) -> None:
     lake = lakelog.connect(warehouse=around.warehouse)
     lake.sql(
         "create database db; create table db.well (id int, primary key (id));"
@@ -359,11 +359,11 @@ def test_tables_are_told_of_with_what_they_need(around: Surroundings) -> None:
     assert "lakelog compact db.ill" in findings[0].what_to_do
 
 
-def test_no_finding_shows_a_secret(around: Surroundings) -> None:
+def test_no_finding_shows_a_secret(around: CheckContext) -> None:
     secret = {"s3.secret-key": "hunter2", "s3.access-key": "hunter2", "s3.endpoint": "http://127.0.0.1:1"}
     options = {"catalog.type": "sql", "catalog.uri": "postgresql+psycopg://me:hunter2@127.0.0.1:1/names"}
     properties = {"sasl.password": "hunter2", "sasl.mechanism": "PLAIN", "security.protocol": "SASL_PLAINTEXT"}
-    bad = Surroundings(around.warehouse, secret, options, "kafka", "127.0.0.1:1", properties)
+    bad = CheckContext(around.warehouse, secret, options, "kafka", "127.0.0.1:1", properties)
     text = "\n".join(f"{one.found} {one.what_to_do}" for one in examine(bad, ["extras", "catalog", "log"]))
     assert "fail" in {one.outcome for one in examine(bad, ["catalog"])}
     assert "hunter2" not in text

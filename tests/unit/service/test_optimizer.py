@@ -17,7 +17,7 @@ from lakelog.io import clock
 from lakelog.lake import Lake
 from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
-from lakelog.service.optimizer.runner import Done, Work, run_need
+from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
 from lakelog.service.optimizer.settings import OptimizerSettings
 from lakelog.table.health.actions import KINDS
 from lakelog.table.maintenance.compaction_lease import Leases
@@ -190,11 +190,11 @@ def test_new_tables_are_noticed_and_dropped_ones_forgotten(lake: Lake, tmp_path:
 def test_a_table_that_is_dropped_in_the_middle_of_a_run_gets_no_new_directory(lake: Lake, monkeypatch) -> None:
     table = make(lake, "db.t")
 
-    def dropped(*_: object) -> Done:
+    def dropped(*_: object) -> RunResult:
         lake.sql("drop table db.t")
-        return Done(FAILED, "NotFound: its files are gone")
+        return RunResult(FAILED, "NotFound: its files are gone")
 
-    monkeypatch.setattr(optimizer_module, "run_need", dropped)
+    monkeypatch.setattr(optimizer_module, "run_action", dropped)
     assert once(lake) == [("db.t", "compaction", FAILED)]
     assert not Path(table.path).exists()
 
@@ -260,8 +260,8 @@ def test_a_compaction_takes_only_the_buckets_that_the_bytes_allow(lake: Lake) ->
     assert "wait for bytes of the next hour" in run.detail
     (run,) = Optimizer(lake, OptimizerSettings(bytes_per_hour=1)).once()
     assert run.detail.startswith("1 bucket compacted")
-    nothing = Work(lambda: False, most_bytes=1, may_exceed=False)
-    assert run_need(table.logical, "compaction", nothing).outcome == WAITS
+    nothing = RunContext(lambda: False, most_bytes=1, may_exceed=False)
+    assert run_action(table.logical, "compaction", nothing).outcome == WAITS
 
 
 def test_a_bucket_that_another_process_has_is_left_to_it(lake: Lake) -> None:
@@ -270,7 +270,7 @@ def test_a_bucket_that_another_process_has_is_left_to_it(lake: Lake) -> None:
     (entry,) = {(e.partition, e.bucket) for e in table.logical.store.live_entries(table.latest_snapshot())}
     lease = leases.take(*entry)
     assert once(lake) == []
-    assert run_need(table.logical, "compaction", Work(lambda: False)).outcome == WAITS
+    assert run_action(table.logical, "compaction", RunContext(lambda: False)).outcome == WAITS
     leases.release(lease)
     assert once(lake) == [("db.t", "compaction", DONE)]
 
@@ -287,10 +287,10 @@ def test_of_two_processes_one_does_what_the_whole_table_needs(lake: Lake, kind: 
     table = make(lake, "db.t", writes=1).logical
     leases = Leases(table.io, f"{table.path}/lakelog/optimizer")
     lease = leases.take_place(kind)
-    done = run_need(table, kind, Work(lambda: False))
+    done = run_action(table, kind, RunContext(lambda: False))
     assert (done.outcome, done.detail) == (WAITS, "another process is at it")
     leases.release(lease)
-    assert run_need(table, kind, Work(lambda: False)).outcome != WAITS
+    assert run_action(table, kind, RunContext(lambda: False)).outcome != WAITS
     assert leases.held() == []
 
 

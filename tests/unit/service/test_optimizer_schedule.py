@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import InvalidRequest
-from lakelog.service.optimizer.scheduler import Schedule
+from lakelog.service.optimizer.scheduler import Scheduler
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.health.actions import COMPACTION, EXPIRY, HEALING, Need
+from lakelog.table.health.actions import COMPACTION, EXPIRY, HEALING, Action
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING
 
 
-def need(kind: str = COMPACTION, urgency: int = 50, size: int = 0) -> Need:
-    return Need(kind, "why", "what", urgency, size)
+def need(kind: str = COMPACTION, urgency: int = 50, size: int = 0) -> Action:
+    return Action(kind, "why", "what", urgency, size)
 
 
-def schedule(**given: object) -> Schedule:
-    return Schedule(OptimizerSettings(**given))
+def schedule(**given: object) -> Scheduler:
+    return Scheduler(OptimizerSettings(**given))
 
 
-def run(one: Schedule, now: float, outcome: str = DONE, read: int = 0) -> tuple[str, str]:
+def run(one: Scheduler, now: float, outcome: str = DONE, read: int = 0) -> tuple[str, str]:
     """Begins and ends the next run."""
     job = one.next(now)
     assert job is not None
@@ -50,7 +50,7 @@ def test_of_equal_needs_the_table_served_least_recently_comes_first() -> None:
 def test_processes_begin_with_different_tables() -> None:
     firsts = set()
     for salt in range(20):
-        one = Schedule(OptimizerSettings(), str(salt))
+        one = Scheduler(OptimizerSettings(), str(salt))
         for table in ("a", "b", "c"):
             one.offer(table, [need()], 0)
         firsts.add(one.next(0).table)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.terminal import AuditLog, Limits, Right, Terminal, TerminalConfig
+from lakelog.service.terminal import AuditLog, Limits, Privilege, Terminal, TerminalConfig
 from terminals import done, run, until
 
 
@@ -120,7 +120,7 @@ def test_every_statement_is_in_the_audit_log_and_no_secret_is(admin: Terminal, a
 
 
 def test_a_process_that_is_killed_fails_what_ran_and_the_next_statement_has_a_new_one(warehouse: str) -> None:
-    with Terminal(TerminalConfig(warehouse, role=Right.ADMIN)) as terminal:
+    with Terminal(TerminalConfig(warehouse, role=Privilege.ADMIN)) as terminal:
         done(terminal, "SHOW DATABASES")
         pid = terminal.state().pid
         assert pid is not None

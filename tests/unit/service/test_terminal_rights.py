@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from lakelog import connect
-from lakelog.service.terminal import Right, Terminal, TerminalConfig
+from lakelog.service.terminal import Privilege, Terminal, TerminalConfig
 from terminals import done, rows, run
 
 READ = ("SHOW TABLES IN db", "DESCRIBE db.t", "SHOW CREATE TABLE db.t", "SHOW TBLPROPERTIES db.t", "USE db")
@@ -119,10 +119,10 @@ def test_a_catalog_on_files_of_the_server_is_refused_also_to_an_admin(admin: Ter
 
 
 def test_an_admin_may_open_a_directory_where_the_server_allows_it(warehouse: str, tmp_path: Path) -> None:
-    config = TerminalConfig(warehouse, role=Right.ADMIN, allow_local_files=True)
+    config = TerminalConfig(warehouse, role=Privilege.ADMIN, allow_local_files=True)
     with Terminal(config) as terminal:
         done(terminal, f"CREATE CATALOG c WITH ('warehouse' = '{tmp_path}')")
-    with Terminal(replace(config, role=Right.WRITE)) as terminal:
+    with Terminal(replace(config, role=Privilege.WRITE)) as terminal:
         error = run(terminal, f"CREATE CATALOG c WITH ('warehouse' = '{tmp_path}')").snapshot().error
         assert error is not None and error.refused
 

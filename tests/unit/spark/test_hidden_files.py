@@ -12,7 +12,7 @@ import pytest
 from lakelog.errors import NotFound
 from lakelog.filestore.read.native_files import NativeFile, pick_native
 from lakelog.filestore.store import FileStore
-from lakelog.spark.native.superseded_rows import HiddenRows
+from lakelog.spark.native.superseded_rows import SupersededRowsCache
 from unit.filestore.test_deletion_vectors import delete_rows, files_of
 from unit.filestore.test_inline_runs import PLACE, ipc
 
@@ -24,13 +24,13 @@ def natives(store: FileStore, **plan: Any) -> list[NativeFile]:
     return [file for files in found.files.values() for file in files]
 
 
-def words(hidden: HiddenRows, store: FileStore, **plan: Any) -> list[list[int]]:
+def words(hidden: SupersededRowsCache, store: FileStore, **plan: Any) -> list[list[int]]:
     found = hidden.of_files(store.files, natives(store, **plan))
     return [found[f.file_name].words.tolist() for f in files_of(store) if f.file_name in found]
 
 
 def test_rows_that_are_replaced_or_deleted_are_found_once(make_table) -> None:
-    table, hidden = make_table(), HiddenRows()
+    table, hidden = make_table(), SupersededRowsCache()
     table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0), (I, 3, "c", 3.0))
     table.insert((U, 1, "A", 1.0), (D, 2, "b", 2.0))
     assert words(hidden, table.store) == [[0b011], [0b10]]
@@ -41,7 +41,7 @@ def test_rows_that_are_replaced_or_deleted_are_found_once(make_table) -> None:
 
 
 def test_rows_in_no_file_and_ignored_deletes_are_told_apart(make_table) -> None:
-    table, hidden = make_table(), HiddenRows()
+    table, hidden = make_table(), SupersededRowsCache()
     table.insert((I, 1, "a", 1.0), (I, 2, "b", 2.0), (I, 3, "c", 3.0))
     table.insert((D, 2, "b", 2.0), (U, 4, "d", 1.0))
     run = {PLACE: [ipc(table, (U, 3, "C", 9.0))]}
@@ -52,7 +52,7 @@ def test_rows_in_no_file_and_ignored_deletes_are_told_apart(make_table) -> None:
 
 
 def test_rows_in_no_file_are_not_kept(make_table) -> None:
-    table, hidden = make_table(), HiddenRows()
+    table, hidden = make_table(), SupersededRowsCache()
     table.insert((I, 1, "a", 1.0))
     run = ipc(table, *((U, at, random.randbytes(50).hex(), 1.0) for at in range(1, 500)))
     assert words(hidden, table.store, extra_runs={PLACE: [run]}) == [[0b1]]
@@ -60,7 +60,7 @@ def test_rows_in_no_file_are_not_kept(make_table) -> None:
 
 
 def test_a_vector_names_rows_of_its_file_and_files_without_are_whole(make_table) -> None:
-    table, hidden = make_table(primary_keys=()), HiddenRows()
+    table, hidden = make_table(primary_keys=()), SupersededRowsCache()
     table.insert(*((I, at, "a", 1.0) for at in range(70)))
     table.insert((I, 3, "c", 3.0))
     delete_rows(table.store, {files_of(table.store)[0].file_name: [1, 64]})
@@ -76,7 +76,7 @@ def test_what_was_used_longest_ago_is_dropped_first(make_table) -> None:
     for file in natives(table.store):
         by_partition.setdefault(file.merged.partition, []).append(file)
     x, y, z = by_partition.values()
-    hidden = HiddenRows(most_bytes=32)  # two words a partition, of 8 bytes
+    hidden = SupersededRowsCache(most_bytes=32)  # two words a partition, of 8 bytes
     for files in (x, y, x, z):
         hidden.of_files(table.store.files, files)
     for file in (*x, *y, *z):

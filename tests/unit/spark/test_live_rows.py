@@ -7,10 +7,10 @@ import zlib
 import numpy as np
 import pytest
 
-from lakelog.spark.native.position_filter import BitTable, HiddenFile, bits_of, lay_out
+from lakelog.spark.native.position_filter import MaskedFile, PositionBitmaps, bits_of, pack_bitmaps
 
 
-def bit(table: BitTable, name: str, size: int, row: int) -> int:
+def bit(table: PositionBitmaps, name: str, size: int, row: int) -> int:
     """What the filter computes for a row."""
     begin = table.words[size & (table.size_slots - 1)]
     if begin < 0:
@@ -22,21 +22,21 @@ def bit(table: BitTable, name: str, size: int, row: int) -> int:
 def test_each_row_finds_its_bit(sizes) -> None:
     chance = np.random.default_rng(1)
     masks = [chance.random(chance.integers(1, 200)) < 0.3 for _ in range(300)]
-    files = [HiddenFile(f"data-{at}.parquet", int(chance.integers(sizes)), bits_of(m)) for at, m in enumerate(masks)]
-    (table,) = lay_out(files)
+    files = [MaskedFile(f"data-{at}.parquet", int(chance.integers(sizes)), bits_of(m)) for at, m in enumerate(masks)]
+    (table,) = pack_bitmaps(files)
     for file, mask in zip(files, masks, strict=True):
         assert [bit(table, file.name, file.size, row) for row in range(len(mask))] == mask.tolist()
 
 
 def test_many_bits_make_several_tables() -> None:
     words = np.zeros(1 << 19, dtype=np.int64)
-    files = [HiddenFile(f"{at}", at, words) for at in range(5)]
-    assert [sorted(table.files) for table in lay_out(files)] == [["0", "1"], ["2", "3"], ["4"]]
-    assert list(lay_out([])) == []
+    files = [MaskedFile(f"{at}", at, words) for at in range(5)]
+    assert [sorted(table.files) for table in pack_bitmaps(files)] == [["0", "1"], ["2", "3"], ["4"]]
+    assert list(pack_bitmaps([])) == []
 
 
 def test_names_that_look_alike_go_to_tables_of_their_own() -> None:
     # the checksum of both is the same
-    files = [HiddenFile(name, 5, bits_of(np.array([True]))) for name in ("plumless", "buckeroo")]
+    files = [MaskedFile(name, 5, bits_of(np.array([True]))) for name in ("plumless", "buckeroo")]
     assert zlib.crc32(b"plumless") == zlib.crc32(b"buckeroo")
-    assert [table.files for table in lay_out(files)] == [{"plumless"}, {"buckeroo"}]
+    assert [table.files for table in pack_bitmaps(files)] == [{"plumless"}, {"buckeroo"}]

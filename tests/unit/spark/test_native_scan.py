@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelog.spark.native.native_scan import _looking_here, is_found
+from lakelog.spark.native.native_scan import _looking_here, spark_can_list
 
 
 class Settings(dict[str, str]):
@@ -50,4 +50,4 @@ def test_scans_made_at_once_leave_the_settings_as_they_were(given) -> None:
     ],
 )
 def test_paths_that_spark_takes_for_patterns_are_not_given_to_it(path, found) -> None:
-    assert is_found(path) is found
+    assert spark_can_list(path) is found

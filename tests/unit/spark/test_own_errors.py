@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.errors import CommitConflict
-from lakelog.spark.engine.errors import conflict_in
+from lakelog.spark.engine.errors import lakelog_error_in
 
 
 def test_a_conflict_is_found_and_nothing_else() -> None:
@@ -12,7 +12,7 @@ def test_a_conflict_is_found_and_nothing_else() -> None:
 lakelog.errors.CommitConflict: data file 'f' was replaced by another commit; take the newest snapshot
 
 JVM stacktrace: org.apache.spark.SparkException"""
-    found = conflict_in(RuntimeError(told))
+    found = lakelog_error_in(RuntimeError(told))
     assert isinstance(found, CommitConflict)
     assert str(found) == "data file 'f' was replaced by another commit; take the newest snapshot"
-    assert conflict_in(RuntimeError("lakelog.errors.InvalidSchema: CommitConflict")) is None
+    assert lakelog_error_in(RuntimeError("lakelog.errors.InvalidSchema: CommitConflict")) is None

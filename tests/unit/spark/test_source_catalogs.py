@@ -14,16 +14,16 @@ from lakelog.errors import InvalidOption, NotFound
 from lakelog.spark.runtime.table_options import options_of
 from lakelog.spark.session import data_source as source
 from lakelog.spark.session.data_source import LakelogDataSource
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 
 SECOND = {"s3.endpoint": "http://second", "s3.secret-key": "hush"}
 
 
 class Source(LakelogDataSource):
     catalogs = {
-        "": CatalogPlace("s3://lake/w", {"s3.endpoint": "http://first"}),
-        "prod": CatalogPlace("s3://lake/w", SECOND),
-        "deep": CatalogPlace("s3://lake/w/deep/", {"s3.endpoint": "http://deep"}),
+        "": CatalogConfig("s3://lake/w", {"s3.endpoint": "http://first"}),
+        "prod": CatalogConfig("s3://lake/w", SECOND),
+        "deep": CatalogConfig("s3://lake/w/deep/", {"s3.endpoint": "http://deep"}),
     }
     first = "house"
 
@@ -33,9 +33,9 @@ SERVED = {"catalog.type": "rest", "catalog.uri": "https://house"}
 
 class Served(LakelogDataSource):
     catalogs = {
-        "": CatalogPlace("./lake", {}),
-        "served": CatalogPlace("./lake/served", {}, SERVED),
-        "far": CatalogPlace("s3a://lake/w", {}, SERVED),
+        "": CatalogConfig("./lake", {}),
+        "served": CatalogConfig("./lake/served", {}, SERVED),
+        "far": CatalogConfig("s3a://lake/w", {}, SERVED),
     }
 
 
@@ -51,7 +51,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         assert not hints
         found.append((path, dict(catalog or {}), dict(storage)))
 
-    monkeypatch.setattr(source, "settle", lambda *_: None)
+    monkeypatch.setattr(source, "prepare_worker", lambda *_: None)
     monkeypatch.setattr(source, "open_by_name", by_name)
     monkeypatch.setattr(source, "open_by_path", by_path)
     return found

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
-from lakelog.sql.query.predicate_pushdown import pushed_condition
+from lakelog.sql.query.predicate_pushdown import pushed_predicate
 
 TYPES = {
     "id": "INT",
@@ -26,7 +26,7 @@ def pushed(condition: str) -> str | None:
     tree = sqlglot.parse_one(f"select * from t where {condition}", dialect="spark")
     table = tree.find(exp.Table)
     assert table is not None
-    return pushed_condition(table, SCHEMA)
+    return pushed_predicate(table, SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ import pytest
 
 from lakelog.errors import UnsupportedStatement
 from lakelog.sql.dml.assignments import read_assignments
-from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece, relation_name
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment, relation_name
 from lakelog.sql.syntax.lexer import tokenize
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
-def cursor_of(text: str) -> Cursor:
-    return Cursor(StatementText(text, 0, len(text)), tuple(tokenize(text)))
+def cursor_of(text: str) -> TokenStream:
+    return TokenStream(SourceText(text, 0, len(text)), tuple(tokenize(text)))
 
 
-def table_of(text: str) -> ChangedTable:
+def table_of(text: str) -> DmlTarget:
     return read_changed_table(cursor_of(text), "SET")
 
 
@@ -59,9 +59,9 @@ def test_the_changed_table_and_its_alias(text, alias, options) -> None:
 
 def test_a_piece_ends_at_its_word_outside_of_parentheses_and_case() -> None:
     cursor = cursor_of("case when a then case when b then 1 end else (select 1 where x) end = 2 WHEN more")
-    assert read_piece(cursor, "a condition", "WHEN").endswith("end = 2") and cursor.at_words("WHEN")
+    assert read_fragment(cursor, "a condition", "WHEN").endswith("end = 2") and cursor.at_words("WHEN")
     with pytest.raises(UnsupportedStatement, match="expected a value, found 'WHEN'"):
-        read_piece(cursor, "a value", "WHEN")
+        read_fragment(cursor, "a value", "WHEN")
 
 
 def test_assignments_end_at_commas_of_their_own() -> None:
@@ -87,5 +87,5 @@ def test_assignments_end_at_commas_of_their_own() -> None:
 )
 def test_the_name_of_a_relation(text, want) -> None:
     cursor = cursor_of(text)
-    read_piece(cursor, "a table", "ON")
+    read_fragment(cursor, "a table", "ON")
     assert relation_name(cursor, 0) == want

@@ -8,7 +8,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
 from lakelog.sql.dml.row_kinds import with_row_kind
-from lakelog.sql.query.predicate_pushdown import pushed_condition
+from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.statements.show_create_table import create_table_text
 
@@ -26,7 +26,7 @@ SCHEMA = new_schema(
 def pushed(query: str) -> str | None:
     tree = sqlglot.parse_one(query, dialect="spark")
     table = next(t for t in tree.find_all(exp.Table) if t.name == "t")
-    return pushed_condition(table, SCHEMA)
+    return pushed_predicate(table, SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lakelog.sql.parse import parse_script
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.session import Session
 from lakelog.sql.syntax.type_parser import parse_type_text
-from lakelog.table.write.dml_support import Changeable
+from lakelog.table.write.dml_support import DmlSupport
 
 
 class OneTable:
@@ -37,8 +37,8 @@ class OneTable:
 class ChangingTable(OneTable):
     """The same table, whose rows may change."""
 
-    def changeable(self, *_: object) -> Changeable:
-        return Changeable(False, False)
+    def changeable(self, *_: object) -> DmlSupport:
+        return DmlSupport(False, False)
 
 
 class Plans:

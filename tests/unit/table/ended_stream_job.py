@@ -6,22 +6,22 @@ import sys
 
 import lakelog
 from lakelog.table.commit.committer import committer_for
-from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal_thread import sealer_for
-from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows
 
 
 def main() -> None:
     table = lakelog.connect(warehouse=sys.argv[1]).table("db.t").logical
-    assert ready_to_write(table, "query", 0)
+    assert should_write_epoch(table, "query", 0)
     task = TaskWriter(table, "query", 0, lane=0)
     for batch in rows(1, 2, name="stream").to_batches():
         task.write(batch)
     committer = committer_for(table, "query")
     committer.commit(0, [task.finish()])
-    sealer = sealer_for(committer, take_over_quietly)
+    sealer = sealer_for(committer, take_over_best_effort)
     sealer.stop()  # it has no time for a seal any more
     sealer.notify()
 

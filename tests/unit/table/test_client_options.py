@@ -20,7 +20,7 @@ HARMFUL = (
     "sasl.kerberos.kinit.cmd",
     "sasl.oauthbearer.token.endpoint.url",
     "sasl.oauthbearer.config",
-    "enable.sasl.oauthbearer.insecure.jwt",
+    "enable.sasl.oauthbearer.unsecure.jwt",  # codespell:ignore unsecure
     "sasl.jaas.config",
     "debug",
     "PLUGIN.LIBRARY.PATHS",

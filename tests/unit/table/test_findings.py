@@ -21,17 +21,17 @@ from lakelog.options.option import Options
 from lakelog.service.dashboard.views.overview import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
-from lakelog.table.health.actions import Need
+from lakelog.table.health.actions import Action
 from lakelog.table.health.findings import pick_findings
-from lakelog.table.health.stats import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.health.stats import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableStats
 from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import make, rows, silence
 
-KEYED = TableFigures("db.t", 1_000, is_keyed=True)
+KEYED = TableStats("db.t", 1_000, is_keyed=True)
 BUCKET = LogBucketFigures(0, 10, 90, 50, 50, 0)
 
 
-def kinds(figures: TableFigures) -> list[str]:
+def kinds(figures: TableStats) -> list[str]:
     return [one.kind for one in pick_findings(figures, ())]
 
 
@@ -76,7 +76,7 @@ def test_records_that_expired_before_they_were_in_files_are_found(tmp_path: Path
 
 def test_maintenance_that_died_is_red_while_it_is_still_needed(tmp_path: Path) -> None:
     dead = SnapshotFigures(dead_run=DeadRun("compaction", "host", 7))
-    need = Need("compaction", "", "", 50)
+    need = Action("compaction", "", "", 50)
     assert pick_findings(replace(KEYED, snapshots=dead), ()) == ()
     (found,) = pick_findings(replace(KEYED, snapshots=dead), (need,))
     assert (found.kind, found.action) == ("dead-run", "compaction")

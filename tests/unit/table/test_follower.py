@@ -30,7 +30,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER, LogState, WriterState, newest_state
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write import materializer as follower
-from lakelog.table.write.materializer import Follower
+from lakelog.table.write.materializer import LogMaterializer
 
 
 def make(place: Path, more: str = "", key: str = ", primary key (id)") -> Table:
@@ -255,12 +255,12 @@ def attempt(made: Path, place: Path, plan: FaultPlan) -> None:
     table = handle.logical
     broken = replace(table, location=replace(table.location, io=FaultyFileIO(table.io, plan)))
     with contextlib.suppress(Died, LakelogError):
-        list(Follower(broken).follow("latest"))
+        list(LogMaterializer(broken).follow("latest"))
     plan.arrive()
     has_come = FOLLOWER in newest_state(table.store)[1].writers
     assert content(table) == (dict.fromkeys(range(6), "a") if has_come else {})
     log_first(handle, range(3, 9), "b")
-    list(Follower(table).follow("latest"))
+    list(LogMaterializer(table).follow("latest"))
     assert content(table) == dict.fromkeys(range(3), "a") | dict.fromkeys(range(3, 9), "b")
     assert sum(s.delta_record_count or 0 for s in table.store.snapshots.backwards()) == (12 if has_come else 9)
 

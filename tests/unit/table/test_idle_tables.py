@@ -14,7 +14,7 @@ from lakelog.logstore.embedded.system import EmbeddedReader
 from lakelog.logstore.protocol.header import ABORT, COMMIT, parse_kinds
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.log.gaps import lost_control_only
+from lakelog.table.log.gaps import only_control_records_expired
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.epoch_record import EpochRecord
@@ -253,7 +253,7 @@ def claims(table: Table, patch: pytest.MonkeyPatch) -> int:
         for first in range(known + 1, end + 1):
             with patch.context() as context:
                 context.setattr(EmbeddedReader, "first_offsets", lambda *_, at={bucket: first}: at)
-                if lost_control_only(table.logical, state, bucket, known):
+                if only_control_records_expired(table.logical, state, bucket, known):
                     assert set(kinds[: first - known]) <= {COMMIT, ABORT}
                     count += 1
     return count

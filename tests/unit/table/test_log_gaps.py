@@ -11,7 +11,7 @@ from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.embedded.system import EmbeddedReader
 from lakelog.options.log import EMIT_MODE
-from lakelog.table.log.committed_reader import CommittedRecords
+from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.scan import LogScan
 from log_tables import files, make, rows
 
@@ -75,6 +75,6 @@ def test_what_lies_before_a_gap_is_read_back_once(tmp_path: Path, monkeypatch: p
         return plain(self, bucket, start, *rest)
 
     monkeypatch.setattr(EmbeddedReader, "read", read)
-    shown = [CommittedRecords(reader, 100).shown(bucket, records) for bucket, records in commits.items()]
+    shown = [CommittedReader(reader, 100).shown(bucket, records) for bucket, records in commits.items()]
     assert sum(part.num_rows for parts in shown for part in parts) == 3
     assert asked == [(bucket, 0) for bucket in commits]

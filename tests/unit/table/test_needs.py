@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from lakelog.options.option import Options
-from lakelog.table.health.actions import KINDS, pick_needs, pick_waits
-from lakelog.table.health.formatting import aged, sized
+from lakelog.table.health.actions import KINDS, find_blockers, plan_actions
+from lakelog.table.health.formatting import format_age, format_bytes
 from lakelog.table.health.score import score_parts, total
 from lakelog.table.health.stats import (
     BATCH,
     STREAM,
-    BucketFigures,
+    BucketStats,
     LogBucketFigures,
     LogFigures,
     SnapshotFigures,
-    TableFigures,
+    TableStats,
     WriterFigures,
 )
 
@@ -25,19 +25,19 @@ DAY = 24 * 3_600_000
 NOW = 1_000 * DAY
 HOUR = 3_600_000
 NEW = SnapshotFigures(newest_id=5, newest_ms=NOW, kept=5, created_ms=NOW)
-KEYED = TableFigures("db.t", NOW, is_keyed=True, snapshots=NEW)
+KEYED = TableStats("db.t", NOW, is_keyed=True, snapshots=NEW)
 
 
-def bucket(runs: int, due: int = 0, number: int = 0, level0: int = 0) -> BucketFigures:
-    return BucketFigures("{}", number, runs, 1000 * runs, 10 * runs, runs, level0, runs, due, 1000 * due)
+def bucket(runs: int, due: int = 0, number: int = 0, level0: int = 0) -> BucketStats:
+    return BucketStats("{}", number, runs, 1000 * runs, 10 * runs, runs, level0, runs, due, 1000 * due)
 
 
-def needs(figures: TableFigures, **options: str) -> dict[str, object]:
-    return {need.kind: need for need in pick_needs(figures, Options(options), NOW)}
+def needs(figures: TableStats, **options: str) -> dict[str, object]:
+    return {need.kind: need for need in plan_actions(figures, Options(options), NOW)}
 
 
-def waits(figures: TableFigures, **options: str) -> list[str]:
-    return [f"{w.what}: {w.why} -> {w.what_to_do}" for w in pick_waits(figures, Options(options), NOW)]
+def waits(figures: TableStats, **options: str) -> list[str]:
+    return [f"{w.what}: {w.why} -> {w.what_to_do}" for w in find_blockers(figures, Options(options), NOW)]
 
 
 def test_a_table_that_is_well_needs_nothing() -> None:
@@ -99,7 +99,7 @@ def test_a_dead_batch_writer_comes_first_and_one_at_work_is_only_waited_for() ->
     at_work = WriterFigures("w1", BATCH, -1, -1, 0, NOW - 5000, undecided_ms=NOW - 5000)
     both = LogFigures(writers=(at_work, replace(at_work, name="w2", is_gone=True)))
     figures = replace(KEYED, buckets=(bucket(9, 9),), log=both)
-    found = pick_needs(figures, Options(), NOW)
+    found = plan_actions(figures, Options(), NOW)
     assert [need.kind for need in found] == ["healing", "compaction"]
     assert "1 dead writer" in found[0].reason and "(w2)" in found[0].reason
     waiting = waits(figures)
@@ -137,7 +137,7 @@ def test_decided_epochs_of_a_dead_writer_are_sealed_and_those_of_a_live_one_are_
         (replace(KEYED, log=LogFigures(log_first=True)), ["written to the log first", "lakelog follow db.t"]),
     ],
 )
-def test_what_waits_says_why_and_what_to_do(figures: TableFigures, words: list[str]) -> None:
+def test_what_waits_says_why_and_what_to_do(figures: TableStats, words: list[str]) -> None:
     (found,) = waits(figures)
     assert [word for word in words if word not in found] == []
 
@@ -179,14 +179,14 @@ def test_the_score_falls_with_each_of_its_parts_and_says_why() -> None:
 
 
 def test_sizes_and_ages_have_the_unit_that_fits() -> None:
-    assert [sized(n) for n in (0, 999, 1_000, 10**9, 5 * 10**18)] == [
+    assert [format_bytes(n) for n in (0, 999, 1_000, 10**9, 5 * 10**18)] == [
         "0 bytes",
         "999 bytes",
         "1.0 kB",
         "1.0 GB",
         "5000.0 PB",
     ]
-    assert [aged(ms) for ms in (-5, 1500, 119_000, 7_000_000, HOUR * 3, 3 * DAY)] == [
+    assert [format_age(ms) for ms in (-5, 1500, 119_000, 7_000_000, HOUR * 3, 3 * DAY)] == [
         "0 s", "1.5 s", "119 s", "116.7 min", "3 h", "3 d",
     ]  # fmt: skip
     assert len(set(KINDS)) == 7

@@ -7,7 +7,7 @@ import pytest
 from lakelog.errors import InvalidRequest
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.log_state import newest_state
 from lakelog.table.staging.task_writer import TaskWriter
@@ -22,7 +22,7 @@ class Query:
         self.committer = Committer(self.table, writer)
 
     def epoch(self, number: int, seals: bool = True) -> None:
-        assert ready_to_write(self.table, self.writer, number)
+        assert should_write_epoch(self.table, self.writer, number)
         task = TaskWriter(self.table, self.writer, number, 0)
         task.write(rows(number).to_batches()[0])
         self.committer.begin_run(self.run)

@@ -18,7 +18,7 @@ from lakelog.logstore.protocol.header import NOBODYS_HEADER
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.commit.take_over import seal_abandoned, take_over_now
-from lakelog.table.log.committed_reader import CommittedRecords
+from lakelog.table.log.committed_reader import CommittedReader
 from lakelog.table.log.position import LogPosition
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
@@ -149,7 +149,7 @@ def test_long_epochs_are_read_back_in_parts(table) -> None:
     found = []
     for bucket, end in scan.reader.end_offsets().items():
         for most, step in itertools.product((1, 3, 7, 1000), (1, 5, 1000)):
-            committed = CommittedRecords(scan.reader, most)
+            committed = CommittedReader(scan.reader, most)
             shown = [
                 r["id"]
                 for start in range(0, end, step)

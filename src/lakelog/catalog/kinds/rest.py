@@ -29,7 +29,7 @@ from lakelog.errors import (
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.confined import confined
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.owned import OwnedFileIO
+from lakelog.io.storage.owned import ServerCommittedFileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options
@@ -117,7 +117,7 @@ class RestCatalog(Catalog):
         owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
         # what lies at a path of the user's own is not the server's to commit to
         own = self._io.within(path)
-        io = own if found.get("isExternal") else OwnedFileIO(own, owner)
+        io = own if found.get("isExternal") else ServerCommittedFileIO(own, owner)
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InternalError
 from lakelog.filestore.read.data_file_reader import DataFileReader
-from lakelog.filestore.read.plan import Place
+from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.write.changelog_writer import changelog_style
 from lakelog.filestore.write.data_file_writer import DataFileWriter
 from lakelog.merge.base import SEQUENCE_COLUMN
@@ -19,9 +19,9 @@ from lakelog.paimon.metadata.data_file import APPEND_SOURCE, BucketFiles, DataFi
 from lakelog.paimon.metadata.manifest import ManifestEntry
 
 
-def highest_sequences(live: Iterable[ManifestEntry]) -> dict[Place, int]:
+def highest_sequences(live: Iterable[ManifestEntry]) -> dict[BucketKey, int]:
     """The largest sequence number of each (partition, bucket) with files."""
-    out: dict[Place, int] = {}
+    out: dict[BucketKey, int] = {}
     for entry in live:
         place = (entry.partition, entry.bucket)
         out[place] = max(out.get(place, entry.file.max_sequence_number), entry.file.max_sequence_number)

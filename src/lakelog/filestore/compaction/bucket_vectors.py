@@ -10,7 +10,7 @@ import numpy as np
 from lakelog.filestore.commit.request import IndexChange, SeenVectors
 from lakelog.filestore.compaction.upper_levels import Hits
 from lakelog.filestore.metadata.paths import TablePaths
-from lakelog.filestore.read.deletion_vectors import VectorPlace, read_vectors, vector_places, write_vectors
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, read_vectors, vector_places, write_vectors
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
 from lakelog.paimon.index.deletion_vector import Positions
@@ -27,7 +27,7 @@ class BucketVectors:
         self, io: FileIO, paths: TablePaths, partition: bytes, bucket: int, entries: Sequence[IndexManifestEntry]
     ) -> None:
         self._io, self._paths, self._partition, self._bucket, self._entries = io, paths, partition, bucket, entries
-        self.places: tuple[VectorPlace, ...] = vector_places(entries, paths).get((partition, bucket), ())
+        self.places: tuple[DeletionVectorRef, ...] = vector_places(entries, paths).get((partition, bucket), ())
         self._new: dict[str, list[Indices]] = defaultdict(list)
 
     def deleted(self, data_files: Iterable[str]) -> dict[str, Positions]:

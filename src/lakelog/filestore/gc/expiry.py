@@ -10,7 +10,7 @@ from typing import Final
 
 from lakelog.errors import InvalidOption, LakelogError, NotFound
 from lakelog.filestore.gc.consumers import Consumers
-from lakelog.filestore.gc.reachability import References, Root
+from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
@@ -100,7 +100,7 @@ def pick_end(
 class Expiry:
     """Expires the snapshots and changelogs of one branch; ``check`` raises when another table lies there by now."""
 
-    references: References
+    references: ReachableFiles
     check: Callable[[], None] = lambda: None
 
     def expire(self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None) -> list[int]:
@@ -182,10 +182,10 @@ class Expiry:
             after=lambda: self._snapshots.write_hint(EARLIEST, end),
         )
 
-    def _root(self, snapshot_id: int) -> Root:
-        return Root(self.references.paths.snapshot(snapshot_id), self._snapshots.get(snapshot_id))
+    def _root(self, snapshot_id: int) -> GcRoot:
+        return GcRoot(self.references.paths.snapshot(snapshot_id), self._snapshots.get(snapshot_id))
 
-    def _deleted_by(self, root: Root) -> set[str]:
+    def _deleted_by(self, root: GcRoot) -> set[str]:
         try:
             entries = self.references.manifests.delta(root.snapshot)
         except NotFound:

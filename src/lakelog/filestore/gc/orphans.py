@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import InvalidRequest
-from lakelog.filestore.gc.reachability import References
+from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.listing import OWN_DIRECTORIES, bucket_directories, partition_levels
 from lakelog.filestore.metadata.paths import MAIN_BRANCH
@@ -47,7 +47,7 @@ class OrphanCleaning:
     storage's clock. A file whose name is not of the format stays.
     """
 
-    references: References
+    references: ReachableFiles
     staged: Callable[[], Iterable[str]] = tuple
 
     def clean(self, older_than_ms: int = DAY_MS, dry_run: bool = False) -> Orphans:

@@ -31,7 +31,7 @@ _BRANCH: Final = re.compile(r"branch-(.+)")
 
 
 @dataclass(frozen=True)
-class Root:
+class GcRoot:
     """One file that keeps others: a snapshot, a tag or a changelog of a branch.
 
     ``follows``: the snapshot before it is a root as well, so that of the data files only those that it added count.
@@ -46,7 +46,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class References:
+class ReachableFiles:
     """The roots of a table and the files that they name; paths as ``TablePaths`` makes them."""
 
     io: FileIO
@@ -58,7 +58,7 @@ class References:
         """The manifests, which all branches keep in one place."""
         return Manifests(self.io, self.paths)
 
-    def of_branch(self, branch: str) -> References:
+    def of_branch(self, branch: str) -> ReachableFiles:
         """The same table as another branch sees it."""
         return replace(self, paths=replace(self.paths, branch=branch))
 
@@ -69,17 +69,17 @@ class References:
         found = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
         return dict(sorted((match[1], changed) for match, changed in found if match))
 
-    def chain(self) -> list[Root]:
+    def chain(self) -> list[GcRoot]:
         """The snapshots of this branch, oldest first: the run of consecutive ids that ends at the newest."""
         snapshots = Snapshots(self.io, self.paths)
-        out: list[Root] = []
+        out: list[GcRoot] = []
         for snapshot_id in snapshots.chain_ids():
             try:
                 found = read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
             except NotFound:
                 out.clear()  # expiry goes on from the oldest
                 continue
-            out.append(Root(self.paths.snapshot(snapshot_id), found, follows=bool(out)))
+            out.append(GcRoot(self.paths.snapshot(snapshot_id), found, follows=bool(out)))
         return out
 
     def tags(self) -> list[Tag]:
@@ -93,7 +93,7 @@ class References:
                     out.append(tag_from_json(match[1], data))
         return sorted(out, key=lambda tag: (tag.snapshot.id, tag.name))
 
-    def changelogs(self) -> list[Root]:
+    def changelogs(self) -> list[GcRoot]:
         """The changelogs of this branch that outlived their snapshots, oldest first."""
         out = []
         for status in self.io.list(self.paths.changelogs):
@@ -101,32 +101,32 @@ class References:
             data = self._content(path) if _CHANGELOG.fullmatch(status.name) else None
             if data is not None:
                 with sound(path):
-                    out.append(Root(path, Snapshot.from_json(data), CHANGELOG))
+                    out.append(GcRoot(path, Snapshot.from_json(data), CHANGELOG))
         return sorted(out, key=lambda root: root.snapshot.id)
 
-    def tag_roots(self) -> list[Root]:
+    def tag_roots(self) -> list[GcRoot]:
         """The tags of this branch as roots."""
-        return [Root(self.paths.tag(tag.name), tag.snapshot, TAG) for tag in self.tags()]
+        return [GcRoot(self.paths.tag(tag.name), tag.snapshot, TAG) for tag in self.tags()]
 
-    def branch_roots(self) -> list[Root]:
+    def branch_roots(self) -> list[GcRoot]:
         """All roots of this branch."""
         return [*self.tag_roots(), *self.changelogs(), *self.chain()]
 
-    def other_branches_roots(self) -> list[Root]:
+    def other_branches_roots(self) -> list[GcRoot]:
         """All roots of all branches but this one."""
         others = [name for name in (MAIN_BRANCH, *self.branches()) if name != self.paths.branch]
         return [root for name in others for root in self.of_branch(name).branch_roots()]
 
     # files
 
-    def used(self, roots: Callable[[], Sequence[Root]]) -> set[str]:
+    def used(self, roots: Callable[[], Sequence[GcRoot]]) -> set[str]:
         """All files that the roots name; they are asked for again when one of them goes meanwhile.
 
         Raises NotFound for a manifest that is missing though its root is there.
         """
         return self._read(roots, lambda root: self.metadata_of(root) | self.data_of(root))
 
-    def used_among(self, candidates: set[str], roots: Callable[[], Sequence[Root]]) -> set[str]:
+    def used_among(self, candidates: set[str], roots: Callable[[], Sequence[GcRoot]]) -> set[str]:
         """Those of the candidates that a root names, like ``used``; reads no more than it takes to say so."""
         names = {path.rpartition("/")[2] for path in candidates if not path.startswith(f"{self.paths.root}/manifest/")}
         if not candidates:
@@ -135,7 +135,7 @@ class References:
             roots, lambda root: self.metadata_of(root) | (self.data_of(root, names) if names else set())
         )
 
-    def metadata_of(self, root: Root) -> set[str]:
+    def metadata_of(self, root: GcRoot) -> set[str]:
         """Manifest lists, manifests, index manifest, index files and statistics file that a root names."""
         snapshot = root.snapshot
         lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
@@ -155,7 +155,7 @@ class References:
             out.add(self.paths.statistics_file(snapshot.statistics))
         return out
 
-    def data_of(self, root: Root, names: set[str] | None = None) -> set[str]:
+    def data_of(self, root: GcRoot, names: set[str] | None = None) -> set[str]:
         """The data and changelog files that a root needs, with their extra files; ``names`` limits it to these."""
         snapshot, manifests = root.snapshot, self.manifests
         wanted: EntryTest | None = None
@@ -171,7 +171,7 @@ class References:
             entries += self.changelog(snapshot) if root.kind == SNAPSHOT else []
         return {path for e in entries if wanted is None or wanted(e) for path in self.entry_files(e)}
 
-    def files_going(self, root: Root) -> set[str]:
+    def files_going(self, root: GcRoot) -> set[str]:
         """What a root that is about to be removed names; what is missing of it has been removed already."""
         going = replace(root, going=True)
         out = self.metadata_of(going)
@@ -190,7 +190,7 @@ class References:
         """The data file of an entry and its extra files."""
         return [*self.paths.files_of(self._directory(entry), entry.file)]
 
-    def _read(self, roots: Callable[[], Sequence[Root]], read: Callable[[Root], set[str]]) -> set[str]:
+    def _read(self, roots: Callable[[], Sequence[GcRoot]], read: Callable[[GcRoot], set[str]]) -> set[str]:
         while True:
             held = roots()
             try:
@@ -212,7 +212,7 @@ class References:
                 return []
             raise
 
-    def _index_files(self, root: Root) -> set[str]:
+    def _index_files(self, root: GcRoot) -> set[str]:
         try:
             entries = IndexManifests(self.manifests).entries(root.snapshot)
         except NotFound:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from lakelog.errors import NotFound
-from lakelog.filestore.gc.reachability import References, Root
+from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.options.option import Options
@@ -33,13 +33,13 @@ class Removal:
     that the snapshot is gone.
     """
 
-    references: References
+    references: ReachableFiles
 
     def remove(
         self,
-        roots: Sequence[Root],
+        roots: Sequence[GcRoot],
         candidates: Collection[str],
-        keepers: Callable[[], Sequence[Root]],
+        keepers: Callable[[], Sequence[GcRoot]],
         before: Callable[[], None] | None = None,
         after: Callable[[], None] | None = None,
     ) -> int:
@@ -95,7 +95,7 @@ class Removal:
         except NotFound:
             return False
 
-    def all_roots(self) -> list[Root]:
+    def all_roots(self) -> list[GcRoot]:
         """Everything that names files, on all branches."""
         return [*self.references.branch_roots(), *self.references.other_branches_roots()]
 

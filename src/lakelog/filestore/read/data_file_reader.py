@@ -13,9 +13,9 @@ from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat import format_of
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.read.deletion_vectors import VectorPlace, read_vector, without_deleted
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, read_vector, without_deleted
 from lakelog.filestore.skipping.file_index import may_have_rows
-from lakelog.filestore.skipping.predicate import Predicate, all_of, conjuncts
+from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.file_index import INDEX_READ
 from lakelog.options.option import Options
@@ -56,7 +56,7 @@ class DataFileReader:
         columns: Sequence[str],
         system_columns: bool = False,
         filter: Predicate | None = None,
-        vector: VectorPlace | None = None,
+        vector: DeletionVectorRef | None = None,
         batch_rows: int = _BATCH_ROWS,
         with_numbers: bool = True,
     ) -> Iterator[pa.RecordBatch]:
@@ -156,7 +156,7 @@ def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataFiel
         and isinstance(field.type, AtomicType)
         and field.type.root in _PUSHED_ROOTS
     }
-    return all_of(p.renamed(names) for p in conjuncts(filter) if p.columns <= names.keys())
+    return conjunction(p.renamed(names) for p in conjuncts(filter) if p.columns <= names.keys())
 
 
 def _constants(partition: bytes, table: TableSchema) -> dict[str, pa.Scalar]:

@@ -27,7 +27,7 @@ from lakelog.paimon.metadata.manifest import ADD, DeletionVectorRange, IndexMani
 
 
 @dataclass(frozen=True)
-class VectorPlace:
+class DeletionVectorRef:
     """Where the deletion vector of a data file lies: travels in a split, bytes are read by who reads the file."""
 
     data_file: str
@@ -39,20 +39,22 @@ class VectorPlace:
 
 def vector_places(
     entries: Iterable[IndexManifestEntry], paths: TablePaths
-) -> dict[tuple[bytes, int], tuple[VectorPlace, ...]]:
+) -> dict[tuple[bytes, int], tuple[DeletionVectorRef, ...]]:
     """The vectors that index files hold, per (partition, bucket) of their data files."""
-    out: dict[tuple[bytes, int], tuple[VectorPlace, ...]] = {}
+    out: dict[tuple[bytes, int], tuple[DeletionVectorRef, ...]] = {}
     for entry in entries:
         if entry.index_type != DELETION_VECTORS:
             continue
         path = paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
-        found = tuple(VectorPlace(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ())
+        found = tuple(
+            DeletionVectorRef(r.data_file, path, r.offset, r.cardinality) for r in entry.deletion_vectors or ()
+        )
         place = (entry.partition, entry.bucket)
         out[place] = (*out.get(place, ()), *found)
     return out
 
 
-def read_vector(io: FileIO, place: VectorPlace) -> Positions:
+def read_vector(io: FileIO, place: DeletionVectorRef) -> Positions:
     """The deleted row positions of a data file, ascending.
 
     Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
@@ -62,16 +64,16 @@ def read_vector(io: FileIO, place: VectorPlace) -> Positions:
         return _vector_at(source, place)
 
 
-def read_vectors(io: FileIO, places: Iterable[VectorPlace]) -> dict[str, Positions]:
+def read_vectors(io: FileIO, places: Iterable[DeletionVectorRef]) -> dict[str, Positions]:
     """The deleted positions of many data files; each index file is read once. Raises as ``read_vector``."""
-    by_path: dict[str, list[VectorPlace]] = {}
+    by_path: dict[str, list[DeletionVectorRef]] = {}
     for place in places:
         by_path.setdefault(place.path, []).append(place)
     sources = ((pa.BufferReader(io.read(path)), held) for path, held in by_path.items())
     return {place.data_file: _vector_at(source, place) for source, held in sources for place in held}
 
 
-def _vector_at(source: pa.NativeFile, place: VectorPlace) -> Positions:
+def _vector_at(source: pa.NativeFile, place: DeletionVectorRef) -> Positions:
     try:
         source.seek(0)
         version = source.read(1)
@@ -94,7 +96,7 @@ def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa
     return batch.filter(pa.array(kept)) if batch.num_columns else batch.take(pa.array(np.flatnonzero(kept)))
 
 
-def vector_of(vectors: Sequence[VectorPlace], data_file: str) -> VectorPlace | None:
+def vector_of(vectors: Sequence[DeletionVectorRef], data_file: str) -> DeletionVectorRef | None:
     """The vector of a data file among those of its split; a data file has one at most."""
     return next((v for v in vectors if v.data_file == data_file), None)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakelog.filestore.metadata.levels import Key, KeyRange, key_value
 from lakelog.filestore.read.data_file_reader import row_schema
-from lakelog.filestore.read.plan import Place, Split, skips_level_zero
+from lakelog.filestore.read.plan import BucketKey, Split, skips_level_zero
 from lakelog.filestore.read.split_reader import engine_of, inline_rows
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.runs import fold_rows
@@ -20,8 +20,8 @@ from lakelog.paimon.schema.schema import TableSchema
 
 
 def attach_runs(
-    splits: dict[Place, list[Split]],
-    extra_runs: Mapping[Place, Sequence[bytes]],
+    splits: dict[BucketKey, list[Split]],
+    extra_runs: Mapping[BucketKey, Sequence[bytes]],
     schema: TableSchema,
     pruning: Pruning,
     snapshot_id: int | None,

@@ -9,9 +9,9 @@ from typing import Final
 
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.read.deletion_vectors import VectorPlace, vector_of
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, vector_of
 from lakelog.filestore.read.plan import Split
-from lakelog.filestore.read.superseded_rows import can_hide
+from lakelog.filestore.read.superseded_rows import merges_by_position
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.schema.system_fields import file_fields
@@ -47,7 +47,7 @@ class NativeFile:
 
     path: str
     meta: DataFileMeta
-    vector: VectorPlace | None = None
+    vector: DeletionVectorRef | None = None
     merged: Split | None = None
 
     @property
@@ -82,7 +82,7 @@ def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schema
     layouts = Layouts(columns, schemas, paths)
     splits = list(splits)
     overlapping = sum(split.row_count for split in splits if split.needs_merge)
-    hides = can_hide(paths.schema) and overlapping <= _MOST_ROWS
+    hides = merges_by_position(paths.schema) and overlapping <= _MOST_ROWS
     native: dict[Sources, list[NativeFile]] = {}
     rest: list[Split] = []
     for split in splits:

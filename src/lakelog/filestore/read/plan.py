@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
-from lakelog.filestore.read.deletion_vectors import VectorPlace
+from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.options.option import Options
 from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE, MERGE_ON_READ
@@ -20,7 +20,7 @@ _SPLIT_BYTES: Final = 128 << 20
 
 _FIRST_ROW: Final = "first-row"
 
-Place = tuple[bytes, int]
+BucketKey = tuple[bytes, int]
 """(serialised partition row, bucket)."""
 
 
@@ -40,7 +40,7 @@ class Split:
     needs_merge: bool
     snapshot_id: int | None = None
     inline_runs: tuple[bytes, ...] = ()
-    vectors: tuple[VectorPlace, ...] = ()
+    vectors: tuple[DeletionVectorRef, ...] = ()
     """Deletion vectors of the files that have one."""
 
     @property
@@ -76,8 +76,8 @@ def plan_splits(
     schema: TableSchema,
     pruning: Pruning,
     snapshot_id: int | None,
-    vectors: Mapping[Place, tuple[VectorPlace, ...]] | None = None,
-) -> dict[Place, list[Split]]:
+    vectors: Mapping[BucketKey, tuple[DeletionVectorRef, ...]] | None = None,
+) -> dict[BucketKey, list[Split]]:
     """The splits of live files per (partition, bucket), those of keyed tables in key order and without common keys.
 
     Pure. Files in the ``bucket-postpone`` directory are not visible yet and left out, so are those of level 0 where
@@ -88,7 +88,7 @@ def plan_splits(
     for entry in entries:
         if entry.bucket != POSTPONE_BUCKET and entry.file.level >= lowest:
             places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
-    out: dict[Place, list[Split]] = {}
+    out: dict[BucketKey, list[Split]] = {}
     for (partition, bucket, total), files in sorted(places.items()):
         empty = Split(partition, bucket, total, (), False, snapshot_id)
         made = _keyed(files, schema, pruning, empty) if schema.is_keyed else _appended(files, pruning, empty)
@@ -97,7 +97,7 @@ def plan_splits(
     return out
 
 
-def _with_vectors(split: Split, vectors: Sequence[VectorPlace]) -> Split:
+def _with_vectors(split: Split, vectors: Sequence[DeletionVectorRef]) -> Split:
     names = {f.file_name for f in split.files}
     return replace(split, vectors=tuple(v for v in vectors if v.data_file in names)) if vectors else split
 
@@ -152,6 +152,6 @@ def _appended(files: Sequence[DataFileMeta], pruning: Pruning, empty: Split) -> 
     return [replace(empty, files=tuple(g.files)) for g in groups]
 
 
-def flat(splits: Mapping[Place, Sequence[Split]]) -> list[Split]:
+def flat(splits: Mapping[BucketKey, Sequence[Split]]) -> list[Split]:
     """All splits, by partition and bucket."""
     return [split for place in sorted(splits) for split in splits[place]]

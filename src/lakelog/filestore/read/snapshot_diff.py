@@ -19,9 +19,9 @@ from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.metadata.levels import Key, KeyRange
 from lakelog.filestore.read.changes import DiffSplit, with_kind_names
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
-from lakelog.filestore.read.plan import Place, Split
+from lakelog.filestore.read.plan import BucketKey, Split
 from lakelog.filestore.read.split_reader import SplitReader
-from lakelog.filestore.skipping.predicate import Predicate, only_on
+from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Piece
 from lakelog.merge.changes import equal
 from lakelog.merge.runs import merge_runs
@@ -36,7 +36,7 @@ def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int)
 
     Raises UnsupportedFeature when a partition got another number of buckets in between.
     """
-    places: dict[Place, tuple[list[Split], list[Split]]] = {}
+    places: dict[BucketKey, tuple[list[Split], list[Split]]] = {}
     for side, splits in enumerate((before, after)):
         for split in splits:
             places.setdefault((split.partition, split.bucket), ([], []))[side].append(split)
@@ -76,7 +76,7 @@ def read_diff(
     keys = schema.trimmed_primary_keys
     compared = list(schema.field_names)
     expression = None if filter is None else filter.to_arrow(row_schema(schema, compared, False))
-    on_keys = only_on(filter, keys)
+    on_keys = restrict_to(filter, keys)
     sides = [
         _side(files, splits, compared, on_keys, number)
         for number, splits in ((_BEFORE, split.before), (_AFTER, split.after))

@@ -15,7 +15,7 @@ from lakelog.filestore.metadata.levels import KeyRange, sorted_runs
 from lakelog.filestore.read.data_file_reader import SYSTEM_COLUMNS, DataFileReader, merge_batch_rows, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_of
 from lakelog.filestore.read.plan import Split
-from lakelog.filestore.skipping.predicate import Predicate, only_on
+from lakelog.filestore.skipping.predicate import Predicate, restrict_to
 from lakelog.merge import merge_engine
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, PickingEngine
 from lakelog.merge.lowest_level import LowestLevel, with_level
@@ -123,7 +123,7 @@ class SplitReader:
         for run in chosen:
             # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
             is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
-            pushed = filter if is_hidden else only_on(filter, keys)
+            pushed = filter if is_hidden else restrict_to(filter, keys)
             batches = self._run(split, run.files, needed, pushed, with_numbers, batch_rows)
             runs.append(leveled(batches, run.level, engine))
         rows = inline_rows(split.inline_runs, row_schema(schema, needed, True))

@@ -52,12 +52,12 @@ class KeyedRows:
         return len(self.parts[0])
 
 
-def can_hide(schema: TableSchema) -> bool:
+def merges_by_position(schema: TableSchema) -> bool:
     """Whether the rows of a table's merge are rows of its files, chosen by key and sequence number alone."""
     return schema.is_keyed and engine_of(schema).number_decides
 
 
-def hidden_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) -> list[Mask]:
+def superseded_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) -> list[Mask]:
     """For each file the rows that a merge of all of them, oldest first, does not give.
 
     Pure. A row counts when it is the newest of its key and no delete. With ``ignore_delete`` deletes take no part.
@@ -88,7 +88,7 @@ def hidden_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) -> lis
 
 
 def hidden_in_split(files: DataFileReader, split: Split) -> dict[str, Mask]:
-    """The rows of a split that needs a merge that the merge would not give, by file name; for ``can_hide`` tables.
+    """The rows of a split that its merge leaves out, by file name; for tables that ``merges_by_position`` accepts.
 
     Called on the driver or on executors. Reads the key columns of all files, the row kinds where there are deletes, and
     the sequence numbers where those of two runs overlap. The rows of ``split.inline_runs`` hide rows of files, too.
@@ -104,7 +104,7 @@ def hidden_in_split(files: DataFileReader, split: Split) -> dict[str, Mask]:
     read = [_keys_of(files, split, file, with_numbers=not in_order) for file in ordered]
     if split.inline_runs:
         read.append(_inline_keys(split, schema, with_numbers=not in_order))
-    masks = hidden_masks(read, engine_of(schema).ignore_delete)
+    masks = superseded_masks(read, engine_of(schema).ignore_delete)
     return {file.file_name: mask for file, mask in zip(ordered, masks, strict=False)}
 
 

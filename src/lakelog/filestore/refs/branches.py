@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lakelog.errors import AlreadyExists, CommitConflict, InvalidRequest, NotFound, UnsupportedFeature
-from lakelog.filestore.gc.reachability import SNAPSHOT, References, Root
+from lakelog.filestore.gc.reachability import SNAPSHOT, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
@@ -27,7 +27,7 @@ _SCHEMA: Final = re.compile(r"schema-(\d+)")
 class Branches:
     """The branches of one table, made from and merged into main."""
 
-    references: References
+    references: ReachableFiles
 
     @property
     def _io(self) -> FileIO:
@@ -152,14 +152,14 @@ class Branches:
             after=lambda: self._copy(name, chain),
         )
 
-    def _is_in(self, root: Root, chain: Sequence[Root]) -> bool:
+    def _is_in(self, root: GcRoot, chain: Sequence[GcRoot]) -> bool:
         """Whether main has this root from the branch already."""
         return any(
             root.snapshot.id == r.snapshot.id and root.snapshot.base_manifest_list == r.snapshot.base_manifest_list
             for r in chain
         )
 
-    def _copy(self, name: str, chain: Sequence[Root]) -> None:
+    def _copy(self, name: str, chain: Sequence[GcRoot]) -> None:
         made = self._of(name)
         numbers = self.schema_ids(name)
         for number in self.schema_ids(MAIN_BRANCH):
@@ -178,7 +178,7 @@ class Branches:
         if ids:
             snapshots.write_hint(EARLIEST, ids[0])
 
-    def _copy_snapshot(self, root: Root) -> None:
+    def _copy_snapshot(self, root: GcRoot) -> None:
         target, data = self._main.snapshot(root.snapshot.id), self._io.read(root.path)
         if not self._io.create(target, data) and self._io.read(target) != data:
             raise CommitConflict(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import CommitConflict, InvalidRequest, LakelogError, NotFound
-from lakelog.filestore.gc.reachability import References, Root
+from lakelog.filestore.gc.reachability import GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.filestore.refs.tags import Tags
@@ -27,7 +27,7 @@ class Rollback:
     only removed snapshots named go after all of those have gone. Where a server owns the snapshots, it does this.
     """
 
-    references: References
+    references: ReachableFiles
 
     def to_snapshot(self, snapshot_id: int) -> Snapshot:
         """Removes all that came after a snapshot: snapshots, changelogs, tags. Raises NotFound."""
@@ -98,7 +98,7 @@ class Rollback:
 
     def _remove_round(self, target: Snapshot) -> None:
         references = self.references
-        kept = Root(references.paths.snapshot(target.id), target)
+        kept = GcRoot(references.paths.snapshot(target.id), target)
         newer = [r for r in reversed(references.branch_roots()) if r.snapshot.id > target.id]
         newer.sort(key=lambda root: -root.snapshot.id)
         candidates = {path for root in newer for path in references.files_going(root)} - references.metadata_of(kept)

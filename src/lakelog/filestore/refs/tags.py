@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
-from lakelog.filestore.gc.reachability import TAG, References, Root
+from lakelog.filestore.gc.reachability import TAG, GcRoot, ReachableFiles
 from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
@@ -25,7 +25,7 @@ from lakelog.paimon.types.checked_values import read_as
 class Tags:
     """The tags of one branch of a table."""
 
-    references: References
+    references: ReachableFiles
 
     @property
     def _snapshots(self) -> Snapshots:
@@ -88,7 +88,7 @@ class Tags:
         old = self.get(name)
         found_id = self._snapshot_id(snapshot_id)
         data = self._tag_bytes(found_id, retained)
-        root = Root(self.references.paths.tag(name), old.snapshot, TAG)
+        root = GcRoot(self.references.paths.tag(name), old.snapshot, TAG)
         old_data = self.references.io.read(root.path)
         removal = Removal(self.references)
 
@@ -115,7 +115,7 @@ class Tags:
     def delete(self, name: str) -> Tag:
         """Deletes a tag and the files that only it kept. Raises NotFound."""
         tag = self.get(name)
-        root = Root(self.references.paths.tag(name), tag.snapshot, TAG)
+        root = GcRoot(self.references.paths.tag(name), tag.snapshot, TAG)
         removal = Removal(self.references)
         removal.remove([root], self._files(root), removal.all_roots)
         return tag
@@ -143,7 +143,7 @@ class Tags:
         made = tag.created or datetime.fromtimestamp(tag.snapshot.time_millis / 1000)
         return made < older_than
 
-    def _files(self, root: Root) -> set[str]:
+    def _files(self, root: GcRoot) -> set[str]:
         """What may go with a tag: nothing while its own snapshot is there."""
         if self._snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
             return set()

@@ -16,7 +16,13 @@ from lakelog.io.storage.file_io import FileIO
 from lakelog.options.file_index import INDEX_IN_MANIFEST, bloom_columns
 from lakelog.options.option import Options
 from lakelog.paimon.index.bloom_filter import BloomFilter, hash_values
-from lakelog.paimon.index.file_index import BLOOM_FILTER, INDEX_SUFFIX, IndexPlace, encode_file_index, read_file_index
+from lakelog.paimon.index.file_index import (
+    BLOOM_FILTER,
+    INDEX_SUFFIX,
+    IndexLocation,
+    encode_file_index,
+    read_file_index,
+)
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_type
@@ -103,6 +109,6 @@ def _index_bytes(io: FileIO, path: str, file: DataFileMeta) -> Iterator[Callable
         yield read
 
 
-def _filter_at(place: IndexPlace, read: Callable[[int, int], bytes]) -> BloomFilter:
+def _filter_at(place: IndexLocation, read: Callable[[int, int], bytes]) -> BloomFilter:
     """The filter of a column; a column without any value has an empty one."""
     return BloomFilter.sized(1, 0.5) if place.start is None else BloomFilter.from_bytes(read(place.start, place.length))

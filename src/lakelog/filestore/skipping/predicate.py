@@ -299,7 +299,7 @@ class StartsWith(Predicate):
         return replace(self, column=names.get(self.column, self.column))
 
 
-def all_of(predicates: Iterable[Predicate]) -> Predicate | None:
+def conjunction(predicates: Iterable[Predicate]) -> Predicate | None:
     """One predicate that needs all of them; None when there is none."""
     parts = tuple(part for p in predicates for part in conjuncts(p))
     return None if not parts else parts[0] if len(parts) == 1 else And(*parts)
@@ -314,10 +314,10 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     return (predicate,)
 
 
-def only_on(predicate: Predicate | None, columns: Iterable[str]) -> Predicate | None:
+def restrict_to(predicate: Predicate | None, columns: Iterable[str]) -> Predicate | None:
     """The part of a predicate that can be decided by these columns alone."""
     known = frozenset(columns)
-    return all_of(p for p in conjuncts(predicate) if p.columns <= known)
+    return conjunction(p for p in conjuncts(predicate) if p.columns <= known)
 
 
 def equal_values(predicate: Predicate | None, column: str) -> tuple[Any, ...] | None:

@@ -25,7 +25,7 @@ from lakelog.filestore.skipping.predicate import (
     Predicate,
     equal_values,
     literal,
-    only_on,
+    restrict_to,
 )
 from lakelog.options.option import Options
 from lakelog.options.table import BUCKET_FUNCTION
@@ -62,11 +62,11 @@ class Pruning:
 
     @cached_property
     def _on_partition(self) -> Predicate | None:
-        return only_on(self.filter, self._schema.partition_keys)
+        return restrict_to(self.filter, self._schema.partition_keys)
 
     @cached_property
     def _on_key(self) -> Predicate | None:
-        return only_on(self.filter, self._schema.trimmed_primary_keys)
+        return restrict_to(self.filter, self._schema.trimmed_primary_keys)
 
     @cached_property
     def _partitions_asked(self) -> Predicate | None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from lakelog.errors import CommitUnknown
-from lakelog.io.database import database_errors, engine_of, said
+from lakelog.io.database import database_errors, engine_of, error_text
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.create_lock import WAIT_S, CreateLock, slot_of
 from lakelog.options.storage import STORAGE_LOCK_ADDRESS
@@ -46,7 +46,7 @@ class SqlLock(CreateLock):
                 connection.commit()
             except SQLAlchemyError as why:
                 raise CommitUnknown(
-                    f"the lock of '{path}' may have been lost before it was made: {said(why)}"
+                    f"the lock of '{path}' may have been lost before it was made: {error_text(why)}"
                 ) from None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lakelog.errors import Corrupt
-from lakelog.io.storage.delegating import PassingFileIO
+from lakelog.io.storage.delegating import DelegatingFileIO
 from lakelog.io.storage.file_io import FileIO, FileStatus
 
 _S3_SCHEMES: Final = re.compile(r"s3[an](?=://)")
@@ -24,7 +24,7 @@ def confined(io: FileIO, root: str) -> FileIO:
 
 
 @dataclass(frozen=True)
-class ConfinedFileIO(PassingFileIO):
+class ConfinedFileIO(DelegatingFileIO):
     """Another storage, below ``root`` only. Every call raises Corrupt for a path that leads out of it.
 
     A symbolic link counts as what it leads to; deleting one removes the link. Files below the external roots of the

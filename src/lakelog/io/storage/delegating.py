@@ -12,7 +12,7 @@ from lakelog.io.storage.snapshot_owner import SnapshotOwner
 
 
 @dataclass(frozen=True)
-class PassingFileIO(FileIO):
+class DelegatingFileIO(FileIO):
     """Another storage; what a subclass overrides is its own."""
 
     inner: FileIO

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.io.storage.delegating import PassingFileIO
+from lakelog.io.storage.delegating import DelegatingFileIO
 
 
 @dataclass(frozen=True)
-class ExternalFileIO(PassingFileIO):
+class ExternalFileIO(DelegatingFileIO):
     """Another storage, and the directories in which external files may lie."""
 
     roots: tuple[str, ...]

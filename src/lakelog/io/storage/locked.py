@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from lakelog.errors import CommitUnknown, Unavailable
 from lakelog.io.storage.create_lock import CreateLock
-from lakelog.io.storage.delegating import PassingFileIO
+from lakelog.io.storage.delegating import DelegatingFileIO
 
 
 @dataclass(frozen=True)
-class LockedFileIO(PassingFileIO):
+class LockedFileIO(DelegatingFileIO):
     """Another storage whose ``create`` is atomic among all who use the same lock; everything else passes through."""
 
     lock: CreateLock

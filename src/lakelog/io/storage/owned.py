@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.io.storage.delegating import PassingFileIO
+from lakelog.io.storage.delegating import DelegatingFileIO
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
 
 
 @dataclass(frozen=True)
-class OwnedFileIO(PassingFileIO):
+class ServerCommittedFileIO(DelegatingFileIO):
     """Another storage, and who commits what lies in it."""
 
     owner: SnapshotOwner

@@ -16,7 +16,7 @@ _BUSY_MS = 30_000
 
 
 @contextlib.contextmanager
-def mapped(location: LogLocation) -> Iterator[None]:
+def translated_errors(location: LogLocation) -> Iterator[None]:
     """The one place in which SQLite's errors become lakelog's."""
     try:
         yield
@@ -96,7 +96,7 @@ def _opened(location: LogLocation) -> sqlite3.Connection:
             f"the embedded log {location.address} is missing: it was deleted, or this is another machine than the "
             f"one on which the table was made"
         )
-    with mapped(location):
+    with translated_errors(location):
         database = sqlite3.connect(
             f"file:{quote(os.path.abspath(location.address))}?mode=rw",  # never makes the file
             timeout=_BUSY_MS / 1000,

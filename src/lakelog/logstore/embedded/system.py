@@ -31,7 +31,7 @@ from lakelog.logstore.base import (
     PendingAppend,
     Records,
 )
-from lakelog.logstore.embedded.file import EmbeddedFile, mapped
+from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
 
 _POLL_S = 0.001
 _TRIM_EVERY = 256
@@ -53,7 +53,7 @@ class EmbeddedLogSystem(LogSystem):
             return self._adopt(location)
         made = replace(location, log_id=location.log_id or new_uuid(), machine=machine_identity())
         part = f"{location.address}.{new_uuid()}.tmp"
-        with mapped(location):
+        with translated_errors(location):
             os.makedirs(os.path.dirname(location.address), exist_ok=True)
             with contextlib.closing(sqlite3.connect(part)) as database:
                 # in the file for good, so that no first opener needs the lock that the change takes
@@ -94,7 +94,7 @@ class EmbeddedLogSystem(LogSystem):
         return EmbeddedReader(location)
 
     def _adopt(self, location: LogLocation) -> LogLocation:
-        with mapped(location), contextlib.closing(sqlite3.connect(location.address)) as database:
+        with translated_errors(location), contextlib.closing(sqlite3.connect(location.address)) as database:
             meta = dict(database.execute("select key, value from meta"))
             used = database.execute("select count(*) from ends where next > 0").fetchone()[0]
         if used or int(meta["buckets"]) != location.buckets:
@@ -131,7 +131,7 @@ class EmbeddedAppender(LogAppender):
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
         now = now_ms()
-        with mapped(self._location):
+        with translated_errors(self._location):
             self._database.execute("begin immediate")
             try:
                 made = [self._insert(bucket, records, now) for bucket, records in parts]
@@ -199,7 +199,7 @@ class EmbeddedReader(LogReader):
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         limit = max_records if end is None else max(0, min(max_records, end - start))
         self._file.check()
-        with mapped(self._location):
+        with translated_errors(self._location):
             rows = self._database.execute(
                 'select "offset", ts, key, value, header from records where bucket = ? and "offset" >= ? '
                 'order by "offset" limit ?',
@@ -228,7 +228,7 @@ class EmbeddedReader(LogReader):
         version = None
         while True:
             self._file.check()
-            with mapped(self._location):
+            with translated_errors(self._location):
                 now = self._database.execute("pragma data_version").fetchone()[0]
                 if now != version:
                     version = now
@@ -247,7 +247,7 @@ class EmbeddedReader(LogReader):
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
         found = self.end_offsets()
-        with mapped(self._location):
+        with translated_errors(self._location):
             for bucket in found:
                 row = self._database.execute(
                     'select "offset" from records where bucket = ? and ts >= ? order by "offset" limit 1',
@@ -271,7 +271,7 @@ class EmbeddedReader(LogReader):
 
 def _ends(file: EmbeddedFile, location: LogLocation, column: str) -> dict[int, int]:
     file.check()
-    with mapped(location):
+    with translated_errors(location):
         found = dict(file.database.execute(f"select bucket, {column} from ends order by bucket").fetchall())
     if column == "next":
         for bucket, end in found.items():

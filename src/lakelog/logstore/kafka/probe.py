@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.kafka.topic import TIMEOUT_S, client, mapped
+from lakelog.logstore.kafka.topic import TIMEOUT_S, client, translated_errors
 from lakelog.logstore.server_info import LogProblem, LogServer
 
 _SMALL_MESSAGE: Final = 1 << 20
@@ -23,7 +23,7 @@ _HOUR_MS: Final = 3_600_000
 
 def probe(location: LogLocation) -> LogServer:
     """Asks a cluster for its brokers, and one of them for its settings; makes no topic. Raises as using it would."""
-    with mapped(location):
+    with translated_errors(location):
         admin = AdminClient(client(location))
         begun = monotonic_s()
         found = admin.list_topics(timeout=TIMEOUT_S)

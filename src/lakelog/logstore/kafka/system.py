@@ -27,10 +27,10 @@ from lakelog.logstore.kafka.topic import (
     LATEST,
     TIMEOUT_S,
     KafkaTopic,
-    away,
     client,
     error_of,
-    mapped,
+    translated_errors,
+    unavailable,
     with_leaders,
 )
 from lakelog.logstore.protocol.header import HEADER_KEY
@@ -109,7 +109,7 @@ class _Delivered(PendingAppend):
         if self.failure is not None:
             raise error_of(self._location, self.failure)
         if len(self._offsets) != self._count:
-            raise away(self._location, "records are not acknowledged")
+            raise unavailable(self._location, "records are not acknowledged")
         return pa.array(self._offsets, pa.int64())
 
 
@@ -165,7 +165,7 @@ class KafkaAppender(LogAppender):
         if failed is not None:
             raise error_of(self._location, failed)
         if left:
-            raise away(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
+            raise unavailable(self._location, f"{left} records were not acknowledged, none for {TIMEOUT_S:.0f} s")
         self._watch.look()
         for pending in waiting:
             self._check_same_topic(pending)
@@ -187,7 +187,7 @@ class KafkaAppender(LogAppender):
         full = len(self._producer)
         if self._drain(full // 2) >= full:
             self._start_anew()
-            raise away(self._location, f"{full} records wait, none was acknowledged for {TIMEOUT_S:.0f} s")
+            raise unavailable(self._location, f"{full} records wait, none was acknowledged for {TIMEOUT_S:.0f} s")
 
     def _drain(self, most: int) -> int:
         """Waits, as long as there is progress, until at most so many records are unacknowledged; returns how many."""
@@ -205,7 +205,7 @@ class KafkaAppender(LogAppender):
         old.purge()
 
     def _new_producer(self) -> Producer:
-        with mapped(self._location):
+        with translated_errors(self._location):
             return Producer(client(self._location, _PRODUCER))
 
 
@@ -218,7 +218,7 @@ class KafkaReader(LogReader):
 
     def __init__(self, location: LogLocation) -> None:
         self._location = location
-        with mapped(location):
+        with translated_errors(location):
             self._consumer = Consumer({**client(location, _CONSUMER), "error_cb": self._notice})
         self._topic = KafkaTopic(location)
         self._topic.check()
@@ -233,7 +233,7 @@ class KafkaReader(LogReader):
 
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
         self._watch.look()
-        with mapped(self._location):
+        with translated_errors(self._location):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
             self._follow(bucket, start)
@@ -250,14 +250,14 @@ class KafkaReader(LogReader):
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
         self._watch.look()
-        with mapped(self._location):
+        with translated_errors(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
             if not any(self._held[b] for b in positions) and not self._take_in(timeout_s):
                 self._check_trouble()
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        with mapped(self._location):
+        with translated_errors(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
             # also when some are held: what came in beside the last read must not hide what has come since
@@ -351,7 +351,7 @@ class KafkaReader(LogReader):
             elif monotonic_s() > deadline:
                 at = self._next[bucket]
                 self._forget(list(self._next))
-                raise away(self._location, f"bucket {bucket} should have records from offset {at} on")
+                raise unavailable(self._location, f"bucket {bucket} should have records from offset {at} on")
 
     def _raise(self, error: KafkaError, bucket: int | None) -> None:
         at = -1 if bucket is None else self._next.get(bucket, -1)

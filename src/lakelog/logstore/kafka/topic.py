@@ -44,7 +44,7 @@ _REFUSED = (
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
-def away(location: LogLocation, why: object) -> Unavailable:
+def unavailable(location: LogLocation, why: object) -> Unavailable:
     """The error for a broker that does not answer."""
     return Unavailable(
         f"Kafka at {location.address} cannot be reached or does not answer ({why}): "
@@ -53,7 +53,7 @@ def away(location: LogLocation, why: object) -> Unavailable:
 
 
 @contextlib.contextmanager
-def mapped(location: LogLocation) -> Iterator[None]:
+def translated_errors(location: LogLocation) -> Iterator[None]:
     """The one place in which the client's errors become lakelog's."""
     try:
         yield
@@ -76,7 +76,7 @@ def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
             f"({error.str()}): raise 'max.message.bytes' of the topic (or 'message.max.bytes' of the broker), and the "
             f"client's limit with 'properties.message.max.bytes'"
         )
-    return away(location, error.str())
+    return unavailable(location, error.str())
 
 
 def client(location: LogLocation, own: str = "") -> dict[str, Any]:
@@ -93,7 +93,7 @@ def with_leaders(location: LogLocation, question: Callable[[], _T], ask_who_lead
     """
     deadline = monotonic_s() + TIMEOUT_S
     while True:
-        with mapped(location):
+        with translated_errors(location):
             try:
                 return question()
             except KafkaException as failed:
@@ -108,7 +108,7 @@ class KafkaTopic:
 
     def __init__(self, location: LogLocation) -> None:
         self.location = location
-        with mapped(location):
+        with translated_errors(location):
             self._admin = AdminClient(client(location))
 
     def create(self) -> LogLocation:
@@ -117,7 +117,7 @@ class KafkaTopic:
         if location.retention_ms is not None:
             config["retention.ms"] = str(location.retention_ms)
         topic = NewTopic(location.topic, num_partitions=location.buckets, config=config)
-        with mapped(location):
+        with translated_errors(location):
             made = self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
             try:
                 made[location.topic].result(TIMEOUT_S * 2)
@@ -135,7 +135,7 @@ class KafkaTopic:
 
     def _delete(self) -> None:
         topic = self.location.topic
-        with mapped(self.location):
+        with translated_errors(self.location):
             gone = self._admin.delete_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
             try:
                 gone[topic].result(TIMEOUT_S * 2)
@@ -164,7 +164,7 @@ class KafkaTopic:
         operation = AlterConfigOpType.DELETE if kept is None else AlterConfigOpType.SET
         entry = ConfigEntry("retention.ms", "" if kept is None else str(kept), incremental_operation=operation)
         resource = ConfigResource(ResourceType.TOPIC, self.location.topic, incremental_configs=[entry])
-        with mapped(self.location):
+        with translated_errors(self.location):
             self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S * 2)
 
     def offsets(self, spec: OffsetSpec, buckets: range | list[int]) -> dict[int, int]:
@@ -179,7 +179,7 @@ class KafkaTopic:
 
     def _described(self) -> TopicDescription:
         topic = self.location.topic
-        with mapped(self.location):
+        with translated_errors(self.location):
             answers = self._admin.describe_topics(TopicCollection([topic]), request_timeout=TIMEOUT_S)
             found: TopicDescription = answers[topic].result(TIMEOUT_S * 2)
         return found

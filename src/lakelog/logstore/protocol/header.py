@@ -87,7 +87,7 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
     return pc.cast(pc.binary_slice(headers, 2, 3), pa.string())
 
 
-def are_nobodys(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Which records are rows of nobody. Call ``parse_kinds`` first, which refuses unknown versions."""
     start = b"%s|%s||" % (_VERSION.encode(), DATA.encode())
     return pc.fill_null(pc.starts_with(headers, start), True)

@@ -109,7 +109,7 @@ class Access:
             authentication = pulsar.AuthenticationBasic(user, password)
         elif self._method == "tls":
             authentication = pulsar.AuthenticationTLS(self._need(_CERTIFICATE), self._need(_KEY))
-        with mapped(self.location):
+        with translated_errors(self.location):
             return pulsar.Client(
                 self.location.address,
                 authentication=authentication,
@@ -175,7 +175,7 @@ class Access:
         return found
 
 
-def away(location: LogLocation, why: object) -> Unavailable:
+def unavailable(location: LogLocation, why: object) -> Unavailable:
     """The error for a cluster that does not answer."""
     return Unavailable(
         f"Pulsar at {location.address} cannot be reached or does not answer ({why}): "
@@ -185,7 +185,7 @@ def away(location: LogLocation, why: object) -> Unavailable:
 
 
 @contextlib.contextmanager
-def mapped(location: LogLocation) -> Iterator[None]:
+def translated_errors(location: LogLocation) -> Iterator[None]:
     """The one place in which the client's errors become lakelog's."""
     try:
         yield
@@ -201,7 +201,7 @@ def error_of(location: LogLocation, failed: pulsar.PulsarException) -> LakelogEr
         return NotFound(f"topic '{location.topic}' does not exist on {location.address}: it was deleted")
     if isinstance(failed, pulsar.InvalidTopicName | pulsar.InvalidUrl | pulsar.InvalidConfiguration):
         return InvalidOption(f"Pulsar's client refuses the topic, the address or an option: {failed}")
-    return away(location, failed)
+    return unavailable(location, failed)
 
 
 class Admin:
@@ -232,7 +232,7 @@ class Admin:
                 continue
             return self._answered(method, url, answer)
         why = type(failure).__name__ if failure is not None else "no address"
-        raise away(self._location, f"its admin interface at {', '.join(self._urls)}: {why}")
+        raise unavailable(self._location, f"its admin interface at {', '.join(self._urls)}: {why}")
 
     def _answered(self, method: str, url: str, answer: urllib3.BaseHTTPResponse) -> Any:
         status = answer.status
@@ -251,7 +251,7 @@ class Admin:
             raise AlreadyExists(f"topic '{self._location.topic}' on {self._location.address}: {reason}")
         if status in (405, 412):
             raise InvalidOption(f"Pulsar at {url} does not allow it ({status}): {reason}")
-        raise away(self._location, f"its admin interface at {url} answers {status}: {reason}")
+        raise unavailable(self._location, f"its admin interface at {url} answers {status}: {reason}")
 
 
 def _reason(data: bytes) -> str:

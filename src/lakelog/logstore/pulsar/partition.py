@@ -10,7 +10,7 @@ import pulsar
 
 from lakelog.errors import OffsetExpired
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.pulsar.access import mapped
+from lakelog.logstore.pulsar.access import translated_errors
 from lakelog.logstore.pulsar.packs import Entry, Pack, entry_of, pack_of
 from lakelog.logstore.pulsar.topic import PulsarTopic
 
@@ -53,7 +53,7 @@ class PartitionFollower:
 
     def take(self, timeout_s: float) -> bool:
         """Takes in one message if there is one within the time; whether there was."""
-        with mapped(self._topic.location):
+        with translated_errors(self._topic.location):
             message = self._received(timeout_s)
         if message is None:
             self._looked_s = monotonic_s()
@@ -89,7 +89,7 @@ class PartitionFollower:
         self._is_fresh = True
         entry = entry_of(self.next)
         start = pulsar.MessageId(-1, entry.ledger + self._topic.base, entry.number, -1)
-        with mapped(self._topic.location):
+        with translated_errors(self._topic.location):
             self._reader = self._client.create_reader(
                 self._topic.partition(self._bucket),
                 start,

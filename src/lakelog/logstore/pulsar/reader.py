@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.logstore.base import LogLocation, LogReader
-from lakelog.logstore.pulsar.access import TIMEOUT_S, away, client_for, mapped
+from lakelog.logstore.pulsar.access import TIMEOUT_S, client_for, translated_errors, unavailable
 from lakelog.logstore.pulsar.packs import Entry, Pack, entries_between, entry_of, unpacked
 from lakelog.logstore.pulsar.partition import PartitionFollower
 from lakelog.logstore.pulsar.topic import PulsarTopic
@@ -63,7 +63,7 @@ class PulsarReader(LogReader):
                 break
             elif monotonic_s() > deadline:
                 self._forget(bucket)
-                raise away(self._location, f"bucket {bucket} should have records from offset {followed.next} on")
+                raise unavailable(self._location, f"bucket {bucket} should have records from offset {followed.next} on")
         return unpacked(parts)
 
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
@@ -178,7 +178,7 @@ class PulsarReader(LogReader):
 
     def _offset_at(self, bucket: int, timestamp_ms: int) -> int:
         end = self.end_offsets([bucket])[bucket]
-        with mapped(self._location):
+        with translated_errors(self._location):
             reader = self._client.create_reader(self._topic.partition(bucket), pulsar.MessageId.earliest)
             try:
                 reader.seek(max(0, timestamp_ms))

@@ -19,7 +19,7 @@ from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem, PendingAppend, Records
-from lakelog.logstore.pulsar.access import TIMEOUT_S, away, client_for, error_of, mapped
+from lakelog.logstore.pulsar.access import TIMEOUT_S, client_for, error_of, translated_errors, unavailable
 from lakelog.logstore.pulsar.packs import Entry, Message, packed
 from lakelog.logstore.pulsar.reader import PulsarReader
 from lakelog.logstore.pulsar.topic import PulsarTopic
@@ -76,7 +76,7 @@ class _Acknowledged(PendingAppend):
 
     def offsets(self) -> pa.Int64Array:
         if len(self._found) != len(self._counts):
-            raise away(self._location, "records are not acknowledged")
+            raise unavailable(self._location, "records are not acknowledged")
         parts = [
             self._found[number].offset() + self._changes * np.arange(count, dtype=np.int64)
             for number, count in enumerate(self._counts)
@@ -166,7 +166,7 @@ class PulsarAppender(LogAppender):
                 failure = f"{sending.messages} messages were not acknowledged, none for {TIMEOUT_S:.0f} s"
         if failure is not None:
             self._start_anew()
-            raise _failed(self._location, failure, away(self._location, failure))
+            raise _failed(self._location, failure, unavailable(self._location, failure))
 
     def _start_anew(self) -> None:
         """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
@@ -178,7 +178,7 @@ class PulsarAppender(LogAppender):
         found = self._producers.get(bucket)
         if found is None:
             self._topic.check()  # a broker may have made the topic anew for whoever asked last
-            with mapped(self._location):
+            with translated_errors(self._location):
                 found = self._producers[bucket] = self._client.create_producer(
                     self._topic.partition(bucket),
                     producer_name=f"lakelog-{new_uuid()}",

@@ -19,7 +19,7 @@ from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound,
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.io.names import new_uuid
 from lakelog.logstore.base import LogLocation
-from lakelog.logstore.pulsar.access import TIMEOUT_S, Access, Admin, away, mapped
+from lakelog.logstore.pulsar.access import TIMEOUT_S, Access, Admin, translated_errors, unavailable
 from lakelog.logstore.pulsar.packs import Entry
 from lakelog.logstore.topic_identity import check_identity, identity_in, log_id_of, missing
 from lakelog.options.log import LOG_RETENTION, LOG_TOPIC
@@ -144,7 +144,7 @@ class PulsarTopic:
 
     def _state(self, bucket: int, found: dict[str, Any] | None) -> PartitionState:
         if found is None or "lastConfirmedEntry" not in found:
-            raise away(self.location, f"partition {bucket} of topic '{self.location.topic}' is not served now")
+            raise unavailable(self.location, f"partition {bucket} of topic '{self.location.topic}' is not served now")
         ledger, _, number = str(found["lastConfirmedEntry"]).partition(":")
         confirmed = Entry(int(ledger) - self.base, int(number))
         held = sorted((int(part["ledgerId"]) - self.base, int(part["entries"])) for part in found["ledgers"])
@@ -183,7 +183,7 @@ class PulsarTopic:
 
     def _wake(self, client: pulsar.Client) -> None:
         """Lets the brokers begin a ledger for each partition; it shows, too, that clients reach them."""
-        with mapped(self.location):
+        with translated_errors(self.location):
             for bucket in range(self.location.buckets):
                 client.create_reader(self.partition(bucket), pulsar.MessageId.earliest).close()
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.aggregate import Picking, counted
+from lakelog.merge.aggregate import SelectingAggregate, counted
 from lakelog.merge.base import Indices
 from lakelog.merge.numbers import total_order_numbers
 from lakelog.merge.steps import Steps
@@ -18,7 +18,7 @@ _ORDERED = (
 )  # fmt: skip
 
 
-class Max(Picking):
+class Max(SelectingAggregate):
     """The largest value: NaN above all numbers, -0.0 below 0.0, text by its bytes."""
 
     roots: ClassVar[tuple[str, ...] | None] = _ORDERED

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.aggregate import Picking
+from lakelog.merge.aggregate import SelectingAggregate
 from lakelog.merge.base import Indices
 from lakelog.merge.steps import ADD, ADD_REVERSED, SET, Steps
 
 
-class FirstValue(Picking):
+class FirstValue(SelectingAggregate):
     """Values after the first count only when they are older."""
 
     retracts: ClassVar[bool] = False

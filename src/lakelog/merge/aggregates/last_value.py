@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelog.merge.aggregate import Picking
+from lakelog.merge.aggregate import SelectingAggregate
 from lakelog.merge.base import Indices
 from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 
 
-class LastValue(Picking):
+class LastValue(SelectingAggregate):
     """A retraction gives NULL."""
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:

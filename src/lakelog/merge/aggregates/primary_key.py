@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelog.merge.aggregate import Picking
+from lakelog.merge.aggregate import SelectingAggregate
 from lakelog.merge.base import Indices
 from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 
 
-class PrimaryKey(Picking):
+class PrimaryKey(SelectingAggregate):
     """Also used for columns that simply follow the newest row."""
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:

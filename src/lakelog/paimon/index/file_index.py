@@ -21,7 +21,7 @@ _EMPTY: Final = -1
 
 
 @dataclass(frozen=True)
-class IndexPlace:
+class IndexLocation:
     """Where an index lies in its container; ``start`` None: the column has no value at all."""
 
     start: int | None
@@ -42,7 +42,7 @@ def encode_file_index(indexes: Mapping[str, Mapping[str, bytes]]) -> bytes:
     return b"".join(head) + struct.pack(">i", 0) + body
 
 
-def read_file_index(read: Callable[[int, int], bytes]) -> dict[str, dict[str, IndexPlace]]:
+def read_file_index(read: Callable[[int, int], bytes]) -> dict[str, dict[str, IndexLocation]]:
     """The indexes in a container, by column and kind; ``read`` gives bytes by (start, length).
 
     Raises Corrupt for bytes that are no container, or one of another version.
@@ -54,7 +54,7 @@ def read_file_index(read: Callable[[int, int], bytes]) -> dict[str, dict[str, In
         head = read(_FIXED.size, length - _FIXED.size)
         (columns,) = struct.unpack_from(">i", head)
         at = 4
-        out: dict[str, dict[str, IndexPlace]] = {}
+        out: dict[str, dict[str, IndexLocation]] = {}
         for _ in range(columns):
             column, at = _text_at(head, at)
             (kinds,) = struct.unpack_from(">i", head, at)
@@ -63,7 +63,7 @@ def read_file_index(read: Callable[[int, int], bytes]) -> dict[str, dict[str, In
             for _ in range(kinds):
                 kind, at = _text_at(head, at)
                 start, size = _PLACE.unpack_from(head, at)
-                held[kind] = IndexPlace(None if start == _EMPTY else start, size)
+                held[kind] = IndexLocation(None if start == _EMPTY else start, size)
                 at += _PLACE.size
     except (struct.error, UnicodeDecodeError) as why:
         raise Corrupt(f"not a sound file index: {why}") from None

@@ -47,7 +47,7 @@ class SchemaChange(ABC):
         """The schema with the change, under the same id. Raises InvalidSchema, InvalidOption, UnsupportedFeature."""
 
 
-class Place(enum.Enum):
+class ColumnPosition(enum.Enum):
     """Where a column goes among its siblings."""
 
     FIRST = "FIRST"
@@ -60,30 +60,30 @@ class Place(enum.Enum):
 class Position:
     """``FIRST``, ``LAST``, or ``BEFORE``/``AFTER`` the sibling named ``other``."""
 
-    place: Place
+    place: ColumnPosition
     other: str | None = None
 
     def index(self, siblings: Fields, path: Path) -> int:
         """Where a new field stands among its siblings. Raises InvalidSchema for an unknown ``other``."""
-        if self.place is Place.FIRST:
+        if self.place is ColumnPosition.FIRST:
             return 0
-        if self.place is Place.LAST or self.other is None:
+        if self.place is ColumnPosition.LAST or self.other is None:
             return len(siblings)
-        return index_of(siblings, (*path[:-1], self.other)) + (self.place is Place.AFTER)
+        return index_of(siblings, (*path[:-1], self.other)) + (self.place is ColumnPosition.AFTER)
 
 
-FIRST: Final = Position(Place.FIRST)
-LAST: Final = Position(Place.LAST)
+FIRST: Final = Position(ColumnPosition.FIRST)
+LAST: Final = Position(ColumnPosition.LAST)
 
 
 def after(column: str) -> Position:
     """Right behind a column."""
-    return Position(Place.AFTER, column)
+    return Position(ColumnPosition.AFTER, column)
 
 
 def before(column: str) -> Position:
     """Right before a column."""
-    return Position(Place.BEFORE, column)
+    return Position(ColumnPosition.BEFORE, column)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lakelog.errors import (
     NotInstalled,
     Unavailable,
 )
-from lakelog.service.dashboard.render import draw
+from lakelog.service.dashboard.render import render
 
 _LOG: Final = logging.getLogger("lakelog.dashboard")
 _STATUS: Final = (
@@ -62,5 +62,5 @@ def told(request: Request, status: int, why: str) -> Response:
     """One sentence, as a page for people and as JSON for programs."""
     is_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
     if is_page and "hx-request" not in request.headers:
-        return draw(request, "failure.html", f"{status}", {"status": status, "why": why}, status=status)
+        return render(request, "failure.html", f"{status}", {"status": status, "why": why}, status=status)
     return JSONResponse({"error": why}, status)

@@ -20,7 +20,7 @@ STATIC: Final = _HERE / "static"
 
 
 @dataclasses.dataclass(frozen=True)
-class Same:
+class Equivalents:
     """Where else a view is to be had: its JSON and its command."""
 
     json: str
@@ -55,8 +55,8 @@ def _environment() -> Environment:
 _TEMPLATES: Final = Jinja2Templates(env=_environment())
 
 
-def draw(
-    request: Request, template: str, title: str, view: Any = None, same: Same | None = None, status: int = 200
+def render(
+    request: Request, template: str, title: str, view: Any = None, same: Equivalents | None = None, status: int = 200
 ) -> HTMLResponse:
     """The page of a template, or only its changing part when htmx asks for that."""
     identity: Identity | None = request.scope["state"].get("identity")

@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class CheckContext:
     """What is looked at: a warehouse and how it is reached, a log that tables are to have, a Spark session.
 
     ``log_properties`` go to the log's client (they may be secrets, as the options may). ``session`` is a Spark session
@@ -80,7 +80,7 @@ class Check(ABC):
     """What it looks at, for the line that says what is going on."""
 
     @abstractmethod
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         """Its findings. What a LakelogError says is a failure with the error's own advice."""
 
     def passed(self, found: str) -> Finding:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from lakelog.errors import LakelogError
 from lakelog.io.logs import without_secrets
 from lakelog.service.doctor import CHECKS
-from lakelog.service.doctor.check import FAIL, Finding, Surroundings
+from lakelog.service.doctor.check import FAIL, CheckContext, Finding
 
 
 def _say_nothing(_: str) -> None:
@@ -15,7 +15,7 @@ def _say_nothing(_: str) -> None:
 
 
 def examine(
-    around: Surroundings, only: Iterable[str] = (), progress: Callable[[str], None] = _say_nothing
+    around: CheckContext, only: Iterable[str] = (), progress: Callable[[str], None] = _say_nothing
 ) -> Iterator[Finding]:
     """The findings of all checks, or of those that are named; ``progress`` is told what is looked at next.
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from lakelog.errors import LakelogError
 from lakelog.io import file_io_for
 from lakelog.lake import Lake, Table
-from lakelog.service.doctor.check import Surroundings
+from lakelog.service.doctor.check import CheckContext
 
 
-def lake_of(around: Surroundings) -> Lake:
+def lake_of(around: CheckContext) -> Lake:
     """The lake that is looked at; nothing of it starts Spark."""
     return Lake(around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options)
 
 
-def tables_there(around: Surroundings) -> Iterator[Table]:
+def list_tables(around: CheckContext) -> Iterator[Table]:
     """Its tables; none where they cannot be listed, which the check of the catalog tells of."""
     try:
         if not file_io_for(around.warehouse, around.storage_options).exists(around.warehouse):

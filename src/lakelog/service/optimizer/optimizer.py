@@ -14,10 +14,10 @@ from lakelog.io import clock
 from lakelog.io.names import new_attempt
 from lakelog.lake import Lake
 from lakelog.logstore.clients import close_clients
-from lakelog.service.optimizer.runner import Work, run_need
-from lakelog.service.optimizer.scheduler import Job, Schedule, Waiting
+from lakelog.service.optimizer.runner import RunContext, run_action
+from lakelog.service.optimizer.scheduler import Job, Scheduler, Waiting
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.service.optimizer.watcher import Sighting, Watch
+from lakelog.service.optimizer.watcher import Observation, TableWatcher
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.maintenance.run_history import FAILED, NOTHING, WAITS, Run, Runs
 
@@ -70,15 +70,15 @@ class Optimizer:
     ) -> None:
         self.settings = settings or OptimizerSettings()
         self._lake, self._listen, self._executor = lake, listen, executor
-        self._watch = Watch(lake, self.settings)
-        self._schedule = Schedule(self.settings, new_attempt())
+        self._watch = TableWatcher(lake, self.settings)
+        self._schedule = Scheduler(self.settings, new_attempt())
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._running: dict[str, Run] = {}
         self._ended: list[Run] = []
         self._has_looked = False
 
-    def plan(self) -> tuple[Sighting, ...]:
+    def plan(self) -> tuple[Observation, ...]:
         """Looks at all tables and says what each needs; runs nothing."""
         return tuple(self._watch.look(self._stopped.is_set))
 
@@ -135,7 +135,7 @@ class Optimizer:
         close_clients()
         self._say(Event("looked", total=self._watch.count))
 
-    def _take(self, found: Sighting) -> None:
+    def _take(self, found: Observation) -> None:
         if found.trouble:
             _LOG.log(self._loud, "table %s: %s", found.table, found.trouble)
             self._say(Event("trouble", found.table, text=found.trouble))
@@ -194,8 +194,8 @@ class Optimizer:
         def progress(done: int, total: int) -> None:
             self._say(Event("progress", job.table, run, done, total))
 
-        work = Work(is_stopped, self._executor, job.most_bytes, job.may_exceed, progress)
-        done = run_need(table, job.need.kind, work)
+        work = RunContext(is_stopped, self._executor, job.most_bytes, job.may_exceed, progress)
+        done = run_action(table, job.need.kind, work)
         run = replace(run, seconds=round(clock.monotonic_s() - started, 3), **asdict(done))
         self._keep(runs, run)
         return run

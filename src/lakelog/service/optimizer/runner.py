@@ -19,7 +19,7 @@ from lakelog.table.health.actions import (
     PARTITION_EXPIRY,
     TAG_EXPIRY,
 )
-from lakelog.table.health.formatting import sized
+from lakelog.table.health.formatting import format_bytes
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
 from lakelog.table.maintenance.compaction_job import Progress, run_tasks
 from lakelog.table.maintenance.compaction_lease import Leases
@@ -30,7 +30,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 
 @dataclass(frozen=True)
-class Work:
+class RunContext:
     """How a need is to be run: where compactions run, how much they may read, and who is told.
 
     ``is_stopped`` is asked at every safe point whether to leave the rest. ``most_bytes`` and ``may_exceed``: see
@@ -45,7 +45,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Done:
+class RunResult:
     """What came of a run: fields of ``Run``."""
 
     outcome: str
@@ -57,7 +57,7 @@ class Done:
     bytes_after: int = 0
 
 
-def run_need(table: DynamicTable, kind: str, work: Work) -> Done:
+def run_action(table: DynamicTable, kind: str, work: RunContext) -> RunResult:
     """Runs one kind of maintenance on a table; what fails is told in the answer, nothing of it is half done.
 
     Compactions take the lease of each bucket, all else one lease of the table and the kind: of several processes one
@@ -67,11 +67,11 @@ def run_need(table: DynamicTable, kind: str, work: Work) -> Done:
         if kind in (COMPACTION, FULL_COMPACTION):
             return _compact(table, kind == FULL_COMPACTION, work)
         with _alone(table, kind) as is_ours:
-            return _RUNS[kind](table, work) if is_ours else Done(WAITS, "another process is at it")
+            return _RUNS[kind](table, work) if is_ours else RunResult(WAITS, "another process is at it")
     except LakelogError as why:
-        return Done(FAILED, f"{type(why).__name__}: {why}")
+        return RunResult(FAILED, f"{type(why).__name__}: {why}")
     except Exception as why:  # Spark's, Arrow's: one table must not end the others' maintenance
-        return Done(FAILED, f"{type(why).__name__}: {str(why).strip()[:2000]}")
+        return RunResult(FAILED, f"{type(why).__name__}: {str(why).strip()[:2000]}")
 
 
 @contextlib.contextmanager
@@ -88,11 +88,11 @@ def _alone(table: DynamicTable, kind: str) -> Iterator[bool]:
         leases.release(lease)
 
 
-def _compact(table: DynamicTable, full: bool, work: Work) -> Done:
+def _compact(table: DynamicTable, full: bool, work: RunContext) -> RunResult:
     planned = plan_tasks(table, full)
     tasks = _within(planned, work)
     if not tasks:
-        return Done(WAITS, "the bytes of this hour are used up") if planned else Done(NOTHING)
+        return RunResult(WAITS, "the bytes of this hour are used up") if planned else RunResult(NOTHING)
     commits, failure = GroupedCommits(table), None
     executor = LocalExecutor() if work.executor is None else work.executor
     whole = full and len(tasks) == len(planned)
@@ -102,7 +102,7 @@ def _compact(table: DynamicTable, full: bool, work: Work) -> Done:
         failure = f"{type(why).__name__}: {str(why).strip()[:2000]}"
     done = commits.summary(0.0)
     left = len(tasks) - done.buckets - done.busy - done.lost if work.is_stopped() else 0
-    return Done(
+    return RunResult(
         _outcome(done, failure, left > 0),
         failure or _told(done, left, len(planned) - len(tasks)),
         None if done.snapshot is None else done.snapshot.id,
@@ -113,7 +113,7 @@ def _compact(table: DynamicTable, full: bool, work: Work) -> Done:
     )
 
 
-def _within(tasks: list[BucketTask], work: Work) -> list[BucketTask]:
+def _within(tasks: list[BucketTask], work: RunContext) -> list[BucketTask]:
     """As many of the tasks, in their order, as the bytes allow."""
     if work.most_bytes is None:
         return tasks
@@ -144,7 +144,7 @@ def _told(done: CompactionSummary, left: int, later: int) -> str:
     return "; ".join(texts)
 
 
-def _expire(table: DynamicTable, work: Work) -> Done:
+def _expire(table: DynamicTable, work: RunContext) -> RunResult:
     unused = table.options.get_typed(CONSUMER_EXPIRATION_TIME)
     forgotten = [] if unused is None else table.store.consumers.expire(unused)
     gone: list[int] = []
@@ -155,31 +155,31 @@ def _expire(table: DynamicTable, work: Work) -> Done:
             break
     parts = [f"snapshots {gone[0]} to {gone[-1]} removed"] if gone else []
     parts += [f"consumer '{consumer.name}' forgotten" for consumer in forgotten]
-    return Done(DONE, "; ".join(parts) or "unfinished removals ended")
+    return RunResult(DONE, "; ".join(parts) or "unfinished removals ended")
 
 
-def _expire_partitions(table: DynamicTable, work: Work) -> Done:
+def _expire_partitions(table: DynamicTable, work: RunContext) -> RunResult:
     gone = expire_partitions(table)
     if not gone:
-        return Done(NOTHING)
+        return RunResult(NOTHING)
     latest = table.store.snapshots.latest_id()
-    return Done(DONE, f"{len(gone)} partitions dropped, the last one {gone[-1]}", latest)
+    return RunResult(DONE, f"{len(gone)} partitions dropped, the last one {gone[-1]}", latest)
 
 
-def _expire_tags(table: DynamicTable, work: Work) -> Done:
+def _expire_tags(table: DynamicTable, work: RunContext) -> RunResult:
     gone = table.store.tags.expire()
-    return Done(DONE, "deleted: " + ", ".join(tag.name for tag in gone)) if gone else Done(NOTHING)
+    return RunResult(DONE, "deleted: " + ", ".join(tag.name for tag in gone)) if gone else RunResult(NOTHING)
 
 
-def _clean(table: DynamicTable, work: Work) -> Done:
+def _clean(table: DynamicTable, work: RunContext) -> RunResult:
     found = remove_orphan_files(table)
-    detail = f"{len(found.files)} orphan files removed, {sized(found.bytes)}"
-    return Done(DONE, detail, files_before=len(found.files), bytes_before=found.bytes)
+    detail = f"{len(found.files)} orphan files removed, {format_bytes(found.bytes)}"
+    return RunResult(DONE, detail, files_before=len(found.files), bytes_before=found.bytes)
 
 
-def _heal(table: DynamicTable, work: Work) -> Done:
+def _heal(table: DynamicTable, work: RunContext) -> RunResult:
     if table.log is None:
-        return Done(NOTHING)
+        return RunResult(NOTHING)
     parts: list[str] = []
     snapshot: int | None = None
     for writer in take_over(table):
@@ -188,7 +188,7 @@ def _heal(table: DynamicTable, work: Work) -> Done:
             break
     for sealed in seal_abandoned(table):
         parts, snapshot = [*parts, f"snapshot {sealed.id} of epochs that waited"], sealed.id
-    return Done(DONE if parts else NOTHING, "; ".join(parts), snapshot)
+    return RunResult(DONE if parts else NOTHING, "; ".join(parts), snapshot)
 
 
 _RUNS: Final = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.health.actions import Need
+from lakelog.table.health.actions import Action
 from lakelog.table.maintenance.run_history import DONE, FAILED, STOPPED
 
 _HOUR_S: Final = 3600.0
@@ -28,7 +28,7 @@ class Job:
     """
 
     table: str
-    need: Need
+    need: Action
     most_bytes: int | None = None
     may_exceed: bool = True
 
@@ -43,7 +43,7 @@ class Waiting:
     """A need that does not run now, and why; ``seconds`` until it may (None: until something else ends)."""
 
     table: str
-    need: Need
+    need: Action
     why: str
     seconds: float | None = None
 
@@ -82,7 +82,7 @@ class _Delay:
     why: str
 
 
-class Schedule:
+class Scheduler:
     """The needs of all tables, what runs, and what has to wait. All times are seconds of one monotonic clock.
 
     ``salt`` orders tables of the same rank: several processes begin with different ones.
@@ -92,13 +92,13 @@ class Schedule:
         self._settings, self._salt = settings, salt
         self.budget = ByteBudget(settings.bytes_per_hour)
         self.running: dict[str, Job] = {}
-        self._needs: dict[str, dict[str, Need]] = {}
+        self._needs: dict[str, dict[str, Action]] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._delays: dict[tuple[str, str], _Delay] = {}
         self._served: dict[str, float] = {}
         self._reserved: dict[str, int] = {}
 
-    def offer(self, table: str, needs: Sequence[Need], now_s: float) -> None:
+    def offer(self, table: str, needs: Sequence[Action], now_s: float) -> None:
         """Takes what a look has found a table to need, instead of what the one before has."""
         wanted = {need.kind: need for need in needs if need.kind in self._settings.kinds}
         self._needs[table] = wanted

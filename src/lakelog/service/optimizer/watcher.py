@@ -12,23 +12,23 @@ from lakelog.io import clock
 from lakelog.lake import Lake
 from lakelog.options.optimizer import OPTIMIZER_ENABLED
 from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.health.actions import Need, Wait
+from lakelog.table.health.actions import Action, Blocker
 from lakelog.table.health.health import table_health
 
 _MOST_DELAY_S: Final = 3600.0
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Observation:
     """What a look at a table has found; ``trouble`` is why it could not be looked at."""
 
     table: str
-    needs: tuple[Need, ...] = ()
-    waits: tuple[Wait, ...] = ()
+    needs: tuple[Action, ...] = ()
+    waits: tuple[Blocker, ...] = ()
     trouble: str = ""
 
 
-class Watch:
+class TableWatcher:
     """Looks at the tables of all catalogs of a lake, or at those that the settings name."""
 
     def __init__(self, lake: Lake, settings: OptimizerSettings) -> None:
@@ -55,7 +55,7 @@ class Watch:
         with self._lock:
             return tuple(sorted((name, why) for name, (_, _, why) in self._troubles.items()))
 
-    def look(self, is_stopped: Callable[[], bool]) -> Iterator[Sighting]:
+    def look(self, is_stopped: Callable[[], bool]) -> Iterator[Observation]:
         """Looks at all tables, but for those whose trouble is too fresh; ends early when it is stopped."""
         yield from self._list()
         names = self.names
@@ -66,7 +66,7 @@ class Watch:
         with self._lock:
             self._troubles = {name: found for name, found in self._troubles.items() if name in {*names, *self._names}}
 
-    def look_at(self, names: Iterable[str]) -> list[Sighting]:
+    def look_at(self, names: Iterable[str]) -> list[Observation]:
         """Looks at some tables; nothing of one that is gone, or whose trouble is too fresh."""
         out = []
         for name in names:
@@ -74,10 +74,10 @@ class Watch:
                 continue
             try:
                 table = self._lake.table(name).logical
-                found = Sighting(name)
+                found = Observation(name)
                 if table.options.need(OPTIMIZER_ENABLED):
                     health = table_health(table)
-                    found = Sighting(name, health.needs, health.waits)
+                    found = Observation(name, health.needs, health.waits)
             except NotFound as gone:
                 if name in self._settings.tables or self._is_there(name):
                     out.append(self._trouble(name, gone))
@@ -90,7 +90,7 @@ class Watch:
             out.append(found)
         return out
 
-    def _list(self) -> Iterator[Sighting]:
+    def _list(self) -> Iterator[Observation]:
         """Lists the tables anew; a catalog that does not answer keeps those that it had."""
         if self._settings.tables:
             with self._lock:
@@ -123,10 +123,10 @@ class Watch:
         with self._lock:
             return name in self._troubles and clock.monotonic_s() < self._troubles[name][1]
 
-    def _trouble(self, name: str, why: Exception) -> Sighting:
+    def _trouble(self, name: str, why: Exception) -> Observation:
         with self._lock:
             times = self._troubles[name][0] + 1 if name in self._troubles else 1
             delay = min(_MOST_DELAY_S, self._settings.interval_s * 2 ** min(times - 1, 20))
             text = f"{type(why).__name__}: {str(why).strip()[:2000]}"
             self._troubles[name] = (times, clock.monotonic_s() + delay, text)
-        return Sighting(name, trouble=f"{text}; looked at again in {delay:.0f} s")
+        return Observation(name, trouble=f"{text}; looked at again in {delay:.0f} s")

@@ -1,7 +1,7 @@
 """Statements of users, each user's in a process of its own, with limits, rights and an audit log.
 
-``Terminal(TerminalConfig(warehouse, role=Right.WRITE, user="ann")).submit("SELECT …")`` answers an ``Execution``, whose
-``events(after=…)`` tell columns, rows, progress and the end, and may be read again from any place.
+``Terminal(TerminalConfig(warehouse, role=Privilege.WRITE, user="ann")).submit("SELECT …")`` answers an ``Execution``,
+whose ``events(after=…)`` give columns, rows, progress and the end, and may be read again from any place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lakelog.service.terminal.error_report import Failure
 from lakelog.service.terminal.events import Event
 from lakelog.service.terminal.execution import Execution, ExecutionState, StatementState
 from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 __all__ = [
     "AuditEntry",
@@ -22,7 +22,7 @@ __all__ = [
     "ExecutionState",
     "Failure",
     "Limits",
-    "Right",
+    "Privilege",
     "StatementState",
     "StreamState",
     "Terminal",

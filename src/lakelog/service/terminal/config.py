@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -51,7 +51,7 @@ class TerminalConfig:
     """
 
     warehouse: str
-    role: Right = Right.READ
+    role: Privilege = Privilege.READ
     user: str = ""
     catalog: str = "lakelog"
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -68,4 +68,4 @@ class TerminalConfig:
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> TerminalConfig:
         """What ``to_dict`` made."""
-        return TerminalConfig(**{**given, "role": Right(given["role"]), "limits": Limits(**given["limits"])})
+        return TerminalConfig(**{**given, "role": Privilege(given["role"]), "limits": Limits(**given["limits"])})

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from lakelog.errors import InternalError, LakelogError, NotAllowed
-from lakelog.sql.runtime.spark_errors import cause_in_text
+from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 from lakelog.sql.syntax.masking import without_secrets
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SPARKS_PLACE: Final = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)")
@@ -37,9 +37,9 @@ class Failure:
         return asdict(self)
 
 
-def failure_of(error: BaseException, source: StatementText | None = None) -> Failure:
+def failure_of(error: BaseException, source: SourceText | None = None) -> Failure:
     """Tells of an error; ``source`` is the statement that raised it."""
-    found = cause_in_text(error) if isinstance(error, Exception) else error
+    found = lakelog_error_in_text(error) if isinstance(error, Exception) else error
     if isinstance(found, LakelogError):
         return _own_failure(found, source)
     condition = getattr(found, "getCondition", lambda: None)()
@@ -48,30 +48,30 @@ def failure_of(error: BaseException, source: StatementText | None = None) -> Fai
     offset = None if source is None else _offset(found, text, source)
     if source is None or offset is None:
         return Failure(kind, text)
-    line, column = place_of(source.script, offset)
+    line, column = line_and_column(source.script, offset)
     return Failure(kind, _SPARKS_PLACE.sub("", text).strip(), line, column)
 
 
-def place_of(script: str, offset: int) -> tuple[int, int]:
+def line_and_column(script: str, offset: int) -> tuple[int, int]:
     """Line and column, from 1, of an offset."""
     start = script.rfind("\n", 0, offset) + 1
     return script.count("\n", 0, offset) + 1, offset - start + 1
 
 
-def _own_failure(error: LakelogError, source: StatementText | None) -> Failure:
+def _own_failure(error: LakelogError, source: SourceText | None) -> Failure:
     text = str(error)[:_MOST]
     place = _PLACE.match(text)
     if place is not None:
         line, column = int(place[1]), int(place[2])
         text = text[place.end() :]
     elif source is not None and not isinstance(error, InternalError):
-        line, column = place_of(source.script, _named_at(text, source))
+        line, column = line_and_column(source.script, _named_at(text, source))
     else:
         return Failure(type(error).__name__, text, retriable=error.retriable)
     return Failure(type(error).__name__, text, line, column, isinstance(error, NotAllowed), error.retriable)
 
 
-def _named_at(text: str, source: StatementText) -> int:
+def _named_at(text: str, source: SourceText) -> int:
     """Where the first thing that an error names in quotes stands in the statement; else where this begins."""
     for name in re.findall(r"'([^'\n]{2,80})'", text):
         found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.text, re.IGNORECASE)
@@ -88,7 +88,7 @@ def _sparks_text(error: BaseException) -> str:
     return without_secrets(re.sub(r"lakelog_[0-9a-f]+_\d+", "(table)", text))[:_MOST].strip()
 
 
-def _offset(error: BaseException, text: str, source: StatementText) -> int | None:
+def _offset(error: BaseException, text: str, source: SourceText) -> int | None:
     """The place in the user's text: Spark saw it with other names of tables, so its words are looked for."""
     for context in _contexts(error):
         found = _nth(source.text, context.fragment())

@@ -17,7 +17,7 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.service.terminal.option_rules import check_hints, check_options, check_place
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 
@@ -30,12 +30,12 @@ class GuardedTables(CatalogTables):
         warehouse: str,
         storage_options: Mapping[str, str],
         catalog_options: Mapping[str, str],
-        role: Right,
+        role: Privilege,
         files: bool,
     ) -> None:
         super().__init__(warehouse, storage_options, catalog_options)
         self._role = role
-        self._files = files and role >= Right.ADMIN
+        self._files = files and role >= Privilege.ADMIN
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checks options. Raises NotAllowed, InvalidOption."""
@@ -48,7 +48,7 @@ class GuardedTables(CatalogTables):
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
         """The columns of a read; only admins get secrets with them, or CREATE TABLE LIKE would take these along."""
         found = super().load_schema(identifier, options)
-        if found is None or self._role >= Right.ADMIN:
+        if found is None or self._role >= Privilege.ADMIN:
             return found
         return replace(found, options={key: shown_value(key, value) for key, value in found.options.items()})
 
@@ -70,7 +70,7 @@ class GuardedTables(CatalogTables):
             kept = {} if (schema := self.load_schema(identifier)) is None else by_canonical_key(schema.options)
             given = {key: kept[key] for key in _TOGETHER if key in kept} | given
         check_options(given, self._files)
-        if self._role < Right.ADMIN and any(map(says_where_log_is, {*given, *reset})):
+        if self._role < Privilege.ADMIN and any(map(says_where_log_is, {*given, *reset})):
             self._check_no_secrets(identifier)
         return super().alter_table(identifier, changes)
 
@@ -82,16 +82,16 @@ class GuardedTables(CatalogTables):
         )
         if hidden:
             raise NotAllowed(
-                f"the address of the log of table {identifier} needs the role {Right.ADMIN.word} to be changed: "
+                f"the address of the log of table {identifier} needs the role {Privilege.ADMIN.word} to be changed: "
                 f"'{hidden[0]}' would be sent there; ask an administrator"
             )
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
         """Makes a database; also called where CREATE TABLE names one that is not there. Raises NotAllowed."""
-        if self._role < Right.ADMIN and name != DEFAULT_DATABASE:
+        if self._role < Privilege.ADMIN and name != DEFAULT_DATABASE:
             raise NotAllowed(
-                f"database '{name}' does not exist, and making one needs the role {Right.ADMIN.word}, these statements "
-                f"run as {self._role.word}: use a database that is there, or ask an administrator"
+                f"database '{name}' does not exist, and making one needs the role {Privilege.ADMIN.word}, these "
+                f"statements run as {self._role.word}: use a database that is there, or ask an administrator"
             )
         super().create_database(name, if_not_exists, catalog)
 

@@ -15,19 +15,19 @@ from lakelog.errors import InvalidRequest, LakelogError, NotAllowed
 from lakelog.io.clock import monotonic_s
 from lakelog.service.servers.server_process import QUICK_START
 from lakelog.service.terminal.config import TerminalConfig
-from lakelog.service.terminal.error_report import Failure, failure_of, place_of
+from lakelog.service.terminal.error_report import Failure, failure_of, line_and_column
 from lakelog.service.terminal.guarded_tables import GuardedTables
 from lakelog.service.terminal.results import Shown, columns_of, row_batches
-from lakelog.service.terminal.startup_engine import TellingEngine
+from lakelog.service.terminal.startup_engine import ObservedEngine
 from lakelog.service.terminal.streams import Streams
 from lakelog.service.terminal.syntax import check_syntax
 from lakelog.service.terminal.time_limit import time_limit
 from lakelog.sql.parse import parse_script
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.session import Session
 from lakelog.sql.syntax.token_stream import Name
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 
 Tell = Callable[..., None]
 """Called with an execution's id, a kind, the number of a statement, and what there is to tell."""
@@ -48,9 +48,9 @@ class Runner:
         allowed = config.allow_local_files
         tables = GuardedTables(config.warehouse, config.storage_options, config.catalog_options, config.role, allowed)
         for name, options in config.catalogs.items():
-            tables.add_catalog(name, CatalogPlace.of(name, options))
+            tables.add_catalog(name, CatalogConfig.of(name, options))
         settings = {**_settings(config, directory), **config.settings}
-        self._engine = TellingEngine(
+        self._engine = ObservedEngine(
             self._spark_starts, tables, config.catalog, None, settings, "guarded", role=config.role, files=allowed
         )
         self.session = Session(tables, self._engine, config.catalog)
@@ -228,7 +228,7 @@ class Runner:
 
     def _table_of(self, statement: ParsedStatement) -> Identifier | None:
         name = getattr(statement, "name", None)
-        if type(statement).needs < Right.WRITE or not isinstance(name, Name):
+        if type(statement).needs < Privilege.WRITE or not isinstance(name, Name):
             return None
         return self.session.find(name)
 
@@ -271,7 +271,7 @@ def _first_rows(frame: Any, most: int) -> pa.Table:
 
 def _told(statement: ParsedStatement) -> dict[str, Any]:
     source = statement.source
-    line, column = place_of(source.script, source.start)
+    line, column = line_and_column(source.script, source.start)
     return {
         "start": source.start,
         "end": source.end,

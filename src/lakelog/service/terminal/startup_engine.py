@@ -9,7 +9,7 @@ from typing import Any
 from lakelog.lake.lazy_engine import LazyEngine
 
 
-class TellingEngine(LazyEngine):
+class ObservedEngine(LazyEngine):
     """A lazy engine; ``around`` its start something else may happen."""
 
     def __init__(self, around: Callable[[], AbstractContextManager[None]], *arguments: Any, **more: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from lakelog.sql.statements import STATEMENTS
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 
 _SPARKS: Final = frozenset(
     [
@@ -82,12 +82,12 @@ def check_syntax(text: str) -> None:
     if any(one[0].is_word("BEGIN") for one in pieces):  # a compound statement, which Spark reads as a whole
         return
     for one in pieces:
-        source = StatementText(text, one[0].start, one[-1].end)
+        source = SourceText(text, one[0].start, one[-1].end)
         _check_first(source, one[0])
         _check_brackets(source, one)
 
 
-def _check_first(source: StatementText, first: Token) -> None:
+def _check_first(source: SourceText, first: Token) -> None:
     known = _SPARKS | {key.split()[0] for key in STATEMENTS if key[:1].isalpha()}
     if first.is_symbol("(") or (first.kind is Kind.WORD and first.text.upper() in known):
         return
@@ -96,7 +96,7 @@ def _check_first(source: StatementText, first: Token) -> None:
     raise source.error(first.start, f"no statement begins with '{first.text[:40]}'{hint}")
 
 
-def _check_brackets(source: StatementText, tokens: Sequence[Token]) -> None:
+def _check_brackets(source: SourceText, tokens: Sequence[Token]) -> None:
     opened: list[Token] = []
     for token in tokens:
         if token.kind is not Kind.SYMBOL:

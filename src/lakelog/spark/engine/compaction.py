@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.maintenance.compaction_task import BucketOutcome, BucketTask, compact_bucket
 from lakelog.table.model.dynamic_table import DynamicTable
 
@@ -25,7 +25,7 @@ class CompactionPack:
 
     def outcomes(self) -> list[BucketOutcome]:
         """Compacts the buckets one after the other. Called on the executor."""
-        settle()
+        prepare_worker()
         return [compact_bucket(self.table, task) for task in self.tasks]
 
     def batches(self) -> Iterator[pa.RecordBatch]:

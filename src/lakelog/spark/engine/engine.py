@@ -25,13 +25,13 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
 from lakelog.spark.engine.checkpoints import checkpoint_beside
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.errors import conflict_in
-from lakelog.spark.engine.input_frames import by_position, kept_rows, named_views
-from lakelog.spark.engine.temp_views import LastingViews
+from lakelog.spark.engine.errors import lakelog_error_in
+from lakelog.spark.engine.input_frames import align_columns, checkpointed_rows, named_views
+from lakelog.spark.engine.temp_views import TempViews
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
-from lakelog.spark.native.native_scan import PlannedScans, workers_frame
+from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
 from lakelog.spark.runtime.table_options import options_of
 from lakelog.spark.runtime.types import columns_of, spark_schema
@@ -43,7 +43,7 @@ from lakelog.spark.write.shuffle import shuffled
 from lakelog.sql.dml.row_kinds import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 from lakelog.table.commit.seal import seal_staged
 from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
@@ -53,7 +53,7 @@ from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
 from lakelog.table.scans import scan_of
-from lakelog.table.write.clustering import SortedFiles
+from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 
 _FEW_CORES: Final = 4
@@ -66,7 +66,7 @@ class OpensTables(Protocol):
     """What the engine needs of the catalog."""
 
     @property
-    def places(self) -> Mapping[str, CatalogPlace]:
+    def places(self) -> Mapping[str, CatalogConfig]:
         """The catalogs, by the names that identifiers have."""
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
@@ -87,7 +87,7 @@ class SparkEngine:
         self._tables, self._catalog = tables, catalog
         self.spark = spark if spark is not None else session_here(settings, with_connector)
         self._streamed: dict[str, DynamicTable] = {}
-        self._planned, self._views = PlannedScans(self.spark), LastingViews()
+        self._planned, self._views = BatchScanPlanner(self.spark), TempViews()
         self.update_catalogs()
         self._attached: Callable[..., Any] | None = None
 
@@ -185,7 +185,7 @@ class SparkEngine:
         """
         target = self._tables.open(table, options)
         target.check_writable()
-        frame = by_position(self.run_query(self._with_changes(plan)), target, columns)
+        frame = align_columns(self.run_query(self._with_changes(plan)), target, columns)
         types: StructType = spark_schema(Scan(target).schema)
         for name, value in partition.items():
             frame = frame.withColumn(name, sf.lit(value).cast(types[name].dataType))
@@ -232,7 +232,7 @@ class SparkEngine:
     @contextlib.contextmanager
     def kept(self, plan: QueryPlan) -> Iterator[str]:
         """Runs a query, and keeps its rows in the executors; when one is lost, what reads them fails."""
-        with kept_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
+        with checkpointed_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
             yield views["rows"]
 
     def replace_files(
@@ -241,9 +241,9 @@ class SparkEngine:
         """Writes the rows of the plan in place of data files."""
         target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
         target.check_writable()
-        self._save(by_position(self.run_query(plan), target, None), target, overwrite=True)
+        self._save(align_columns(self.run_query(plan), target, None), target, overwrite=True)
 
-    def write_sorted(self, files: SortedFiles) -> None:
+    def write_sorted(self, files: ClusteringJob) -> None:
         """Writes the rows of data files again, laid out by columns."""
         given = files.table.with_hints({SCAN_DATA_FILES.key: ",".join(files.names)})
         target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
@@ -273,7 +273,7 @@ class SparkEngine:
         try:
             rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
         except PySparkException as refused:
-            conflict = conflict_in(refused)
+            conflict = lakelog_error_in(refused)
             if conflict is None:
                 raise
             raise conflict from refused
@@ -293,7 +293,7 @@ class SparkEngine:
         """
         if isinstance(scan, Scan):
             return self._planned.frame(scan, condition)
-        return workers_frame(self.spark, scan, condition)
+        return python_frame(self.spark, scan, condition)
 
     def read_stream(self, table: DynamicTable, columns: tuple[str, ...] | None = None) -> DataFrame:
         """A streaming DataFrame of the log (``read.mode`` = log) or of the files' changes, with ``_row_kind``."""
@@ -376,7 +376,7 @@ class SparkEngine:
         if wanted is not None and ROW_KIND_COLUMN not in scan.row_schema.field_names:
             wanted = tuple(c for c in wanted if c != ROW_KIND_COLUMN)
         if lives:
-            return workers_frame(self.spark, scan.select(wanted), source.filter)
+            return python_frame(self.spark, scan.select(wanted), source.filter)
         if small is not None:
             return self._planned.of_splits(small.scan.select(wanted), small.splits)
         if source.limit is not None and isinstance(scan, Scan):

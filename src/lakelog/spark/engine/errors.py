@@ -10,7 +10,7 @@ from lakelog.errors import CommitConflict
 _CONFLICT: Final = re.compile(rf"{re.escape(CommitConflict.__module__)}\.{CommitConflict.__name__}: (.*)")
 
 
-def conflict_in(refused: Exception) -> CommitConflict | None:
+def lakelog_error_in(refused: Exception) -> CommitConflict | None:
     """The conflict that an error of Spark tells of; None when it tells of something else.
 
     Called where Spark commits in a process of its own (Spark Connect): whoever can do it again has to know.

@@ -29,7 +29,7 @@ def arrow_rows(rows: Any) -> pa.Table:
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches(found)
 
 
-def by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
+def align_columns(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
     """The frame's columns renamed to the table's, in order, and cast to their types.
 
     Called for INSERT … SELECT; ``columns`` are those of the table that the query gives, None for all. A last column
@@ -50,7 +50,7 @@ def by_position(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] 
 
 
 @contextmanager
-def kept_rows(frame: DataFrame) -> Iterator[DataFrame]:
+def checkpointed_rows(frame: DataFrame) -> Iterator[DataFrame]:
     """The rows of a frame as they are now, in the executors' memory and disks until the block ends.
 
     Unlike those of ``persist`` they are never computed again, perhaps to others: what reads them fails when they are

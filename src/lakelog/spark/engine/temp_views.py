@@ -23,7 +23,7 @@ _MADE: Final = re.compile(
 )
 
 
-class LastingViews:
+class TempViews:
     """The temporary views of a session that texts have made, and the tables behind them."""
 
     def __init__(self) -> None:

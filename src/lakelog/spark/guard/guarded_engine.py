@@ -11,7 +11,7 @@ from lakelog.spark.engine.engine import OpensTables, SparkEngine
 from lakelog.spark.guard.jobs import Jobs
 from lakelog.spark.guard.plan_guard import PlanGuard, each
 from lakelog.spark.guard.plan_rules import FUNCTIONS
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 GUARDED_SETTINGS: Final[Mapping[str, str]] = {
     # ${env:AWS_SECRET_ACCESS_KEY} in a text would be the variable's value
@@ -33,11 +33,11 @@ class GuardedEngine(SparkEngine):
         catalog: str,
         spark: SparkSession | None,
         settings: Mapping[str, str],
-        role: Right,
+        role: Privilege,
         files: bool = False,
         with_connector: bool = False,
     ) -> None:
-        allowed = str(files and role >= Right.ADMIN).lower()
+        allowed = str(files and role >= Privilege.ADMIN).lower()
         own = {**settings, **GUARDED_SETTINGS, _ON_FILES: allowed}
         super().__init__(tables, catalog, spark, own, with_connector)
         _drop_functions(self.spark)

@@ -25,7 +25,7 @@ from lakelog.spark.guard.plan_rules import (
     SparkCommand,
     why_not,
 )
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _BUILTIN: Final = (["builtin"], ["system", "builtin"])
 """What may stand before the name of a function: nothing else holds one."""
@@ -44,9 +44,9 @@ class PlanGuard:
     ``files`` says that admins may read files of the server by their paths. Classic sessions only.
     """
 
-    def __init__(self, spark: SparkSession, role: Right, files: bool = False) -> None:
+    def __init__(self, spark: SparkSession, role: Privilege, files: bool = False) -> None:
         self._role = role
-        self._files = files and role >= Right.ADMIN
+        self._files = files and role >= Privilege.ADMIN
         self._parser = spark._jsparkSession.sessionState().sqlParser()
         jvm: Any = spark._jvm
         pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern

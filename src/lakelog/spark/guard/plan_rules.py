@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 CATALYST: Final = "org.apache.spark.sql.catalyst."
 LOGICAL: Final = f"{CATALYST}plans.logical."
@@ -95,28 +95,28 @@ SETTINGS: Final = frozenset(f"spark.sql.{key}" for key in _SETTINGS.split())
 class SparkCommand:
     """A statement of Spark's own that may run: the right it needs, and the fields that have plans in them."""
 
-    needs: Right
+    needs: Privilege
     plans: tuple[str, ...] = ()
 
 
 COMMANDS: Final[Mapping[str, SparkCommand]] = {
-    f"{COMMAND}ExplainCommand": SparkCommand(Right.READ, ("logicalPlan",)),
-    f"{COMMAND}DescribeQueryCommand": SparkCommand(Right.READ, ("plan",)),
-    f"{LOGICAL}DescribeRelation": SparkCommand(Right.READ, ("relation",)),
-    f"{LOGICAL}DescribeColumn": SparkCommand(Right.READ, ("relation",)),
-    f"{LOGICAL}ShowColumns": SparkCommand(Right.READ, ("child",)),
-    f"{LOGICAL}DescribeFunction": SparkCommand(Right.READ),
-    f"{LOGICAL}ShowFunctions": SparkCommand(Right.READ),
-    f"{LOGICAL}ShowViews": SparkCommand(Right.READ),
-    f"{COMMAND}CreateViewCommand": SparkCommand(Right.WRITE, ("plan",)),
-    f"{COMMAND}DropTempViewCommand": SparkCommand(Right.WRITE),
-    f"{LOGICAL}DropView": SparkCommand(Right.WRITE),
-    f"{LOGICAL}CacheTable": SparkCommand(Right.WRITE, ("table",)),
-    f"{LOGICAL}CacheTableAsSelect": SparkCommand(Right.WRITE, ("plan",)),
-    f"{LOGICAL}UncacheTable": SparkCommand(Right.WRITE, ("table",)),
-    f"{COMMAND}ClearCacheCommand": SparkCommand(Right.WRITE),
-    f"{COMMAND}SetCommand": SparkCommand(Right.ADMIN),
-    f"{COMMAND}ResetCommand": SparkCommand(Right.ADMIN),
+    f"{COMMAND}ExplainCommand": SparkCommand(Privilege.READ, ("logicalPlan",)),
+    f"{COMMAND}DescribeQueryCommand": SparkCommand(Privilege.READ, ("plan",)),
+    f"{LOGICAL}DescribeRelation": SparkCommand(Privilege.READ, ("relation",)),
+    f"{LOGICAL}DescribeColumn": SparkCommand(Privilege.READ, ("relation",)),
+    f"{LOGICAL}ShowColumns": SparkCommand(Privilege.READ, ("child",)),
+    f"{LOGICAL}DescribeFunction": SparkCommand(Privilege.READ),
+    f"{LOGICAL}ShowFunctions": SparkCommand(Privilege.READ),
+    f"{LOGICAL}ShowViews": SparkCommand(Privilege.READ),
+    f"{COMMAND}CreateViewCommand": SparkCommand(Privilege.WRITE, ("plan",)),
+    f"{COMMAND}DropTempViewCommand": SparkCommand(Privilege.WRITE),
+    f"{LOGICAL}DropView": SparkCommand(Privilege.WRITE),
+    f"{LOGICAL}CacheTable": SparkCommand(Privilege.WRITE, ("table",)),
+    f"{LOGICAL}CacheTableAsSelect": SparkCommand(Privilege.WRITE, ("plan",)),
+    f"{LOGICAL}UncacheTable": SparkCommand(Privilege.WRITE, ("table",)),
+    f"{COMMAND}ClearCacheCommand": SparkCommand(Privilege.WRITE),
+    f"{COMMAND}SetCommand": SparkCommand(Privilege.ADMIN),
+    f"{COMMAND}ResetCommand": SparkCommand(Privilege.ADMIN),
 }
 
 _FILES: Final = "files of the server are neither read nor written by their paths here"

@@ -12,8 +12,8 @@ import pyarrow as pa
 from lakelog.io.clock import monotonic_s, sleep
 from lakelog.merge.base import Indices
 from lakelog.options.lookup import LOOKUP_RETRIES, LOOKUP_RETRY_DELAY
-from lakelog.spark.runtime.types import fit
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.types import conform
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.lookup.index import LookupSpec
 from lakelog.table.lookup.index_cache import LookupTable, lookup_tables
 from lakelog.table.lookup.probe import Matches, look_up, merged, missing
@@ -42,7 +42,7 @@ class LookupTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The joined rows; rows that were looked up again come last."""
-        settle()
+        prepare_worker()
         options = self.spec.table.options
         attempts = options.need(LOOKUP_RETRIES)
         table, began = None, monotonic_s()
@@ -120,7 +120,7 @@ class LookupTask:
         left = batch.select(list(self.kept)).take(pa.array(pairs.left))
         right = pairs.right_rows().rename_columns(self.found.names).combine_chunks().to_batches()[0]
         yield pa.RecordBatch.from_arrays(
-            [*left.columns, *fit(right, self.found).columns], schema=pa.schema([*left.schema, *self.found])
+            [*left.columns, *conform(right, self.found).columns], schema=pa.schema([*left.schema, *self.found])
         )
 
     def _with_array(self, batch: pa.RecordBatch, matches: Matches, rows: Indices, name: str) -> pa.RecordBatch:
@@ -129,7 +129,7 @@ class LookupTask:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         found = matches.rows.take(pa.array(matches.right)).rename_columns(self.found.names).combine_chunks()
         batches = found.to_batches() or [pa.RecordBatch.from_pylist([], schema=found.schema)]
-        structs = pa.StructArray.from_arrays(fit(batches[0], self.found).columns, fields=list(self.found))
+        structs = pa.StructArray.from_arrays(conform(batches[0], self.found).columns, fields=list(self.found))
         field = pa.field("element", structs.type, nullable=False)
         arrays = pa.ListArray.from_arrays(pa.array(offsets), structs, type=pa.list_(field))
         return pa.RecordBatch.from_arrays(

@@ -13,7 +13,7 @@ from lakelog.io import scheme_of
 from lakelog.paimon.rows.display import partition_path
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
-from lakelog.table.health.formatting import sized
+from lakelog.table.health.formatting import format_bytes
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.union_scan import UnionScan
@@ -85,7 +85,7 @@ def _columns(source: Source) -> str:
 
 def _counted(splits: Sequence[Split]) -> str:
     files = sum(len(split.files) for split in splits)
-    return f"{len(splits)} splits, {files} files, {sized(sum(split.file_size for split in splits))}"
+    return f"{len(splits)} splits, {files} files, {format_bytes(sum(split.file_size for split in splits))}"
 
 
 def _native(scan: Scan, source: Source, splits: Sequence[Split], schemes: Sequence[str]) -> frozenset[str]:
@@ -115,4 +115,4 @@ def _line(scan: Scan, split: Split, how: str) -> str:
     place = partition_path(split.partition, schema, "NULL") if schema.partition_keys else ""
     place = "/".join([*([place] if place else []), f"bucket-{split.bucket}"])
     runs = f" and {len(split.inline_runs)} runs" if split.inline_runs else ""
-    return f"  {place}: {len(split.files)} files{runs}, {split.row_count} rows, {sized(split.file_size)}: {how}"
+    return f"  {place}: {len(split.files)} files{runs}, {split.row_count} rows, {format_bytes(split.file_size)}: {how}"

@@ -13,7 +13,7 @@ from lakelog.filestore.read.plan import Split
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.spark.runtime.types import arrow_for_spark, column_of, fit, frame_of, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, column_of, conform, frame_of, spark_schema
 from lakelog.sql.runtime.query_plan import COUNTED
 from lakelog.table.read.file_scan import Scan
 
@@ -56,4 +56,4 @@ def _known(spark: SparkSession, schema: TableSchema, keys: Sequence[str], counts
     rows = pa.record_batch([*columns, pa.array(list(counts.values()), pa.int64())], names=[*keys, COUNTED])
     whole = spark_schema(pa.schema([*types, pa.field(COUNTED, pa.int64())]))
     target = arrow_for_spark(whole)
-    return frame_of(spark, pa.Table.from_batches([fit(rows, target)]), whole)
+    return frame_of(spark, pa.Table.from_batches([conform(rows, target)]), whole)

@@ -31,11 +31,11 @@ from lakelog.options.log import SCAN_FILTER
 from lakelog.spark.native.cached_tables import CachedTables
 from lakelog.spark.native.explain import report
 from lakelog.spark.native.metadata_counts import counted, counted_splits
-from lakelog.spark.native.position_filter import lay_out, only_live
-from lakelog.spark.native.superseded_rows import HiddenRows, identity_of
+from lakelog.spark.native.position_filter import filter_positions, pack_bitmaps
+from lakelog.spark.native.superseded_rows import SupersededRowsCache, identity_of
 from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
 from lakelog.spark.runtime.table_options import options_of
-from lakelog.spark.runtime.types import arrow_for_spark, fit, frame_of, quoted, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, quoted, spark_schema
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.read.base import TableScan
@@ -71,7 +71,7 @@ _READ_OPTIONS: Final = {
 }
 
 
-def workers_frame(
+def python_frame(
     spark: SparkSession, scan: TableScan, condition: str | None = None, splits: Sequence[Split] | None = None
 ) -> DataFrame:
     """A frame that Python workers read: the newest state each time that it runs, or given splits of a plan.
@@ -86,7 +86,7 @@ def workers_frame(
     return spark.read.format("lakelog").options(**given).schema(spark_schema(scan.schema)).load(scan.table.address)
 
 
-class RecentFrames:
+class FrameCache:
     """The last native frames of a session, by their columns and files: making one is a hundred calls of the JVM.
 
     A notebook asks the same snapshot again and again. For all threads.
@@ -112,12 +112,12 @@ class RecentFrames:
 
 
 @dataclass(frozen=True)
-class PlannedScans:
+class BatchScanPlanner:
     """Makes the frames of batch queries in a session; keeps what it learns of files that never change."""
 
     spark: SparkSession
-    hidden: HiddenRows = field(default_factory=HiddenRows)
-    frames: RecentFrames = field(default_factory=RecentFrames)
+    hidden: SupersededRowsCache = field(default_factory=SupersededRowsCache)
+    frames: FrameCache = field(default_factory=FrameCache)
 
     @cached_property
     def cached(self) -> CachedTables:
@@ -139,12 +139,12 @@ class PlannedScans:
 
     def _of_plan(self, scan: Scan, splits: Sequence[Split], condition: str | None) -> DataFrame:
         if any(isinstance(split, TailSplit) for split in splits):
-            return workers_frame(self.spark, scan, condition)
+            return python_frame(self.spark, scan, condition)
         if is_small(splits, scan):
             _LOG.debug("table %s: %d splits are read by the driver", scan.table.name, len(splits))
-            return driver_frame(self.spark, scan, splits)
+            return local_frame(self.spark, scan, splits)
         native = native_frame(self.spark, scan, splits, self.hidden, condition, self.frames)
-        return workers_frame(self.spark, scan, condition) if native is None else native
+        return python_frame(self.spark, scan, condition) if native is None else native
 
     def report(self, scan: TableScan, source: Source, is_looked_at: bool) -> str | None:
         """What EXPLAIN says of the read of a table."""
@@ -154,7 +154,7 @@ class PlannedScans:
         """How many rows a scan has for each value of partition columns: of now, or, if it ``lives``, when it runs."""
         if lives or not isinstance(scan, Scan):
             columns = tuple(keys) or scan.row_schema.field_names[:1]
-            return counted(workers_frame(self.spark, scan.select(columns), condition), keys)
+            return counted(python_frame(self.spark, scan.select(columns), condition), keys)
         return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)
 
     def first_rows(self, scan: Scan, limit: int) -> DataFrame:
@@ -180,9 +180,9 @@ class PlannedScans:
     def of_splits(self, scan: Scan, splits: Sequence[Split]) -> DataFrame:
         """A frame of just these splits, whenever it runs."""
         if is_small(splits, scan):
-            return driver_frame(self.spark, scan, splits)
+            return local_frame(self.spark, scan, splits)
         native = native_frame(self.spark, scan, splits, self.hidden, frames=self.frames)
-        return workers_frame(self.spark, scan, splits=splits) if native is None else native
+        return python_frame(self.spark, scan, splits=splits) if native is None else native
 
 
 def is_small(splits: Sequence[Split], scan: Scan) -> bool:
@@ -196,11 +196,11 @@ def is_small(splits: Sequence[Split], scan: Scan) -> bool:
     return schema.is_keyed and len(known) == len(named) and math.prod(known) <= _FEW_KEYS
 
 
-def driver_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
+def local_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
     """A frame that holds the rows of splits; they are read now, in the driver."""
     schema = spark_schema(scan.schema)
     target = arrow_for_spark(schema)
-    rows = [fit(batch, target) for split in splits for batch in scan.read(split)]
+    rows = [conform(batch, target) for split in splits for batch in scan.read(split)]
     return frame_of(spark, pa.Table.from_batches(rows, target), schema)
 
 
@@ -208,9 +208,9 @@ def native_frame(
     spark: SparkSession,
     scan: Scan,
     splits: Sequence[Split],
-    hidden: HiddenRows,
+    hidden: SupersededRowsCache,
     condition: str | None = None,
-    frames: RecentFrames | None = None,
+    frames: FrameCache | None = None,
 ) -> DataFrame | None:
     """A DataFrame of splits whose files Spark reads itself where it can; None when there are none such.
 
@@ -222,7 +222,7 @@ def native_frame(
         return None
     store = table.store
     plan = pick_native(splits, scan.schema.names, store.schemas, store.paths)
-    if not plan.files or not all(is_found(f.path) for files in plan.files.values() for f in files):
+    if not plan.files or not all(spark_can_list(f.path) for files in plan.files.values() for f in files):
         return None
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
@@ -238,15 +238,15 @@ def native_frame(
             frames.keep(identity, native)
     if frames is not None:  # columns of their own for each use: frames that share them cannot be joined by `a.x == b.x`
         native = native.toDF(*native.columns)
-    return native.unionAll(workers_frame(spark, scan, condition, plan.rest)) if plan.rest else native
+    return native.unionAll(python_frame(spark, scan, condition, plan.rest)) if plan.rest else native
 
 
-def is_found(path: str) -> bool:
+def spark_can_list(path: str) -> bool:
     """Whether Spark's Parquet scan reads the file of this path, and once."""
     return scheme_of(path) in _SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
 
 
-def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: HiddenRows) -> list[DataFrame]:
+def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: SupersededRowsCache) -> list[DataFrame]:
     found = hidden.of_files(scan.table.store.files, [f for files in plan.files.values() for f in files])
     parts = []
     for sources, files in plan.files.items():
@@ -254,9 +254,9 @@ def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: Hid
         if whole:
             parts.append(_selected(_raw(spark, scan, sources, whole), scan, sources))
         some = [f for f in files if f.meta.file_name in found]
-        for bits in lay_out([found[f.meta.file_name] for f in some]):
+        for bits in pack_bitmaps([found[f.meta.file_name] for f in some]):
             raw = _raw(spark, scan, sources, [f for f in some if f.meta.file_name in bits.files])
-            parts.append(_selected(only_live(raw, spark, bits), scan, sources))
+            parts.append(_selected(filter_positions(raw, spark, bits), scan, sources))
     return parts
 
 

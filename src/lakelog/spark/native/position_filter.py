@@ -29,7 +29,7 @@ _BYTES_AT_ONCE: Final = 8 << 20
 
 
 @dataclass(frozen=True)
-class HiddenFile:
+class MaskedFile:
     """A file and the bits of its rows, lowest bit of the first word first: 1 is a row that does not count."""
 
     name: str
@@ -38,7 +38,7 @@ class HiddenFile:
 
 
 @dataclass(frozen=True)
-class BitTable:
+class PositionBitmaps:
     """The words of several files behind two tables of their places: by size, then by name."""
 
     words: Words
@@ -54,7 +54,7 @@ def bits_of(hidden: npt.NDArray[np.bool_]) -> Words:
     return np.packbits(padded, bitorder="little").view(np.dtype("<i8"))
 
 
-def lay_out(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
+def pack_bitmaps(files: Sequence[MaskedFile]) -> Iterator[PositionBitmaps]:
     """Puts the words of files into tables of which each is small enough to travel with a scan. Pure."""
     start, size = 0, 0
     for at, file in enumerate(files):
@@ -66,7 +66,7 @@ def lay_out(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
         yield from _tables(files[start:])
 
 
-def _tables(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
+def _tables(files: Sequence[MaskedFile]) -> Iterator[PositionBitmaps]:
     size_slots = min(max(_power_of_two(64 * len(files)), _LEAST_SLOTS), _MOST_SLOTS)
     by_size: dict[int, list[int]] = {}
     for at, file in enumerate(files):
@@ -87,10 +87,10 @@ def _tables(files: Sequence[HiddenFile]) -> Iterator[BitTable]:
     for at in alike:
         table[size_slots + _name_slot(files[at].name, name_slots)] = begins[at]
     words = np.concatenate([table, *(file.words for file in files)])
-    yield BitTable(words, size_slots, name_slots, frozenset(file.name for file in files))
+    yield PositionBitmaps(words, size_slots, name_slots, frozenset(file.name for file in files))
 
 
-def only_live(rows: DataFrame, spark: SparkSession, bits: BitTable) -> DataFrame:
+def filter_positions(rows: DataFrame, spark: SparkSession, bits: PositionBitmaps) -> DataFrame:
     """The rows of a Parquet scan whose bit is 0. Every file of the scan must be in the table."""
     # Arrow lists know no 64-bit lengths: one row, one list
     offsets = pa.array([0, len(bits.words)], pa.int32())
@@ -99,7 +99,7 @@ def only_live(rows: DataFrame, spark: SparkSession, bits: BitTable) -> DataFrame
     return rows.select("*", words.alias(_WORDS)).where(_is_live(bits)).drop(_WORDS)
 
 
-def _is_live(bits: BitTable) -> str:
+def _is_live(bits: PositionBitmaps) -> str:
     """The condition as text: built from columns it would be fifty calls of the JVM."""
     begin = f"get({_WORDS}, cast(_metadata.file_size & {bits.size_slots - 1} as int))"
     if bits.name_slots:

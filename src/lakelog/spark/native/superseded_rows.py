@@ -17,14 +17,14 @@ from lakelog.filestore.read.native_files import ROWS_AT_ONCE, NativeFile
 from lakelog.filestore.read.superseded_rows import Mask, hidden_in_split
 from lakelog.options.option import Options
 from lakelog.options.table import IGNORE_DELETE
-from lakelog.spark.native.position_filter import HiddenFile, Words, bits_of
+from lakelog.spark.native.position_filter import MaskedFile, Words, bits_of
 
 _THREADS: Final = 8
 _MOST_BYTES: Final = 64 << 20
 """Bytes of bits that are kept, one a row: half a billion rows."""
 
 
-class HiddenRows:
+class SupersededRowsCache:
     """Finds the rows and keeps what it found, up to some bytes, the last used: files never change. For all threads."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -33,7 +33,7 @@ class HiddenRows:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, HiddenFile]:
+    def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, MaskedFile]:
         """Those of the files of which some rows are left out, by name, with the bits of these rows.
 
         Called on the driver when a frame is made. Raises NotFound, Corrupt.
@@ -44,7 +44,7 @@ class HiddenRows:
         with ThreadPoolExecutor(min(_THREADS, max(ROWS_AT_ONCE // max(largest, 1), 1))) as pool:
             made = pool.map(lambda job: self._bits(reader, *job), jobs.items())
         found = (item for words in made for item in words.items())
-        return {name: HiddenFile(name, metas[name].file_size, words) for name, words in found if words.any()}
+        return {name: MaskedFile(name, metas[name].file_size, words) for name, words in found if words.any()}
 
     def _bits(self, reader: DataFileReader, identity: object, file: NativeFile) -> dict[str, Words]:
         with self._lock:

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.read.plan import Split
 from lakelog.options.log import SCAN_FILTER
-from lakelog.spark.runtime.types import arrow_for_spark, fit
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.types import arrow_for_spark, conform
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.scans import scan_of
@@ -67,7 +67,7 @@ class LakelogReader(DataSourceReader):
         return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
+        prepare_worker()
         if isinstance(partition, SplitPartition):
             for batch in self._scan.read(partition.split):
-                yield fit(batch, self._target)
+                yield conform(batch, self._target)

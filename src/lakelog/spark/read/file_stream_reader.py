@@ -19,8 +19,8 @@ from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.read.batch_reader import SplitPartition
-from lakelog.spark.runtime.types import arrow_for_spark, fit
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.types import arrow_for_spark, conform
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_stream import FileStream
@@ -63,7 +63,7 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._stop_at = (self._stream.table.store.snapshots.latest_id() or 0) + 1
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        settle()
+        prepare_worker()
         self._check_same(start)
         at, rows = int(start["next"]), 0
         while rows < self._limit and (self._stop_at is None or at < self._stop_at):
@@ -87,10 +87,10 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return [SplitPartition(split) for split in splits] or [SplitPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
+        prepare_worker()
         if isinstance(partition, SplitPartition) and partition.split is not None:
             for batch in self._stream.read(partition.split):
-                yield fit(batch, self._target)
+                yield conform(batch, self._target)
 
     def commit(self, end: Offset) -> None:
         consumer = self._stream.table.options.get_typed(CONSUMER_ID)

@@ -25,13 +25,13 @@ from lakelog.io.clock import monotonic_s
 from lakelog.options.log import EXPIRED_OFFSETS, MAX_ROWS_PER_TRIGGER
 from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.spark.runtime.types import arrow_for_spark, fit, has_null_elements
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.types import arrow_for_spark, conform, has_null_elements
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.log.named_readers import NamedReaders
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.snapshot_switch import FullPart, latest_full, start_position
+from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
 
 _PREFETCH_ROWS = 20_000
 _PREFETCH_AT_LEAST = 24
@@ -57,7 +57,7 @@ Offsets = dict[int, int]
 class LogRange(InputPartition):
     """Records of one bucket, start ≤ offset < end."""
 
-    def __init__(self, bucket: int, start: int, end: int, switch: Switch | None = None) -> None:
+    def __init__(self, bucket: int, start: int, end: int, switch: SnapshotCutover | None = None) -> None:
         super().__init__(bucket)
         self.bucket, self.start, self.end, self.switch = bucket, start, end, switch
 
@@ -91,7 +91,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
         names = [n for n in schema.fieldNames() if n != ROW_KIND_COLUMN]
         self._scan = LogScan(table, tuple(names))
-        self._part = FullPart(table, tuple(names))
+        self._part = SnapshotPart(table, tuple(names))
         self._splits: tuple[int, Sequence[Split]] = (0, ())
         self._target = arrow_for_spark(schema)
         self._most_rows = table.options.need(MAX_ROWS_PER_TRIGGER)
@@ -113,7 +113,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         self._stop_at = self._scan.reader.end_offsets()
 
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:  # noqa: N802
-        settle()
+        prepare_worker()
         position = self._from_json(start)
         try:
             with self._scan.table.explained():
@@ -184,7 +184,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
     def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
         """The rows of a micro-batch, None when there are so many that tasks should read them."""
         scan, out, rows = replace(self._scan, switch=position.switch), list[pa.RecordBatch](), 0
-        for batch in (fit(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
+        for batch in (conform(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
             out += [batch] if batch.num_rows else []
             rows += batch.num_rows
             if rows > PARTITION_ROWS and scan.is_transactional:  # of an epoch that began long before
@@ -216,14 +216,14 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return None if found is None else iter(found)
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
+        prepare_worker()
         if isinstance(input_partition, LogRange):
             part = input_partition
             for batch in replace(self._scan, switch=part.switch).read(part.bucket, part.start, part.end):
-                yield fit(batch, self._target)
+                yield conform(batch, self._target)
         elif isinstance(input_partition, FullRange):
             for batch in self._part.read(input_partition.split):
-                yield fit(batch, self._target)
+                yield conform(batch, self._target)
 
     def commit(self, end: dict[str, object]) -> None:
         table, position = self._scan.table, self._from_json(end)
@@ -265,7 +265,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return {b: self._scan.reader.count(b, begin[b], end[b], enough + 1) for b in begin}
 
     def _ranges(
-        self, bucket: int, start: int, end: int, switch: Switch | None, to: Mapping[str, object]
+        self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, to: Mapping[str, object]
     ) -> Iterator[LogRange]:
         """The parts of a bucket that tasks read; ``to`` is the end of the micro-batch."""
         while start < end:

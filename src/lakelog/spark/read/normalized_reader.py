@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.read.plan import Split
 from lakelog.spark.read.log_stream_reader import PARTITION_ROWS, FullRange, LakelogStreamReader, LogRange, Offsets
-from lakelog.spark.runtime.types import fit
-from lakelog.spark.runtime.worker import settle
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.spark.runtime.types import conform
+from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates
 
@@ -32,7 +32,7 @@ class StateRange(InputPartition):
 class NormalizedRange(LogRange):
     """Records of one bucket that are told as whole changes."""
 
-    def __init__(self, bucket: int, start: int, end: int, switch: Switch | None, origin: StreamOrigin) -> None:
+    def __init__(self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, origin: StreamOrigin) -> None:
         super().__init__(bucket, start, end, switch)
         self.origin = origin
 
@@ -87,30 +87,30 @@ class NormalizedStreamReader(LakelogStreamReader):
         out, rows = list[pa.RecordBatch](), 0
         for bucket in (b for b in begin if begin[b] < end[b]):
             for batch in self._states.changes(bucket, begin[bucket], end[bucket]):
-                out.append(fit(batch, self._target))
+                out.append(conform(batch, self._target))
                 rows += batch.num_rows
                 if rows > PARTITION_ROWS and self._scan.is_transactional:  # of an epoch that began long before
                     return None
         return out
 
     def _ranges(
-        self, bucket: int, start: int, end: int, switch: Switch | None, to: Mapping[str, object]
+        self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, to: Mapping[str, object]
     ) -> Iterator[LogRange]:
         if start < end:
             yield NormalizedRange(bucket, start, end, switch, _origin_of(to))
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(input_partition, StateRange):
-            settle()
+            prepare_worker()
             part = input_partition
             StreamStates(self._normalizer, part.origin).fill(part.bucket, part.splits)
         elif isinstance(input_partition, NormalizedRange):
-            settle()
+            prepare_worker()
             own = input_partition
             normalizer = Normalizer(replace(self._scan, switch=own.switch))
             states = StreamStates(normalizer, own.origin)
             for batch in states.changes(own.bucket, own.start, own.end, saves=True):
-                yield fit(batch, self._target)
+                yield conform(batch, self._target)
         else:
             yield from super().read(input_partition)
 

@@ -43,7 +43,7 @@ def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
 
-def fit(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """The batch's columns in the order and types that Spark demands."""
     if batch.schema.equals(target):
         return batch

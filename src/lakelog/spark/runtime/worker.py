@@ -14,7 +14,7 @@ from lakelog.io.shared_counts import share_counts
 _FROZEN: set[int] = set()
 
 
-def settle(counts: str | None = None) -> None:
+def prepare_worker(counts: str | None = None) -> None:
     """Moves all objects out of the collector's sight, once per process.
 
     Spark's worker collects after every task; with polars and pyarrow imported that costs 12–16 ms each time. ``counts``

@@ -21,10 +21,10 @@ from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
 from lakelog.spark.runtime.table_options import CATALOG_OPTION
 from lakelog.spark.runtime.types import arrow_for_spark, spark_schema
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
-from lakelog.table.catalog_config import WAREHOUSE, CatalogPlace
+from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import identifier_of, open_by_name, open_by_path
@@ -53,7 +53,7 @@ class LakelogDataSource(DataSource):
     ``lakelog.connect`` on a subclass; storage options may be given as options, too.
     """
 
-    catalogs: ClassVar[Mapping[str, CatalogPlace]] = {}
+    catalogs: ClassVar[Mapping[str, CatalogConfig]] = {}
     first: ClassVar[str] = "lakelog"
     counts: ClassVar[str | None] = None
 
@@ -62,7 +62,7 @@ class LakelogDataSource(DataSource):
         return "lakelog"
 
     def _table(self, scope: str) -> DynamicTable:
-        settle(self.counts)
+        prepare_worker(self.counts)
         given = {k.lower(): v for k, v in self.options.items()}
         path = given.get("path")
         if not path:
@@ -83,7 +83,7 @@ class LakelogDataSource(DataSource):
             )
         return open_by_name(warehouse, identifier, hints, scope, storage, known)
 
-    def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogPlace | None:
+    def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
         """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""
         name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
         if name and WAREHOUSE not in given:

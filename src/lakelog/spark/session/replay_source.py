@@ -13,8 +13,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from lakelog.io.clock import now_ms, sleep
-from lakelog.spark.runtime.types import arrow_for_spark, fit, spark_schema
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
+from lakelog.spark.runtime.worker import prepare_worker
 
 SENT_COLUMN = "sent_at"
 """When the row was due (timestamp, UTC): a row's latency is the time at which it was seen minus this."""
@@ -64,7 +64,7 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        settle()
+        prepare_worker()
         first = start["row"]
         last = self._due(first)
         if last == first:
@@ -82,7 +82,7 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
         return None if found is None else iter(found)
 
     def read(self, input_partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
+        prepare_worker()
         if isinstance(input_partition, _Rows):
             yield from self._read(input_partition.first, input_partition.last)
 
@@ -104,7 +104,7 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
         paced_us = np.minimum(due_us, self._start_ms * 1000 + int(self._paced * 1_000_000 / self._rate))
         rows = rows.append_column(SENT_COLUMN, pa.array(paced_us, pa.timestamp("us", "UTC")))
         for batch in rows.to_batches(max_chunksize=65_536):
-            yield fit(batch, self._target)
+            yield conform(batch, self._target)
 
 
 _OPEN: dict[str, pa.Table] = {}

@@ -16,7 +16,7 @@ from lakelog.errors import NotInstalled, Unavailable
 from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.realtime.kafka_connector import JARS_VARIABLE, PACKAGES, connector_settings
 from lakelog.spark.session.data_source import LakelogDataSource
-from lakelog.table.catalog_config import CatalogPlace
+from lakelog.table.catalog_config import CatalogConfig
 
 STREAM_SETTINGS: Mapping[str, str] = {
     # without it every Python task pays 40 ms for a delayed TCP acknowledgement
@@ -99,7 +99,7 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
         ) from failed
 
 
-def register(spark: SparkSession, catalogs: Mapping[str, CatalogPlace], first: str) -> None:
+def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: str) -> None:
     """Makes ``format("lakelog")`` known to a session, with the catalogs in which ``db.table`` is looked up.
 
     ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.

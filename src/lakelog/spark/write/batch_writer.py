@@ -26,14 +26,14 @@ from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.spark.runtime.task_attempts import Try, each_ran_once
 from lakelog.spark.runtime.task_end import task_end
 from lakelog.spark.runtime.types import arrow_for_spark, quoted
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import drop_lease
 from lakelog.table.log.register import register_writer
-from lakelog.table.maintenance.retention import tidy_quietly
+from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable, overwrite_target
@@ -93,7 +93,7 @@ class LakelogWriter(DataSourceArrowWriter):
         if overwrite:
             check_overwritable(table)
         else:
-            take_over_quietly(table)
+            take_over_best_effort(table)
 
     @property
     def tag(self) -> str:
@@ -101,7 +101,7 @@ class LakelogWriter(DataSourceArrowWriter):
         return f"lakelog-{self._writer}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
-        settle()
+        prepare_worker()
         if self._target is None and self._table.emits_log:
             register_writer(self._table, self._writer, BATCH)
         return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
@@ -118,7 +118,7 @@ class LakelogWriter(DataSourceArrowWriter):
             _commit(self._table, self._writer, results, no_other_tries)
         if not no_other_tries:
             self._job.remove_lost(self._table, results)
-        tidy_quietly(self._table)
+        expire_best_effort(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Called by Spark for a job that failed, perhaps before its other tasks have ended."""
@@ -193,7 +193,7 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
             _leave(table, writer, no_other_tries)
     else:
         commit_append(table, writer, results)
-    take_over_quietly(table)
+    take_over_best_effort(table)
 
 
 def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as sf
 from lakelog.options.table import WRITE_SHUFFLE
 from lakelog.spark.runtime.arrow_function import arrow_function
 from lakelog.spark.runtime.types import column_of
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.shuffle import shuffled
-from lakelog.table.write.clustering import ORDER, SortedFiles
+from lakelog.table.write.clustering import ORDER, ClusteringJob
 from lakelog.table.write.z_order import ZOrder
 
 _PLACE: Final = "_lakelog_place"
@@ -21,7 +21,7 @@ _SAMPLE: Final = 100_000
 """Rows of which the driver learns how the values are spread; each column takes some megabytes."""
 
 
-def laid_out(frame: DataFrame, files: SortedFiles) -> DataFrame:
+def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
     """The rows of files as they are to be written again: partition by partition, along the layout.
 
     Called before they are written. Each task gets a range of about a target file's size; with several fixed buckets
@@ -44,7 +44,7 @@ def laid_out(frame: DataFrame, files: SortedFiles) -> DataFrame:
     return spread.sortWithinPartitions(*order).select(*map(column_of, columns))
 
 
-def _places(frame: DataFrame, files: SortedFiles, by: list[Column]) -> Column:
+def _places(frame: DataFrame, files: ClusteringJob, by: list[Column]) -> Column:
     wanted = frame.select(*by)
     if files.row_count > _SAMPLE:
         wanted = wanted.sample(fraction=_SAMPLE / files.row_count, seed=0)
@@ -52,7 +52,7 @@ def _places(frame: DataFrame, files: SortedFiles, by: list[Column]) -> Column:
     curve = ZOrder.of_sample(sample.columns)
 
     def places(*columns: pa.Array) -> pa.Array:
-        settle()
+        prepare_worker()
         return curve.places(columns)
 
     return arrow_function(places, "bigint")(*by)

@@ -27,7 +27,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
 from lakelog.spark.runtime.arrow_function import arrow_function
 from lakelog.spark.runtime.types import column_of
-from lakelog.spark.runtime.worker import settle
+from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import conform
 
@@ -118,7 +118,7 @@ def _is_simple(frame: DataFrame, key: DataField) -> bool:
 
 def _buckets(schema: TableSchema, table: str, keys: Sequence[pa.Array]) -> pa.Array:
     """The buckets of keys, as the task that writes them will find them. Runs in Spark's workers."""
-    settle()
+    prepare_worker()
     fields = schema.select(schema.bucket_keys)
     alone = replace(schema, fields=tuple(fields), primary_keys=(), partition_keys=(), options={})
     given = pa.RecordBatch.from_arrays(list(keys), [f.name for f in fields])

@@ -10,13 +10,13 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from lakelog.errors import InvalidRequest
 from lakelog.io.shared_counts import counts_directory
-from lakelog.spark.runtime.worker import settle, this_task
+from lakelog.spark.runtime.worker import prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
 from lakelog.table.commit.committer import committer_for
-from lakelog.table.commit.replay import ready_to_write
+from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal_thread import seal_all, sealer_for
-from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import check_columns
@@ -37,12 +37,12 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         self._table, self._counts = table, counts_directory()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
-        settle()
+        prepare_worker()
         context = this_task()
         writer = context.getLocalProperty("sql.streaming.queryId") or ""
         epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id
-        if not ready_to_write(self._table, writer, epoch):
+        if not should_write_epoch(self._table, writer, epoch):
             for _ in iterator:  # the rows of a replay are in the table already
                 pass
             return AttemptMessage(AttemptResult(writer, epoch, "", replay=True), run)
@@ -50,7 +50,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         return replace(written, run=run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        settle(self._counts)
+        prepare_worker(self._counts)
         with ending_later(seal_all):
             self._commit(messages, batchId)
 
@@ -61,7 +61,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         committer = committer_for(self._table, sent[0].result.writer)
         committer.begin_run(sent[0].run)
         committer.commit(epoch, [m.result for m in sent])
-        sealer_for(committer, take_over_quietly).notify()
+        sealer_for(committer, take_over_best_effort).notify()
         committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

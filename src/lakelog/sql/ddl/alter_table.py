@@ -27,7 +27,7 @@ from lakelog.paimon.schema.changes import (
 )
 from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
 from lakelog.sql.syntax.lexer import Token
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
 
 _MOST_PARTS = 9
@@ -64,7 +64,7 @@ class Alteration:
     place: Token
 
 
-def read_alterations(cursor: Cursor) -> list[Alteration]:
+def read_alterations(cursor: TokenStream) -> list[Alteration]:
     """Moves over all changes of the statement, to its end. Raises UnsupportedStatement at what is not understood."""
     for words, why in _OF_OTHER_SYSTEMS.items():
         if cursor.at_words(*words):
@@ -80,7 +80,7 @@ def read_alterations(cursor: Cursor) -> list[Alteration]:
     return found
 
 
-def _listed(cursor: Cursor, read: Callable[[], Iterator[Alteration]]) -> Iterator[Alteration]:
+def _listed(cursor: TokenStream, read: Callable[[], Iterator[Alteration]]) -> Iterator[Alteration]:
     """One column, several with commas, or several in parentheses."""
     enclosed = cursor.accept_symbol("(")
     while True:
@@ -92,11 +92,11 @@ def _listed(cursor: Cursor, read: Callable[[], Iterator[Alteration]]) -> Iterato
         cursor.expect_symbol(")", " or ',' after a column")
 
 
-def _dialect(cursor: Cursor) -> Dialect:
+def _dialect(cursor: TokenStream) -> Dialect:
     return Dialect.SPARK if cursor.accept_words("COLUMNS") or cursor.accept_words("COLUMN") else Dialect.FLINK
 
 
-def _check_is_column(cursor: Cursor) -> None:
+def _check_is_column(cursor: TokenStream) -> None:
     token, second = cursor.peek(), cursor.peek(1)
     if token is None or second is None:
         return
@@ -106,14 +106,14 @@ def _check_is_column(cursor: Cursor) -> None:
             cursor.fail(why)
 
 
-def _path(cursor: Cursor, what: str = "a column name") -> tuple[tuple[str, ...], Token]:
+def _path(cursor: TokenStream, what: str = "a column name") -> tuple[tuple[str, ...], Token]:
     place = cursor.peek()
     name = cursor.name(what, _MOST_PARTS)
     assert place is not None
     return name.parts, place
 
 
-def _position(cursor: Cursor) -> Position | None:
+def _position(cursor: TokenStream) -> Position | None:
     if cursor.accept_words("FIRST"):
         return FIRST
     if cursor.accept_words("AFTER"):
@@ -121,7 +121,7 @@ def _position(cursor: Cursor) -> Position | None:
     return None
 
 
-def _comment_and_position(cursor: Cursor) -> tuple[str | None, Position | None]:
+def _comment_and_position(cursor: TokenStream) -> tuple[str | None, Position | None]:
     """``[COMMENT '…'] [FIRST | AFTER other]``, in any order."""
     comment: str | None = None
     position: Position | None = None
@@ -134,7 +134,7 @@ def _comment_and_position(cursor: Cursor) -> tuple[str | None, Position | None]:
             return comment, position
 
 
-def _read_add(cursor: Cursor, dialect: Dialect) -> Iterator[Alteration]:
+def _read_add(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
     path, place = _path(cursor)
     if cursor.at_words("AS") or cursor.at_words("METADATA"):
         cursor.fail(f"column '{path[-1]}' is computed, which is not supported; compute it in the query or in a view")
@@ -145,35 +145,35 @@ def _read_add(cursor: Cursor, dialect: Dialect) -> Iterator[Alteration]:
     yield Alteration(AddColumn(path, kind, comment, position), place)
 
 
-def _read_adds(cursor: Cursor) -> Iterator[Alteration]:
+def _read_adds(cursor: TokenStream) -> Iterator[Alteration]:
     dialect = _dialect(cursor)
     yield from _listed(cursor, lambda: _read_add(cursor, dialect))
 
 
-def _read_drops(cursor: Cursor) -> Iterator[Alteration]:
+def _read_drops(cursor: TokenStream) -> Iterator[Alteration]:
     _dialect(cursor)
     if_exists = cursor.accept_words("IF", "EXISTS")
     yield from _listed(cursor, lambda: _read_drop(cursor, if_exists))
 
 
-def _read_drop(cursor: Cursor, if_exists: bool) -> Iterator[Alteration]:
+def _read_drop(cursor: TokenStream, if_exists: bool) -> Iterator[Alteration]:
     path, place = _path(cursor)
     yield Alteration(DropColumn(path, if_exists), place)
 
 
-def _read_modifies(cursor: Cursor) -> Iterator[Alteration]:
+def _read_modifies(cursor: TokenStream) -> Iterator[Alteration]:
     dialect = _dialect(cursor)
     yield from _listed(cursor, lambda: _read_modify(cursor, dialect))
 
 
-def _read_modify(cursor: Cursor, dialect: Dialect) -> Iterator[Alteration]:
+def _read_modify(cursor: TokenStream, dialect: Dialect) -> Iterator[Alteration]:
     """Flink's ``MODIFY name type [NOT NULL] [COMMENT '…'] [FIRST | AFTER other]``."""
     path, place = _path(cursor)
     yield from _changed_column(cursor, path, place, dialect, nullable_too=True)
 
 
 def _changed_column(
-    cursor: Cursor, path: tuple[str, ...], place: Token, dialect: Dialect, nullable_too: bool
+    cursor: TokenStream, path: tuple[str, ...], place: Token, dialect: Dialect, nullable_too: bool
 ) -> Iterator[Alteration]:
     kind = parse_type(cursor, dialect)
     comment, position = _comment_and_position(cursor)
@@ -184,7 +184,7 @@ def _changed_column(
         yield Alteration(ChangePosition(path, position), place)
 
 
-def _read_change(cursor: Cursor) -> Iterator[Alteration]:
+def _read_change(cursor: TokenStream) -> Iterator[Alteration]:
     """``CHANGE [COLUMN] old new type …`` (Hive's), or the actions of ALTER COLUMN."""
     cursor.accept_words("COLUMN")
     path, place = _path(cursor)
@@ -202,7 +202,7 @@ def _read_change(cursor: Cursor) -> Iterator[Alteration]:
 _ACTIONS = ("TYPE", "COMMENT", "FIRST", "AFTER", "SET", "DROP")
 
 
-def _read_alter(cursor: Cursor) -> Iterator[Alteration]:
+def _read_alter(cursor: TokenStream) -> Iterator[Alteration]:
     """``ALTER [COLUMN] a TYPE bigint, b COMMENT '…'``."""
     cursor.accept_words("COLUMN")
     while True:
@@ -212,7 +212,7 @@ def _read_alter(cursor: Cursor) -> Iterator[Alteration]:
             return
 
 
-def _actions(cursor: Cursor, path: tuple[str, ...], place: Token) -> Iterator[Alteration]:
+def _actions(cursor: TokenStream, path: tuple[str, ...], place: Token) -> Iterator[Alteration]:
     change: SchemaChange
     at = cursor.at
     while True:
@@ -240,7 +240,7 @@ def _actions(cursor: Cursor, path: tuple[str, ...], place: Token) -> Iterator[Al
         yield Alteration(change, place)
 
 
-def _read_rename(cursor: Cursor) -> Iterator[Alteration]:
+def _read_rename(cursor: TokenStream) -> Iterator[Alteration]:
     """``RENAME [COLUMN] a TO b``; RENAME TO is the table's, read by the statement."""
     cursor.accept_words("COLUMN")
     _check_is_column(cursor)
@@ -249,7 +249,7 @@ def _read_rename(cursor: Cursor) -> Iterator[Alteration]:
     yield Alteration(RenameColumn(path, cursor.name_part("the new name of the column")), place)
 
 
-def _read_set(cursor: Cursor) -> Iterator[Alteration]:
+def _read_set(cursor: TokenStream) -> Iterator[Alteration]:
     place = cursor.peek()
     for key, value in cursor.options().items():
         change = ChangeTableComment(value) if key == _COMMENT else SetOption(key, value)
@@ -257,7 +257,7 @@ def _read_set(cursor: Cursor) -> Iterator[Alteration]:
         yield Alteration(change, place)
 
 
-def _read_unset(cursor: Cursor) -> Iterator[Alteration]:
+def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:
     cursor.accept_words("IF", "EXISTS")  # an option that is not set is no error anyway
     cursor.expect_symbol("(")
     while True:
@@ -270,11 +270,11 @@ def _read_unset(cursor: Cursor) -> Iterator[Alteration]:
     cursor.expect_symbol(")", " or ',' after an option")
 
 
-def _refuse_replace(cursor: Cursor) -> Iterator[Alteration]:
+def _refuse_replace(cursor: TokenStream) -> Iterator[Alteration]:
     cursor.fail("REPLACE COLUMNS would drop all columns; say what changes with ADD, DROP, RENAME and ALTER COLUMN")
 
 
-_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor], Iterator[Alteration]]], ...] = (
+_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[TokenStream], Iterator[Alteration]]], ...] = (
     (("ADD",), _read_adds),
     (("DROP",), _read_drops),
     (("MODIFY",), _read_modifies),

@@ -9,11 +9,11 @@ from dataclasses import replace
 from lakelog.catalog.base import Identifier
 from lakelog.io.names import new_attempt
 from lakelog.sql.ddl.table_definition import TableDefinition
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 
 
 @contextmanager
-def place_of(session: Context, table: TableDefinition) -> Iterator[Identifier]:
+def place_of(session: SessionContext, table: TableDefinition) -> Iterator[Identifier]:
     """The name under which to make a table; at the end of the block it has its own.
 
     They differ for a table that takes the place of another one. That one stays as it is when the block fails, and is

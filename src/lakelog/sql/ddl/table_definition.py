@@ -9,10 +9,10 @@ from lakelog.io.clock import now_ms
 from lakelog.paimon.schema.changes import ChangeDefault
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.clauses import WHAT_SORTS_ROWS, WHERE_TABLES_LIE
 from lakelog.sql.syntax.lexer import Kind, Token
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
 
 # What stands after USING (or in Flink's option `connector`) when the table is lakelog's.
@@ -68,7 +68,7 @@ class TableDefinition:
     must_exist: bool = False
 
     @classmethod
-    def read(cls, cursor: Cursor) -> TableDefinition | None:
+    def read(cls, cursor: TokenStream) -> TableDefinition | None:
         """Reads CREATE or REPLACE TABLE up to its end, or to the query that fills the table.
 
         None if USING names a format of Spark's or a clause is Hive's.
@@ -113,13 +113,13 @@ class TableDefinition:
                 schema = ChangeDefault((column.name,), column.default).apply(schema, has_snapshots=False)
         return schema
 
-    def create(self, session: Context, identifier: Identifier) -> None:
+    def create(self, session: SessionContext, identifier: Identifier) -> None:
         """Makes the table under a name. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
         options = session.tables.canonical_options(self.options, "table")
         session.create_table(identifier, self.schema(options, now_ms()), self.if_not_exists)
 
 
-def _outer_words(cursor: Cursor) -> list[tuple[str, int]]:
+def _outer_words(cursor: TokenStream) -> list[tuple[str, int]]:
     """The keywords from here on that stand outside of parentheses, with their distance from here."""
     out, depth, ahead = [], 0, 0
     while (token := cursor.peek(ahead)) is not None:
@@ -130,7 +130,7 @@ def _outer_words(cursor: Cursor) -> list[tuple[str, int]]:
     return out
 
 
-def _is_spark_table(cursor: Cursor) -> bool:
+def _is_spark_table(cursor: TokenStream) -> bool:
     for word, ahead in _outer_words(cursor):
         if word == "USING":
             provider = cursor.peek(ahead + 1)
@@ -142,13 +142,13 @@ def _is_spark_table(cursor: Cursor) -> bool:
     return False
 
 
-def _dialect(cursor: Cursor) -> Dialect:
+def _dialect(cursor: TokenStream) -> Dialect:
     words = {word for word, _ in _outer_words(cursor)}
     flink = "WITH" in words or any(t.is_word("ENFORCED") for t in cursor.tokens)
     return Dialect.FLINK if flink and not words & {"USING", "TBLPROPERTIES"} else Dialect.SPARK
 
 
-def _read_columns(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_columns(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
     cursor.expect_symbol("(")
     while True:
         token = cursor.peek()
@@ -170,7 +170,7 @@ def _last(found: _Clauses) -> str:
     return f"column '{found.columns[-1].name}'" if found.columns else "the primary key"
 
 
-def _why_not(cursor: Cursor) -> str | None:
+def _why_not(cursor: TokenStream) -> str | None:
     token, second = cursor.peek(), cursor.peek(1)
     if token is None or second is None or token.kind is not Kind.WORD:
         return None
@@ -180,7 +180,7 @@ def _why_not(cursor: Cursor) -> str | None:
     return _WHY_NOT[token.text.upper()] if second.is_word(*follows) else None
 
 
-def _read_primary_key(cursor: Cursor, found: _Clauses) -> _Clauses:
+def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
     """``[CONSTRAINT name] PRIMARY KEY (a, b) [NOT ENFORCED]``."""
     place = cursor.peek()
     if cursor.accept_words("CONSTRAINT"):
@@ -194,20 +194,20 @@ def _read_primary_key(cursor: Cursor, found: _Clauses) -> _Clauses:
     return _with_key(cursor, found, key, place)
 
 
-def _skip_enforced(cursor: Cursor) -> None:
+def _skip_enforced(cursor: TokenStream) -> None:
     # lakelog keeps the key whatever was written, so the words change nothing.
     if not cursor.accept_words("NOT", "ENFORCED"):
         cursor.accept_words("ENFORCED")
     cursor.accept_words("RELY")
 
 
-def _with_key(cursor: Cursor, found: _Clauses, key: tuple[str, ...], place: Token | None) -> _Clauses:
+def _with_key(cursor: TokenStream, found: _Clauses, key: tuple[str, ...], place: Token | None) -> _Clauses:
     if found.primary_key is not None:
         cursor.fail("the table has a primary key already; name all its columns in one primary key (a, b)", place)
     return replace(found, primary_key=key)
 
 
-def _read_column(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
     place = cursor.peek()
     name = cursor.name_part("a column name")
     if cursor.at_words("AS"):
@@ -233,7 +233,7 @@ def _read_column(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
     return replace(found, columns=(*found.columns, Column(name, kind, comment, default)))
 
 
-def _read_clauses(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
     """The clauses behind the columns, of both dialects, in any order."""
     while cursor.peek() is not None:
         if cursor.accept_words("USING"):
@@ -261,7 +261,7 @@ def _read_clauses(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses
     return found
 
 
-def _read_options(cursor: Cursor, found: _Clauses) -> _Clauses:
+def _read_options(cursor: TokenStream, found: _Clauses) -> _Clauses:
     clause = cursor.take()
     given = cursor.options()
     for key in given:
@@ -270,7 +270,7 @@ def _read_options(cursor: Cursor, found: _Clauses) -> _Clauses:
     return replace(found, options=(*found.options, *given.items()))
 
 
-def _read_partition_keys(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _Clauses:
+def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
     """``(a, b)``, or as Hive and Spark have it ``(a date, b int)``: columns that come behind the others."""
     cursor.expect_symbol("(")
     keys: list[str] = []
@@ -294,7 +294,7 @@ def _read_partition_keys(cursor: Cursor, found: _Clauses, dialect: Dialect) -> _
         cursor.expect_symbol(",")
 
 
-def _finish(cursor: Cursor, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
+def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
     """Moves what other engines write as options (connector, primary-key, partition) to where it belongs."""
     options = dict(found.options)
     connector = options.pop("connector", found.provider)

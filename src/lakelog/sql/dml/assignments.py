@@ -9,16 +9,16 @@ from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.defaults import default_text
 from lakelog.paimon.types.types import DataField, RowType
-from lakelog.sql.syntax.fragments import ChangedTable, is_default, read_piece
+from lakelog.sql.syntax.fragments import DmlTarget, is_default, read_fragment
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import type_text
 
 Path = tuple[str, ...]
 """A column, ``("a",)``, or a part of one, ``("info", "a")``, as written."""
 
 
-def read_assignments(cursor: Cursor, target: ChangedTable, *stops: str) -> dict[Path, str]:
+def read_assignments(cursor: TokenStream, target: DmlTarget, *stops: str) -> dict[Path, str]:
     """Moves over ``column = expression, …``: text of the value by path; the target's name may be before it."""
     out: dict[Path, str] = {}
     while True:
@@ -30,12 +30,12 @@ def read_assignments(cursor: Cursor, target: ChangedTable, *stops: str) -> dict[
         if any(_overlap(path, other) for other in out):
             cursor.fail(f"column '{'.'.join(path)}' is set twice", place)
         cursor.expect_symbol("=", f" after column '{'.'.join(path)}'")
-        out[path] = read_piece(cursor, f"a value for column '{'.'.join(path)}'", *stops, comma=True)
+        out[path] = read_fragment(cursor, f"a value for column '{'.'.join(path)}'", *stops, comma=True)
         if not cursor.accept_symbol(","):
             return out
 
 
-def own_values(schema: TableSchema, table: ChangedTable, given: Mapping[Path, str]) -> dict[str, str]:
+def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str]) -> dict[str, str]:
     """Assignments as new values of whole columns, by the table's spelling; DEFAULT gives way to the column's.
 
     Raises InvalidSchema for a column, or a part of one, that the table does not have.
@@ -57,7 +57,7 @@ def default_value(column: DataField) -> str:
     return "NULL" if text is None else quoted_text(text)
 
 
-def _without_table(path: Path, target: ChangedTable) -> Path:
+def _without_table(path: Path, target: DmlTarget) -> Path:
     own = tuple(part.lower() for part in target.name.parts)
     for front in (own, own[-2:], own[-1:], (target.alias.lower(),)):
         if len(path) > len(front) and tuple(part.lower() for part in path[: len(front)]) == front:
@@ -69,7 +69,7 @@ def _overlap(one: Path, other: Path) -> bool:
     return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))
 
 
-def _field(fields: tuple[DataField, ...], path: Path, table: ChangedTable) -> DataField:
+def _field(fields: tuple[DataField, ...], path: Path, table: DmlTarget) -> DataField:
     found = next((field for field in fields if field.name.lower() == path[-1].lower()), None)
     if found is None:
         names = [field.name for field in fields]
@@ -81,7 +81,7 @@ def _field(fields: tuple[DataField, ...], path: Path, table: ChangedTable) -> Da
     return found
 
 
-def _struct(field: DataField, now: str, given: Mapping[Path, str], table: ChangedTable, above: Path = ()) -> str:
+def _struct(field: DataField, now: str, given: Mapping[Path, str], table: DmlTarget, above: Path = ()) -> str:
     """The struct of a column with new values of some parts; the others are those that it has now, ``now``."""
     path = (*above, field.name)
     if not isinstance(field.type, RowType):

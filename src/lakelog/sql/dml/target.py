@@ -14,17 +14,17 @@ from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import RowChange, Target
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.query.predicate_parser import parse_filter
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
-from lakelog.sql.runtime.result import done
-from lakelog.sql.syntax.fragments import ChangedTable
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.runtime.result import empty_result
+from lakelog.sql.syntax.fragments import DmlTarget
+from lakelog.sql.syntax.source_text import SourceText
 
 _ATTEMPTS = 5
 
 
-def target_of(
-    session: Context, identifier: Identifier, changed: ChangedTable, schema: TableSchema, actions: Collection[str]
+def resolve_target(
+    session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, actions: Collection[str]
 ) -> Target:
     """The table as a query over it needs it.
 
@@ -42,8 +42,8 @@ def target_of(
     return Target(changed.name.sql, changed.alias, columns, keys, types, found.newer, found.tells_before)
 
 
-def evolved(
-    session: Context, identifier: Identifier, schema: TableSchema, query: str
+def with_schema_evolution(
+    session: SessionContext, identifier: Identifier, schema: TableSchema, query: str
 ) -> tuple[TableSchema, tuple[str, ...]]:
     """WITH SCHEMA EVOLUTION: the schema with the further columns of a query, and all columns that the query has.
 
@@ -58,7 +58,7 @@ def evolved(
     return schema, tuple(own.get(name.lower(), name) for name, _ in given)
 
 
-def change_rows(session: Context, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
+def change_rows(session: SessionContext, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
     """Changes the rows as the statement says; all of it in one commit, or nothing.
 
     Rows of a table with a primary key are written again with a row kind. Of one without, the files that have such rows
@@ -70,7 +70,7 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
         plan = _planned(session, change.changes())
         with plan.explained():
             session.engine.insert(identifier, plan, None, options, {}, overwrite=False)
-        return done()
+        return empty_result()
     conflict: CommitConflict | None = None
     for _ in range(_ATTEMPTS):
         try:
@@ -79,7 +79,7 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
         except CommitConflict as why:
             conflict = why
         else:
-            return done()
+            return empty_result()
     raise CommitConflict(
         f"table {identifier}: other writers or compactions changed the same files {_ATTEMPTS} times while the "
         f"statement ran; nothing was changed: run it again when they are done"
@@ -87,7 +87,7 @@ def change_rows(session: Context, identifier: Identifier, change: RowChange, giv
 
 
 @contextlib.contextmanager
-def _read_once(session: Context, change: RowChange) -> Iterator[RowChange]:
+def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange]:
     """The change, of a source that stays the same for both of its queries: what it touches, and what is left.
 
     Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
@@ -100,7 +100,9 @@ def _read_once(session: Context, change: RowChange) -> Iterator[RowChange]:
         yield replace(change, source=view)
 
 
-def _replace_files(session: Context, identifier: Identifier, change: RowChange, options: Mapping[str, str]) -> None:
+def _replace_files(
+    session: SessionContext, identifier: Identifier, change: RowChange, options: Mapping[str, str]
+) -> None:
     query = change.touched()
     plan = None if query is None else _planned(session, query)
     with contextlib.nullcontext() if plan is None else plan.explained():
@@ -112,12 +114,12 @@ def _replace_files(session: Context, identifier: Identifier, change: RowChange, 
         session.engine.replace_files(identifier, rest, touched, options)
 
 
-def _planned(session: Context, query: str) -> QueryPlan:
-    return plan_query(session, StatementText(query, 0, len(query)))
+def _planned(session: SessionContext, query: str) -> QueryPlan:
+    return plan_query(session, SourceText(query, 0, len(query)))
 
 
 def is_of_partitions(
-    session: Context, identifier: Identifier, changed: ChangedTable, schema: TableSchema, condition: str | None
+    session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, condition: str | None
 ) -> bool:
     """Whether a DELETE takes whole partitions, or all rows, of a table whose readers need not be told of each row."""
     options = session.tables.canonical_options(changed.options, "write")

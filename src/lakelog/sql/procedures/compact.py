@@ -12,11 +12,11 @@ from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
 from lakelog.sql.runtime.result import counts_row
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
 from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.write.clustering import Layout, files_to_sort
+from lakelog.table.write.clustering import ClusteringOrder, files_to_sort
 
 UNORDERED: Final = "none"
 _ATTEMPTS: Final = 5
@@ -48,7 +48,7 @@ def _pair(part: str) -> tuple[str, str]:
 
 def columns(given: Value) -> tuple[str, ...]:
     """Names of columns, like ``a, `b c```."""
-    cursor = Cursor.over(text(given))
+    cursor = TokenStream.over(text(given))
     found = cursor.names("a column")
     cursor.expect_end()
     return found
@@ -70,14 +70,16 @@ def _run(
     if strategy != UNORDERED:
         if not full or compact_strategy is False:
             raise InvalidRequest("order_strategy writes all files again: leave out full and compact_strategy")
-        return _answer(_sort(table, engine, Layout(strategy, order_by), chosen))
+        return _answer(_sort(table, engine, ClusteringOrder(strategy, order_by), chosen))
     if order_by:
         raise InvalidRequest("order_by needs an order_strategy: write 'order' or 'zorder'")
     full = full if compact_strategy is None else compact_strategy
     return _answer(compact_table(table, full, chosen, engine.executor()))
 
 
-def _sort(table: DynamicTable, engine: Engine, layout: Layout, chosen: frozenset[bytes] | None) -> CompactionSummary:
+def _sort(
+    table: DynamicTable, engine: Engine, layout: ClusteringOrder, chosen: frozenset[bytes] | None
+) -> CompactionSummary:
     for attempt in range(_ATTEMPTS):
         files = files_to_sort(table, layout, chosen)
         if not files.names:

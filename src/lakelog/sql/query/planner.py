@@ -22,13 +22,13 @@ from lakelog.sql.query.join_pruning import join_keys
 from lakelog.sql.query.lookup.for_system_time import LookupTime, proctime_edits, read_lookup_time
 from lakelog.sql.query.lookup.rewrite import LookupJoins, LookupRead
 from lakelog.sql.query.metadata_queries import counted_read, limit_of
-from lakelog.sql.query.predicate_pushdown import pushed_condition
+from lakelog.sql.query.predicate_pushdown import pushed_predicate
 from lakelog.sql.query.references import Hint, QueryText, Reference, cte_of
 from lakelog.sql.query.signed_aggregates import SignedAggregates, signed_aggregates
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.lexer import Kind, quoted_name
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.text_edits import Edit, edited
 from lakelog.sql.syntax.time_travel import TimeTravel, read_time_travel
 from lakelog.sql.syntax.token_stream import Name
@@ -47,7 +47,7 @@ class _TableRead:
     lookup: LookupTime | None = None
 
 
-def plan_query(session: Context, source: StatementText, strict: bool = True, lasting: bool = False) -> QueryPlan:
+def plan_query(session: SessionContext, source: SourceText, strict: bool = True, lasting: bool = False) -> QueryPlan:
     """Plans the query that a statement consists of.
 
     With ``strict`` a name that neither lakelog nor Spark knows is NotFound with a suggestion, otherwise it is left
@@ -70,7 +70,7 @@ def plan_query(session: Context, source: StatementText, strict: bool = True, las
             columns = None if columns is None else (*columns, ROW_KIND_COLUMN)
         view = session.new_view()
         node = read.reference.node
-        condition = None if node is None else pushed_condition(node, read.schema)
+        condition = None if node is None else pushed_predicate(node, read.schema)
         counted = None if lasting or not _is_of_files(read) else counted_read(query, read.reference, read.schema)
         if counted is not None:
             sources.append(Source(view, read.table, counted.columns, read.options, condition, counts=True))
@@ -123,7 +123,7 @@ def _is_of_files(read: _TableRead) -> bool:
     return mode == READ_MODE.default and "$" not in read.table.table
 
 
-def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_TableRead]:
+def _find_reads(session: SessionContext, query: QueryText, strict: bool) -> list[_TableRead]:
     reads = []
     for reference in query.references():
         identifier = session.find(reference.name)
@@ -140,7 +140,7 @@ def _find_reads(session: Context, query: QueryText, strict: bool) -> list[_Table
     return reads
 
 
-def _refuse_of_spark(session: Context, query: QueryText, reference: Reference) -> None:
+def _refuse_of_spark(session: SessionContext, query: QueryText, reference: Reference) -> None:
     """Raises UnsupportedStatement for a lookup join with a relation of Spark, and for changes of one."""
     at = reference.travel
     if reference.changes is not None:
@@ -157,7 +157,7 @@ def _refuse_of_spark(session: Context, query: QueryText, reference: Reference) -
 
 
 def _read_of(
-    session: Context, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
+    session: SessionContext, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
 ) -> _TableRead:
     """The read with its options; a point in time or a range of changes may have other columns than the table now."""
     at = reference.travel
@@ -181,12 +181,12 @@ def _read_of(
     return _TableRead(reference, identifier, schema, hints, options, travel, lookup)
 
 
-def _newest_id(session: Context, identifier: Identifier) -> int:
+def _newest_id(session: SessionContext, identifier: Identifier) -> int:
     newest = session.tables.open(identifier).store.latest_snapshot()
     return 0 if newest is None else newest.id
 
 
-def _is_unknown(session: Context, name: Name, identifier: Identifier) -> bool:
+def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> bool:
     """Whether nobody has a relation of this name; a foreign database (parquet.`/path`) is Spark's to judge."""
     if len(name.parts) > 1 and identifier.database not in (
         *session.tables.list_databases(identifier.catalog),
@@ -276,7 +276,7 @@ def _edits(query: QueryText, read: _TableRead, view: str) -> list[Edit]:
     return edits
 
 
-def _column_edits(session: Context, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
+def _column_edits(session: SessionContext, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
     """Takes catalog and database off columns like ``db.t.id``: the view has the alias ``t`` and neither."""
     if query.tree is None:
         return []

@@ -16,7 +16,7 @@ from lakelog.errors import LakelogError
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataType
 from lakelog.sql.query.predicate_parser import parse_filter
-from lakelog.sql.query.predicate_widening import as_wide
+from lakelog.sql.query.predicate_widening import widen_comparison
 
 _SIMPLE = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
 _PARTS = (
@@ -35,7 +35,7 @@ _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE",
 _TEXTS = frozenset({"VARCHAR", "CHAR"})
 
 
-def pushed_condition(relation: exp.Table, schema: TableSchema) -> str | None:
+def pushed_predicate(relation: exp.Table, schema: TableSchema) -> str | None:
     """The AND-ed conditions of the WHERE next to the relation that only look at its columns, as text for
     ``parse_filter``.
 
@@ -82,7 +82,7 @@ def _bare(part: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
         columns = list(node.find_all(exp.Column))
         if len({c.name.lower() for c in columns}) != 1:
             return None
-        wide = as_wide(node, types) if len(columns) == 1 else None
+        wide = widen_comparison(node, types) if len(columns) == 1 else None
         if wide is not None:
             node.replace(wide)
         elif not _literals_fit(node, types[columns[0].name.lower()]):

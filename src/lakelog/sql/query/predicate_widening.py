@@ -38,7 +38,7 @@ class _Moments:
     last: datetime
 
 
-def as_wide(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
+def widen_comparison(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
     """What a comparison of one column says of the column itself, or a little more; None where nothing is known.
 
     ``types`` are by lower-case name. Called for conditions that are not negated: rows that meet the comparison meet the

@@ -15,9 +15,9 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
-from lakelog.sql.syntax.source_text import StatementText, point_at
+from lakelog.sql.syntax.source_text import SourceText, point_at
 from lakelog.sql.syntax.table_changes import ChangesCall, change_calls
-from lakelog.sql.syntax.token_stream import Cursor, Name, part_value, read_hint
+from lakelog.sql.syntax.token_stream import Name, TokenStream, part_value, read_hint
 
 # Words that can follow a table name without being its alias.
 _NO_ALIAS = (
@@ -60,7 +60,7 @@ class Reference:
 class QueryText:
     """A query taken apart. ``tree`` is None when sqlglot does not understand it; ``syntax_error`` then says where."""
 
-    source: StatementText
+    source: SourceText
     tokens: tuple[Token, ...]
     hints: tuple[Hint, ...]
     tree: exp.Expr | None
@@ -68,7 +68,7 @@ class QueryText:
     _places: dict[int, int] = field(repr=False, compare=False, default_factory=dict)
 
     @classmethod
-    def read(cls, source: StatementText) -> QueryText:
+    def read(cls, source: SourceText) -> QueryText:
         """Takes the text apart. Raises UnsupportedStatement for a malformed hint."""
         tokens = tuple(tokenize(source.script, source.start, source.end))
         hints, blanks = _find_hints(source, tokens)
@@ -198,7 +198,7 @@ class QueryText:
         return self._is_word(behind, "AS") and behind + 1 < len(self.tokens) and self.tokens[behind + 1].is_symbol("(")
 
     def _name_at(self, at: int) -> tuple[Name, int] | None:
-        cursor = Cursor(self.source, self.tokens)
+        cursor = TokenStream(self.source, self.tokens)
         cursor.at = at
         token = cursor.peek()
         if token is None or token.kind not in (Kind.WORD, Kind.QUOTED) or token.is_word("SELECT", "LATERAL", "VALUES"):
@@ -218,7 +218,7 @@ class QueryText:
         return None
 
 
-def _find_hints(source: StatementText, tokens: Sequence[Token]) -> tuple[tuple[Hint, ...], list[tuple[int, int]]]:
+def _find_hints(source: SourceText, tokens: Sequence[Token]) -> tuple[tuple[Hint, ...], list[tuple[int, int]]]:
     """The hints with options, and the stretches of Spark's ``WITH (…)`` that sqlglot must not see."""
     hints, blanks = [], []
     for i, token in enumerate(tokens):
@@ -228,7 +228,7 @@ def _find_hints(source: StatementText, tokens: Sequence[Token]) -> tuple[tuple[H
                 hints.append(Hint(token.start, token.end, given))
         elif token.is_word("WITH") and i + 1 < len(tokens) and tokens[i + 1].is_symbol("("):
             # No common table expression begins so: it has a name between WITH and the parenthesis.
-            cursor = Cursor(source, tokens)
+            cursor = TokenStream(source, tokens)
             cursor.at = i + 1
             hints.append(Hint(token.start, 0, cursor.options()))
             end = tokens[cursor.at - 1].end
@@ -237,7 +237,7 @@ def _find_hints(source: StatementText, tokens: Sequence[Token]) -> tuple[tuple[H
     return tuple(hints), blanks
 
 
-def _parse(source: StatementText, tokens: Sequence[Token]) -> tuple[exp.Expr | None, str | None]:
+def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None, str | None]:
     """The tree of the blanked text, or where sqlglot stopped."""
     if not any(token.is_word("FROM", "JOIN") for token in tokens):
         return None, None  # no table; a long VALUES is not worth parsing twice

@@ -15,7 +15,7 @@ from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.open import identifier_of
 
 
-class Context:
+class SessionContext:
     """The state of one SQL session.
 
     ``tables`` and ``engine`` do the work. ``catalog`` names the catalog that the session begins with, which also

@@ -13,8 +13,8 @@ from lakelog.paimon.types.types import DataType
 from lakelog.sql.runtime.query_plan import QueryPlan
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.write.clustering import SortedFiles
-from lakelog.table.write.dml_support import Changeable
+from lakelog.table.write.clustering import ClusteringJob
+from lakelog.table.write.dml_support import DmlSupport
 
 
 class RunningStream(Protocol):
@@ -77,7 +77,7 @@ class Engine(Protocol):
     ) -> None:
         """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict."""
 
-    def write_sorted(self, files: SortedFiles) -> None:
+    def write_sorted(self, files: ClusteringJob) -> None:
         """Writes the rows of data files again, laid out by columns, in one snapshot. Raises CommitConflict."""
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
@@ -165,7 +165,7 @@ class Tables(Protocol):
     def open(self, identifier: Identifier, /) -> DynamicTable:
         """The table itself, for procedures. Raises NotFound."""
 
-    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> Changeable:
+    def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
         """How rows of the table change by UPDATE, DELETE and MERGE. Raises UnsupportedFeature for what they cannot."""
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import enum
 from lakelog.errors import InvalidRequest
 
 
-class Right(enum.IntEnum):
+class Privilege(enum.IntEnum):
     """Each right has those below it."""
 
     READ = 1
@@ -23,9 +23,9 @@ class Right(enum.IntEnum):
         return self.name.lower()
 
     @staticmethod
-    def of(word: str) -> Right:
+    def of(word: str) -> Privilege:
         """The right that a role has. Raises InvalidRequest."""
-        for right in Right:
+        for right in Privilege:
             if right.word == word.strip().lower():
                 return right
-        raise InvalidRequest(f"unknown role '{word}'; known: {', '.join(right.word for right in Right)}")
+        raise InvalidRequest(f"unknown role '{word}'; known: {', '.join(right.word for right in Privilege)}")

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pyarrow as pa
 
 
-def done() -> pa.Table:
+def empty_result() -> pa.Table:
     """The answer of a statement that has nothing to say: no columns, no rows."""
     return pa.table({})
 

@@ -8,7 +8,7 @@ from lakelog import errors
 from lakelog.errors import LakelogError
 
 
-def cause_in_text(failure: Exception) -> Exception:
+def lakelog_error_in_text(failure: Exception) -> Exception:
     """The lakelog error that a Spark task raised: Spark carries it only as the last line of a traceback in its text."""
     if isinstance(failure, LakelogError):
         return failure

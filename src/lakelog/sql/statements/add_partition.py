@@ -8,24 +8,24 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
 from lakelog.sql.syntax.clauses import PartitionClause, read_partition
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class AddPartition(TableStatement):
     """``ALTER TABLE name ADD [IF NOT EXISTS] PARTITION (…) [PARTITION (…) …]``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     partitions: tuple[PartitionClause, ...]
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> AddPartition:
+    def parse(cls, cursor: TokenStream) -> AddPartition:
         """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
@@ -40,7 +40,7 @@ class AddPartition(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, tuple(clauses))
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Checks the statement; a partition is there from its first row on. Raises InvalidSchema."""
         keys = schema.partition_keys
         for clause in self.partitions:
@@ -48,4 +48,4 @@ class AddPartition(TableStatement):
             missing = [name for name in keys if name not in given]
             if missing:
                 raise InvalidSchema(f"a partition of table '{self.name}' needs a value of '{missing[0]}', too")
-        return done()
+        return empty_result()

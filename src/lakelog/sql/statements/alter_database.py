@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class AlterDatabase(ParsedStatement):
     """``ALTER DATABASE|SCHEMA|NAMESPACE [catalog.]name …`` of a database that only Spark has."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> AlterDatabase:
+    def parse(cls, cursor: TokenStream) -> AlterDatabase:
         """Reads the name; the rest is Spark's."""
         cursor.expect_words("ALTER")
         cursor.take()
         return cls(cursor.source, cursor.name("a database name", most=9))
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Spark's answer. Raises UnsupportedStatement for a database of lakelog, which has no file for properties."""
         if session.own_database(self.name) is not None:
             raise self.source.error(

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class AlterTableBranch(TableStatement):
     branch``: Iceberg's words. Without a version the branch begins with the newest snapshot.
     """
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     verb: str
     branch: str
@@ -29,7 +29,7 @@ class AlterTableBranch(TableStatement):
     only_if: bool = False
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> AlterTableBranch:
+    def parse(cls, cursor: TokenStream) -> AlterTableBranch:
         """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
@@ -50,15 +50,15 @@ class AlterTableBranch(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, verb, branch, snapshot, tag, only_if)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Makes or drops the branch. Raises NotFound, AlreadyExists."""
         store = session.tables.open(identifier).store
         if self.verb != "CREATE":
             if not self.only_if or self.branch in store.branches.list():
                 store.branches.delete(self.branch)
-            return done()
+            return empty_result()
         snapshot = self.snapshot
         if snapshot is None and self.tag is None and (newest := store.latest_snapshot()) is not None:
             snapshot = newest.id
         store.branches.create(self.branch, self.tag, snapshot, if_not_exists=self.only_if)
-        return done()
+        return empty_result()

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 _UNITS = ("DAYS", "HOURS", "MINUTES")
 
@@ -25,7 +25,7 @@ class AlterTableTag(TableStatement):
     ``DROP|DELETE TAG [IF EXISTS] tag``, ``RENAME TAG tag TO other``. Without a version the newest snapshot is meant.
     """
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     verb: str
     tag: str
@@ -36,7 +36,7 @@ class AlterTableTag(TableStatement):
     only_if: bool = False
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> AlterTableTag:
+    def parse(cls, cursor: TokenStream) -> AlterTableTag:
         """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
@@ -60,7 +60,7 @@ class AlterTableTag(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, verb, tag, new_name, snapshot, retained, or_replace, only_if)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Changes the tags. Raises NotFound, AlreadyExists."""
         tags = session.tables.open(identifier).store.tags
         if self.verb == "RENAME":
@@ -72,4 +72,4 @@ class AlterTableTag(TableStatement):
             tags.replace(self.tag, self.snapshot, self.retained)
         else:
             tags.create(self.tag, self.snapshot, self.retained, if_not_exists=self.only_if)
-        return done()
+        return empty_result()

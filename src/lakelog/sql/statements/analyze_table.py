@@ -7,23 +7,23 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class AnalyzeTable(TableStatement):
     """``ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]``; () is the table alone."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     columns: tuple[str, ...] | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> AnalyzeTable:
+    def parse(cls, cursor: TokenStream) -> AnalyzeTable:
         """Reads the statement."""
         cursor.expect_words("ANALYZE", "TABLE")
         name = cursor.name()
@@ -39,9 +39,9 @@ class AnalyzeTable(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, columns)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Computes and commits the statistics. Raises NotFound, InvalidSchema for an unknown column."""
         by_fold = {name.lower(): name for name in schema.field_names}
         columns = None if self.columns is None else [by_fold.get(c.lower(), c) for c in self.columns]
         session.tables.analyze(identifier, columns)
-        return done()
+        return empty_result()

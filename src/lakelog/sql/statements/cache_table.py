@@ -7,11 +7,11 @@ from typing import ClassVar, Final
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 _LEVEL: Final = "storagelevel"
 _SPARKS_LEVEL: Final = "MEMORY_AND_DISK_DESER"
@@ -21,13 +21,13 @@ _SPARKS_LEVEL: Final = "MEMORY_AND_DISK_DESER"
 class CacheTable(TableStatement):
     """``CACHE [LAZY] TABLE name [OPTIONS ('storageLevel' = 'MEMORY_ONLY')]``; with a query behind it, it is Spark's."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     lazy: bool
     level: str
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CacheTable | None:
+    def parse(cls, cursor: TokenStream) -> CacheTable | None:
         """Reads the statement; None when it names a query."""
         cursor.expect_words("CACHE")
         lazy = cursor.accept_words("LAZY")
@@ -43,13 +43,13 @@ class CacheTable(TableStatement):
             return None
         return cls(cursor.source, name, lazy, options.get(_LEVEL, _SPARKS_LEVEL))
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Caches; a temporary view of this name comes before the table. Raises NotFound."""
         if session.is_hidden(self.name):
             return session.engine.pass_through(self.source.text)
         return super().run(session)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Has the engine keep the rows. Raises InvalidRequest, UnsupportedFeature."""
         session.engine.cache_table(identifier, self.level, self.lazy)
-        return done()
+        return empty_result()

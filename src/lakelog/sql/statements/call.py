@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.procedure import Procedure, Value
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.syntax.lexer import Kind
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.table.model.dynamic_table import open_branch
 
 _BRANCH = "$branch_"
@@ -27,14 +27,14 @@ class Call(ParsedStatement):
     Spark's.
     """
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     procedure: Name
     positional: tuple[Value, ...]
     named: Mapping[str, Value]
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Call | None:
+    def parse(cls, cursor: TokenStream) -> Call | None:
         """Reads the statement; None when the procedure is not in ``sys``."""
         cursor.expect_words("CALL")
         name = cursor.name("a procedure such as sys.compact")
@@ -58,7 +58,7 @@ class Call(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, tuple(positional), named)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Runs the procedure. Raises InvalidRequest for bad arguments, NotFound, and what the procedure raises."""
         named_catalog = len(self.procedure.parts) == 3
         catalog = session.catalogs.find(self.procedure.parts[0]) if named_catalog else session.current_catalog
@@ -77,7 +77,7 @@ class Call(ParsedStatement):
         return procedure.call(target, self.positional[1:], named, session.engine)
 
 
-def _argument_name(cursor: Cursor) -> str | None:
+def _argument_name(cursor: TokenStream) -> str | None:
     """Moves over ``name =>`` if that comes next."""
     token, equals, arrow = cursor.peek(), cursor.peek(1), cursor.peek(2)
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED) or equals is None or arrow is None:
@@ -90,7 +90,7 @@ def _argument_name(cursor: Cursor) -> str | None:
     return name
 
 
-def _value(cursor: Cursor) -> Value:
+def _value(cursor: TokenStream) -> Value:
     if cursor.accept_words("NULL"):
         return None
     if cursor.accept_words("TRUE"):

@@ -8,23 +8,23 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.changes import ChangeTableComment
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class CommentOn(TableStatement):
     """``COMMENT ON TABLE name IS 'text'|NULL``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     comment: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CommentOn:
+    def parse(cls, cursor: TokenStream) -> CommentOn:
         """Reads the statement."""
         cursor.expect_words("COMMENT", "ON", "TABLE")
         name = cursor.name()
@@ -33,7 +33,7 @@ class CommentOn(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, comment)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Gives the table the comment, or takes its own away. Raises NotFound."""
         session.tables.alter_table(identifier, [ChangeTableComment(self.comment)])
-        return done()
+        return empty_result()

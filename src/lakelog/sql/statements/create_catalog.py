@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from lakelog.errors import InvalidOption, UnsupportedStatement
 from lakelog.sql.ddl.table_definition import PROVIDERS
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 _TYPE = "type"
 
@@ -23,14 +23,14 @@ class CreateCatalog(ParsedStatement):
     The catalog is the session's alone. Its options may be secrets, so they are printed by no error.
     """
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: str
     if_not_exists: bool
     options: dict[str, str] = field(repr=False)
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CreateCatalog:
+    def parse(cls, cursor: TokenStream) -> CreateCatalog:
         """Reads the statement; its comment is read over. Raises UnsupportedStatement without the text of the line."""
         cursor.expect_words("CREATE", "CATALOG")
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
@@ -49,10 +49,10 @@ class CreateCatalog(ParsedStatement):
             ) from None
         return cls(cursor.source, name, if_not_exists, options)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Adds the catalog. Raises AlreadyExists unless IF NOT EXISTS, InvalidOption."""
         if self.if_not_exists and session.catalogs.has(self.name):
-            return done()
+            return empty_result()
         options = dict(self.options)
         kind = options.pop(_TYPE, PROVIDERS[0])
         if kind.lower() not in PROVIDERS:
@@ -60,4 +60,4 @@ class CreateCatalog(ParsedStatement):
                 f"catalog '{self.name}' of type '{kind}' is not lakelog's: set Spark's 'spark.sql.catalog.{self.name}'"
             )
         session.create_catalog(self.name, options)
-        return done()
+        return empty_result()

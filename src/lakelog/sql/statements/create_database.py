@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class CreateDatabase(ParsedStatement):
     """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] [catalog.]name [COMMENT …] [WITH DBPROPERTIES …]``."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
     if_not_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CreateDatabase:
+    def parse(cls, cursor: TokenStream) -> CreateDatabase:
         """Reads the statement; a COMMENT and properties are read over, for a database has no file to keep them."""
         cursor.expect_words("CREATE")
         cursor.take()
@@ -35,8 +35,8 @@ class CreateDatabase(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, if_not_exists)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Creates the database. Raises AlreadyExists unless IF NOT EXISTS."""
         catalog, database = session.resolve_database(self.name)
         session.tables.create_database(database, self.if_not_exists, catalog)
-        return done()
+        return empty_result()

@@ -7,23 +7,23 @@ from typing import ClassVar
 
 from lakelog.sql.ddl.create_or_replace import place_of
 from lakelog.sql.ddl.table_definition import TableDefinition
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class CreateTable(ParsedStatement):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CreateTable | None:
+    def parse(cls, cursor: TokenStream) -> CreateTable | None:
         """Reads the statement; None for a table of Spark's own."""
         table = TableDefinition.read(cursor)
         if table is None:
@@ -33,8 +33,8 @@ class CreateTable(ParsedStatement):
             cursor.fail(f"table '{table.name}' needs columns, such as (id int, name string, primary key (id))")
         return cls(cursor.source, table)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Creates the table, and its database if that is missing: statements from manuals run as they stand."""
         with place_of(session, self.table) as place:
             self.table.create(session, place)
-        return done()
+        return empty_result()

@@ -9,25 +9,25 @@ from lakelog.errors import AlreadyExists, InvalidRequest
 from lakelog.sql.ddl.create_or_replace import place_of
 from lakelog.sql.ddl.table_definition import Column, TableDefinition
 from lakelog.sql.query.planner import plan_query
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class CreateTableAs(ParsedStatement):
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [clauses] AS query``; a primary key is one of the clauses."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     table: TableDefinition
-    query: StatementText
+    query: SourceText
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CreateTableAs | None:
+    def parse(cls, cursor: TokenStream) -> CreateTableAs | None:
         """Reads all but the query; None for a table of Spark's own."""
         table = TableDefinition.read(cursor)
         if table is None:
@@ -41,9 +41,9 @@ class CreateTableAs(ParsedStatement):
         first = cursor.peek()
         if first is None:
             cursor.fail_expected("a query")
-        return cls(cursor.source, table, StatementText(cursor.source.script, first.start, cursor.source.end))
+        return cls(cursor.source, table, SourceText(cursor.source.script, first.start, cursor.source.end))
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Creates the table and fills it; without rows written there is no table either. Raises AlreadyExists.
 
         A streaming query starts a streaming write: the answer is its StreamingQuery.
@@ -51,7 +51,7 @@ class CreateTableAs(ParsedStatement):
         identifier = session.resolve(self.table.name)
         if not self.table.or_replace and session.exists(identifier):
             if self.table.if_not_exists:
-                return done()
+                return empty_result()
             raise AlreadyExists(f"table '{identifier}' exists already")
         plan = plan_query(session, self.query)
         with plan.explained():
@@ -67,4 +67,4 @@ class CreateTableAs(ParsedStatement):
                 except BaseException:
                     session.tables.drop_table(place, if_exists=True, purge=True)
                     raise
-        return done() if result is None else result
+        return empty_result() if result is None else result

@@ -10,12 +10,12 @@ from lakelog.options.log import LOG_TOPIC
 from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.ddl.table_definition import PROVIDERS
 from lakelog.sql.query.planner import plan_query
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CreateTableLike(ParsedStatement):
     its own). Of another relation the columns, where USING says lakelog.
     """
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_not_exists: bool
@@ -35,7 +35,7 @@ class CreateTableLike(ParsedStatement):
     options: dict[str, str]
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> CreateTableLike | None:
+    def parse(cls, cursor: TokenStream) -> CreateTableLike | None:
         """Reads the statement; None if a clause is Spark's alone."""
         cursor.expect_words("CREATE", "TABLE")
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
@@ -55,7 +55,7 @@ class CreateTableLike(ParsedStatement):
                 return None
         return cls(cursor.source, name, if_not_exists, other, is_ours, options)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Creates the table. Raises NotFound, AlreadyExists."""
         found = session.own_table(self.other)
         if found is None and not self.is_ours:
@@ -65,11 +65,11 @@ class CreateTableLike(ParsedStatement):
         made = replace(schema, options={**schema.options, **options}, time_millis=now_ms())
         check_schema(made)
         session.create_table(session.resolve(self.name), made, self.if_not_exists)
-        return done()
+        return empty_result()
 
-    def _of_spark(self, session: Context) -> TableSchema:
+    def _of_spark(self, session: SessionContext) -> TableSchema:
         query = f"SELECT * FROM {self.other.sql}"
-        columns = session.engine.columns_of(plan_query(session, StatementText(query, 0, len(query))))
+        columns = session.engine.columns_of(plan_query(session, SourceText(query, 0, len(query))))
         return new_schema([(name, kind, None) for name, kind in columns])
 
 

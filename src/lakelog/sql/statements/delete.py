@@ -6,35 +6,35 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
-from lakelog.sql.dml.target import change_rows, is_of_partitions, target_of
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class Delete(ParsedStatement):
     """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
-    table: ChangedTable
+    table: DmlTarget
     condition: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Delete:
+    def parse(cls, cursor: TokenStream) -> Delete:
         """Reads it; the condition stays text."""
         cursor.check_parentheses()
         cursor.expect_words("DELETE", "FROM")
         table = read_changed_table(cursor, "WHERE")
-        condition = read_piece(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        condition = read_fragment(cursor, "a condition") if cursor.accept_words("WHERE") else None
         cursor.expect_end()
         return cls(cursor.source, table, condition)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Deletes; partitions that a condition names go without a look at their rows. Raises NotFound,
         UnsupportedFeature.
         """
@@ -45,7 +45,7 @@ class Delete(ParsedStatement):
         if is_of_partitions(session, identifier, self.table, schema, self.condition):
             options = session.tables.canonical_options(self.table.options, "write")
             session.tables.delete(identifier, self.condition, options)
-            return done()
+            return empty_result()
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
-        target = target_of(session, identifier, self.table, schema, [DELETE])
+        target = resolve_target(session, identifier, self.table, schema, [DELETE])
         return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)

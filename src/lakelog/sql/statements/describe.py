@@ -10,11 +10,11 @@ from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import RowType
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import type_text
 
 _SPARKS_OWN = (
@@ -26,13 +26,13 @@ _SPARKS_OWN = (
 class Describe(TableStatement):
     """``DESCRIBE|DESC [TABLE] [EXTENDED|FORMATTED] name [column]``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     extended: bool
     column: Name | None = None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Describe | None:
+    def parse(cls, cursor: TokenStream) -> Describe | None:
         """Reads the statement; None for DESCRIBE of functions, queries and so on."""
         cursor.take()
         follows = cursor.peek(1)
@@ -50,7 +50,7 @@ class Describe(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, extended, column)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row a column: col_name, data_type, comment; of one column info_name, info_value.
 
         Raises InvalidSchema for a column that the table does not have.

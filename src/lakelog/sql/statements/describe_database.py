@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class DescribeDatabase(ParsedStatement):
     """``DESCRIBE|DESC DATABASE|SCHEMA|NAMESPACE [EXTENDED] [catalog.]name``; one that only Spark has is Spark's."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     name: Name
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DescribeDatabase:
+    def parse(cls, cursor: TokenStream) -> DescribeDatabase:
         """Reads the statement."""
         cursor.take()
         cursor.take()
@@ -31,7 +31,7 @@ class DescribeDatabase(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """One row a property: info_name, info_value."""
         found = session.own_database(self.name)
         if found is None:

@@ -10,10 +10,10 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.system import SYSTEM_TABLES
 
 _TEXTS = pa.list_(pa.string())
@@ -24,10 +24,10 @@ _TIME = pa.timestamp("ms", "UTC")
 class DescribeDetail(TableStatement):
     """``DESCRIBE|DESC DETAIL name``, as Delta has it."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DescribeDetail:
+    def parse(cls, cursor: TokenStream) -> DescribeDetail:
         """Reads the statement."""
         cursor.take()
         cursor.expect_words("DETAIL")
@@ -35,7 +35,7 @@ class DescribeDetail(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row: where the table lies, its keys, the files of the newest snapshot, its options. Raises NotFound."""
         table = session.tables.open(identifier)
         sizes = SYSTEM_TABLES.create("partitions", table).select(["file_count", "file_size_in_bytes"]).to_arrow()

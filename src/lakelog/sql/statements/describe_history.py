@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.system.history import snapshot_log
 
 
@@ -18,12 +18,12 @@ from lakelog.table.system.history import snapshot_log
 class DescribeHistory(TableStatement):
     """``DESCRIBE|DESC HISTORY name [LIMIT n]``, as Delta has it."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     limit: int | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DescribeHistory:
+    def parse(cls, cursor: TokenStream) -> DescribeHistory:
         """Reads the statement."""
         cursor.take()
         cursor.expect_words("HISTORY")
@@ -32,6 +32,6 @@ class DescribeHistory(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, limit)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row a snapshot, the newest first. Raises NotFound."""
         return snapshot_log(session.tables.open(identifier), self.limit)

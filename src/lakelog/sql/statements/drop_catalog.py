@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class DropCatalog(ParsedStatement):
     """``DROP CATALOG [IF EXISTS] name``: the session forgets it, nothing in it changes."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: str
     if_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DropCatalog:
+    def parse(cls, cursor: TokenStream) -> DropCatalog:
         """Reads the statement."""
         cursor.expect_words("DROP", "CATALOG")
         if_exists = cursor.accept_words("IF", "EXISTS")
@@ -30,8 +30,8 @@ class DropCatalog(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, if_exists)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Takes it off. Raises NotFound unless IF EXISTS, InvalidRequest for the first and the current one."""
         if not self.if_exists or session.catalogs.has(self.name):
             session.drop_catalog(self.name)
-        return done()
+        return empty_result()

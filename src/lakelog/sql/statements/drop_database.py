@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class DropDatabase(ParsedStatement):
     """``DROP DATABASE|SCHEMA [IF EXISTS] [catalog.]name [CASCADE|RESTRICT]``."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     name: Name
     if_exists: bool
     cascade: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DropDatabase:
+    def parse(cls, cursor: TokenStream) -> DropDatabase:
         """Reads the statement."""
         cursor.expect_words("DROP")
         cursor.take()
@@ -36,11 +36,11 @@ class DropDatabase(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, if_exists, cascade)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Drops the database. Raises NotFound unless IF EXISTS."""
         catalog, database = session.resolve_database(self.name)
         if self.cascade and database in session.tables.list_databases(catalog):
             for table in session.tables.list_tables(database, catalog):
                 session.engine.uncache_table(Identifier(database, table, catalog))
         session.tables.drop_database(database, self.if_exists, self.cascade, catalog)
-        return done()
+        return empty_result()

@@ -7,26 +7,26 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class DropPartition(TableStatement):
     """``ALTER TABLE name [/*+ OPTIONS(…) */] DROP [IF EXISTS] PARTITION (…)[, PARTITION (…)] [PURGE]``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     options: dict[str, str]
     partitions: tuple[PartitionClause, ...]
     if_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DropPartition:
+    def parse(cls, cursor: TokenStream) -> DropPartition:
         """Reads the statement."""
         cursor.expect_words("ALTER", "TABLE")
         name = cursor.name()
@@ -43,9 +43,9 @@ class DropPartition(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, options, tuple(clauses), if_exists)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Removes the partitions in one snapshot. Raises NotFound for one that is not there, unless IF EXISTS."""
         specs = [clause.own_values(schema, self.name) for clause in self.partitions]
         options = session.tables.canonical_options(self.options, "write")
         session.tables.drop_partitions(identifier, specs, self.if_exists, options)
-        return done()
+        return empty_result()

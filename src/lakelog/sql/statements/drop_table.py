@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class DropTable(ParsedStatement):
     """``DROP TABLE [IF EXISTS] name [PURGE]``; a table that only Spark knows is dropped by Spark."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
     purge: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> DropTable:
+    def parse(cls, cursor: TokenStream) -> DropTable:
         """Reads the statement."""
         cursor.expect_words("DROP", "TABLE")
         if_exists = cursor.accept_words("IF", "EXISTS")
@@ -32,7 +32,7 @@ class DropTable(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, if_exists, purge)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Drops the table. Raises NotFound unless IF EXISTS."""
         identifier = session.find(self.name)
         known = identifier is not None and session.exists(identifier)
@@ -44,4 +44,4 @@ class DropTable(ParsedStatement):
         if known:
             session.engine.uncache_table(dropped)
         session.tables.drop_table(dropped, self.if_exists, self.purge)
-        return done()
+        return empty_result()

@@ -13,15 +13,15 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import default_value
 from lakelog.sql.dml.replace_where import ReplaceWhere
 from lakelog.sql.dml.row_changes import DELETE, INSERT
-from lakelog.sql.dml.target import change_rows, evolved, target_of
+from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.query.planner import plan_query
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_piece, with_nulls
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 _QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
 
@@ -36,12 +36,12 @@ class Insert(ParsedStatement):
     ``query`` is the text of the query alone. With a condition the rows that meet it give way to those of the query.
     """
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     columns: tuple[str, ...] | None
     options: dict[str, str]
-    query: StatementText
+    query: SourceText
     condition: str | None = None
     overwrite: bool = False
     partition: PartitionClause | None = None
@@ -49,7 +49,7 @@ class Insert(ParsedStatement):
     evolves: bool = False
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Insert | None:
+    def parse(cls, cursor: TokenStream) -> Insert | None:
         """Reads all but the query. None for INSERT OVERWRITE DIRECTORY, which is Spark's."""
         cursor.check_parentheses()
         while not cursor.at_words("INSERT"):
@@ -81,28 +81,28 @@ class Insert(ParsedStatement):
         if cursor.accept_words("REPLACE", "WHERE"):
             if overwrite or partition is not None:
                 cursor.fail("REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION", place)
-            condition = read_piece(cursor, "a condition", *_QUERY_WORDS)
+            condition = read_fragment(cursor, "a condition", *_QUERY_WORDS)
         first = cursor.peek()
         if first is None or not _at_query(cursor, 0):
             cursor.fail_expected("SELECT, VALUES or a list of columns")
         script = with_nulls(cursor)
-        query = StatementText(script, first.start, cursor.source.end)
+        query = SourceText(script, first.start, cursor.source.end)
         if head.start > cursor.source.start:
             # WITH … INSERT: the text between its expressions and the query is blanked, so that all places stay.
             blank = "".join(c if c == "\n" else " " for c in script[head.start : first.start])
-            query = StatementText(
+            query = SourceText(
                 script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
             )
         return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
         identifier = session.find(self.name)
         schema = None if identifier is None else session.tables.load_schema(identifier)
         if identifier is None or schema is None:
             return self._insert_into_spark(session)
         if self.evolves:
-            schema, _ = evolved(session, identifier, schema, self.query.text)
+            schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
         values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         columns = None if self.columns is None else self._own_columns(schema, self.columns)
         if values:
@@ -118,18 +118,23 @@ class Insert(ParsedStatement):
             return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
 
     def _replace(
-        self, session: Context, identifier: Identifier, schema: TableSchema, given: str, columns: tuple[str, ...] | None
+        self,
+        session: SessionContext,
+        identifier: Identifier,
+        schema: TableSchema,
+        given: str,
+        columns: tuple[str, ...] | None,
     ) -> object:
         """Rows that meet the condition go, and those of the query come, in one commit."""
-        table = ChangedTable(self.name, self.name.parts[-1], self.options)
-        target = target_of(session, identifier, table, schema, (DELETE, INSERT))
+        table = DmlTarget(self.name, self.name.parts[-1], self.options)
+        target = resolve_target(session, identifier, table, schema, (DELETE, INSERT))
         query = self.query.text + ("\n" if "--" in self.query.text else "")
         defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
         condition = qualified(given, table, None)
         change = ReplaceWhere(target, condition, query, columns or tuple(schema.field_names), defaults)
         return change_rows(session, identifier, change, self.options)
 
-    def _insert_into_spark(self, session: Context) -> object:
+    def _insert_into_spark(self, session: SessionContext) -> object:
         """A table that only Spark has may still be filled from lakelog tables."""
         if not session.engine.is_spark_relation(self.name.sql):
             raise session.no_table(self.name)
@@ -168,7 +173,7 @@ def _without(columns: tuple[str, ...], values: Mapping[str, str | None]) -> tupl
     return tuple(c for c in columns if c not in values)
 
 
-def _at_query(cursor: Cursor, ahead: int) -> bool:
+def _at_query(cursor: TokenStream, ahead: int) -> bool:
     token = cursor.peek(ahead)
     while token is not None and token.is_symbol("("):
         ahead += 1

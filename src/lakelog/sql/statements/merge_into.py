@@ -11,19 +11,19 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments
 from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
-from lakelog.sql.dml.target import change_rows, evolved, target_of
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.syntax.fragments import (
-    ChangedTable,
+    DmlTarget,
     qualified,
     read_changed_table,
-    read_piece,
+    read_fragment,
     relation_name,
 )
 from lakelog.sql.syntax.lexer import Kind, quoted_name
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 
@@ -44,9 +44,9 @@ class MergeInto(ParsedStatement):
     clauses.
     """
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
-    table: ChangedTable
+    table: DmlTarget
     source_text: str
     alias: str
     on: str
@@ -54,7 +54,7 @@ class MergeInto(ParsedStatement):
     evolves: bool = False
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> MergeInto:
+    def parse(cls, cursor: TokenStream) -> MergeInto:
         """Reads it; expressions and the source stay text."""
         cursor.check_parentheses()
         cursor.expect_words("MERGE")
@@ -63,12 +63,12 @@ class MergeInto(ParsedStatement):
         table = read_changed_table(cursor, "USING")
         cursor.expect_words("USING")
         start = cursor.at
-        source = read_piece(cursor, "a table or a query in parentheses", "ON")
+        source = read_fragment(cursor, "a table or a query in parentheses", "ON")
         alias = relation_name(cursor, start)
         if alias is None:
             cursor.fail("the source of a MERGE needs an alias: USING (SELECT …) AS s", cursor.tokens[start])
         cursor.expect_words("ON")
-        on = read_piece(cursor, "a condition", "WHEN")
+        on = read_fragment(cursor, "a condition", "WHEN")
         clauses = []
         while cursor.accept_words("WHEN"):
             clauses.append(_when(cursor, table))
@@ -77,7 +77,7 @@ class MergeInto(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, table, source, alias, on, tuple(clauses), evolves)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
         found = session.own_table(self.table.name)
         if found is None:
@@ -85,8 +85,8 @@ class MergeInto(ParsedStatement):
         identifier, schema = found
         whole = tuple(schema.field_names)
         if self.evolves and any(when.values is None for when in self.clauses):
-            schema, whole = evolved(session, identifier, schema, f"SELECT * FROM {self.source_text}")
-        target = target_of(session, identifier, self.table, schema, {when.action for when in self.clauses})
+            schema, whole = with_schema_evolution(session, identifier, schema, f"SELECT * FROM {self.source_text}")
+        target = resolve_target(session, identifier, self.table, schema, {when.action for when in self.clauses})
 
         def clauses(kind: str) -> list[Clause]:
             return [self._clause(when, schema, whole) for when in self.clauses if when.kind == kind]
@@ -98,7 +98,7 @@ class MergeInto(ParsedStatement):
 
     def _short(self, text: str) -> str:
         """An expression in which columns of a source that is a table's name alone have no database before it."""
-        cursor = Cursor.over(self.source_text)
+        cursor = TokenStream.over(self.source_text)
         first = cursor.peek()
         if first is None or first.kind not in (Kind.WORD, Kind.QUOTED):
             return text
@@ -106,7 +106,7 @@ class MergeInto(ParsedStatement):
         if name.parts[-1].lower() != self.alias.lower():
             return text
         for front in range(len(name.parts) - 1):
-            text = qualified(text, ChangedTable(replace(name, parts=name.parts[front:]), self.alias, {}), None)
+            text = qualified(text, DmlTarget(replace(name, parts=name.parts[front:]), self.alias, {}), None)
         return text
 
     def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
@@ -129,7 +129,7 @@ class MergeInto(ParsedStatement):
         return Clause(when.action, None if when.condition is None else own(when.condition), values)
 
 
-def _when(cursor: Cursor, table: ChangedTable) -> When:
+def _when(cursor: TokenStream, table: DmlTarget) -> When:
     kind = MATCHED
     if cursor.accept_words("NOT"):
         kind = MISSING
@@ -139,7 +139,7 @@ def _when(cursor: Cursor, table: ChangedTable) -> When:
             kind = EXTRA
         else:
             cursor.expect_words("TARGET")
-    condition = read_piece(cursor, "a condition", "THEN") if cursor.accept_words("AND") else None
+    condition = read_fragment(cursor, "a condition", "THEN") if cursor.accept_words("AND") else None
     cursor.expect_words("THEN")
     actions: dict[str, Callable[[], Mapping[Path, str] | None]] = {
         UPDATE: lambda: _update(cursor, table),
@@ -153,23 +153,23 @@ def _when(cursor: Cursor, table: ChangedTable) -> When:
     return When(kind, action, condition, actions[action]())
 
 
-def _update(cursor: Cursor, table: ChangedTable) -> Mapping[Path, str] | None:
+def _update(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
     cursor.expect_words("SET")
     return None if cursor.accept_symbol("*") else read_assignments(cursor, table, "WHEN")
 
 
-def _insert(cursor: Cursor) -> Mapping[Path, str] | None:
+def _insert(cursor: TokenStream) -> Mapping[Path, str] | None:
     if cursor.accept_symbol("*"):
         return None
     place = cursor.peek()
     columns = cursor.names_in_parentheses("a column")
     cursor.expect_words("VALUES")
     cursor.expect_symbol("(")
-    values = [read_piece(cursor, "a value", comma=True)]
+    values = [read_fragment(cursor, "a value", comma=True)]
     while cursor.accept_symbol(","):
-        values.append(read_piece(cursor, "a value", comma=True))
+        values.append(read_fragment(cursor, "a value", comma=True))
     cursor.expect_symbol(")", " after the values")
     if len(columns) != len(values):
         cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", place)
@@ -178,7 +178,7 @@ def _insert(cursor: Cursor) -> Mapping[Path, str] | None:
     return {(column,): value for column, value in zip(columns, values, strict=True)}
 
 
-def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: ChangedTable) -> None:
+def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: DmlTarget) -> None:
     for field in schema.fields:
         if not field.type.nullable and field.name not in values and field.default_value is None:
             raise InvalidSchema(f"column '{field.name}' of table {table.name} is NOT NULL: INSERT must give it a value")

@@ -8,29 +8,29 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.fragments import read_piece
+from lakelog.sql.syntax.fragments import read_fragment
 from lakelog.sql.syntax.lexer import quoted_name
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class Optimize(TableStatement):
     """``OPTIMIZE name [WHERE condition on partition columns] [ZORDER BY (a, b)]`` of Delta: ``CALL sys.compact``."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     where: str | None
     z_order: tuple[str, ...]
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Optimize:
+    def parse(cls, cursor: TokenStream) -> Optimize:
         """Reads the statement."""
         cursor.expect_words("OPTIMIZE")
         name = cursor.name()
-        where = read_piece(cursor, "a condition", "ZORDER") if cursor.accept_words("WHERE") else None
+        where = read_fragment(cursor, "a condition", "ZORDER") if cursor.accept_words("WHERE") else None
         columns: tuple[str, ...] = ()
         if cursor.accept_words("ZORDER"):
             cursor.expect_words("BY")
@@ -39,7 +39,7 @@ class Optimize(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, where, columns)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Compacts the table fully; one row of counts. Raises NotFound, InvalidRequest, InvalidSchema."""
         table = session.tables.open(identifier)
         order = (

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.sql.query.planner import plan_query
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.syntax.lexer import Kind
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 # Statements that name a table behind these words; of a lakelog table Spark knows nothing.
 _ON_TABLES = (("MSCK", "REPAIR", "TABLE"),)
@@ -26,14 +26,14 @@ class PassThrough(ParsedStatement):
     (EXPLAIN SELECT …, CREATE TEMPORARY VIEW … AS SELECT …), which may read lakelog tables.
     """
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     verb: str
     table: Name | None
-    query: StatementText | None
+    query: SourceText | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> PassThrough:
+    def parse(cls, cursor: TokenStream) -> PassThrough:
         """Takes any statement."""
         verb, table = "", None
         for words in _ON_TABLES:
@@ -44,7 +44,7 @@ class PassThrough(ParsedStatement):
                 break
         return cls(cursor.source, verb, table, _query_inside(cursor))
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """What the engine returns. Raises UnsupportedStatement when it is about a lakelog table."""
         if self.table is not None and self.query is None and len(self.table.parts) <= 3:
             identifier = session.find(self.table)
@@ -61,12 +61,12 @@ class PassThrough(ParsedStatement):
         return session.engine.pass_through(self.source.text)
 
 
-def _query_inside(cursor: Cursor) -> StatementText | None:
+def _query_inside(cursor: TokenStream) -> SourceText | None:
     """The text from the first SELECT (or the WITH before it) outside of parentheses to the end."""
     depth = 0
     for i, token in enumerate(cursor.tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
         named = i + 2 < len(cursor.tokens) and cursor.tokens[i + 2].is_word("AS")
         if depth == 0 and i and (token.is_word("SELECT") or (token.is_word("WITH") and named)):
-            return StatementText(cursor.source.script, token.start, cursor.source.end)
+            return SourceText(cursor.source.script, token.start, cursor.source.end)
     return None

@@ -7,27 +7,27 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class RefreshTable(TableStatement):
     """``REFRESH TABLE name``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> RefreshTable:
+    def parse(cls, cursor: TokenStream) -> RefreshTable:
         """Reads the statement."""
         cursor.expect_words("REFRESH", "TABLE")
         name = cursor.name()
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Does nothing: every query looks for the newest snapshot by itself. Raises NotFound."""
-        return done()
+        return empty_result()

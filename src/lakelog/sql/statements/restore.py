@@ -8,10 +8,10 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.table.read.time_travel import millis_of
 
 
@@ -22,13 +22,13 @@ class Restore(TableStatement):
     ``argument`` is that of ``CALL sys.rollback_to``: snapshot, tag or timestamp.
     """
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     argument: str
     value: str | int
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Restore:
+    def parse(cls, cursor: TokenStream) -> Restore:
         """Reads the statement."""
         cursor.expect_words("RESTORE")
         cursor.accept_words("TABLE")
@@ -42,11 +42,11 @@ class Restore(TableStatement):
         return cls._ended(cursor, name, "snapshot", cursor.integer("the id of a snapshot, or a tag in quotes"))
 
     @classmethod
-    def _ended(cls, cursor: Cursor, name: Name, argument: str, value: str | int) -> Restore:
+    def _ended(cls, cursor: TokenStream, name: Name, argument: str, value: str | int) -> Restore:
         cursor.expect_end()
         return cls(cursor.source, name, argument, value)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Makes the older state the newest; answers with its snapshot's id. Raises NotFound, InvalidRequest."""
         value = millis_of(self.value) if self.argument == "timestamp" else self.value
         table = session.tables.open(identifier)

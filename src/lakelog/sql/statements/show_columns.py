@@ -7,21 +7,21 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class ShowColumns(TableStatement):
     """``SHOW COLUMNS IN|FROM name [IN|FROM database]``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowColumns:
+    def parse(cls, cursor: TokenStream) -> ShowColumns:
         """Reads the statement."""
         cursor.expect_words("SHOW", "COLUMNS")
         if not cursor.accept_words("IN"):
@@ -33,6 +33,6 @@ class ShowColumns(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row a column: col_name. Raises NotFound."""
         return text_rows(("col_name",), ((name,) for name in schema.field_names))

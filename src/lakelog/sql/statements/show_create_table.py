@@ -9,12 +9,12 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import TableStatement
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import type_text
 
 
@@ -52,16 +52,16 @@ def _column_lines(schema: TableSchema) -> Iterator[str]:
 class ShowCreateTable(TableStatement):
     """``SHOW CREATE TABLE name``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowCreateTable:
+    def parse(cls, cursor: TokenStream) -> ShowCreateTable:
         """Reads the statement; AS SERDE (Hive's form) is not understood."""
         cursor.expect_words("SHOW", "CREATE", "TABLE")
         name = cursor.name()
         cursor.expect_end()
         return cls(cursor.source, name)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row: createtab_stmt."""
         return text_rows(("createtab_stmt",), [(create_table_text(identifier, schema),)])

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import matching, text_rows
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class ShowDatabases(ParsedStatement):
     """``SHOW DATABASES|SCHEMAS [IN|FROM catalog] [[LIKE] 'pattern']``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     catalog: str | None
     pattern: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowDatabases:
+    def parse(cls, cursor: TokenStream) -> ShowDatabases:
         """Reads the statement."""
         cursor.expect_words("SHOW")
         cursor.take()
@@ -34,7 +34,7 @@ class ShowDatabases(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, catalog, pattern)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """One row a database: namespace. Raises NotFound for the catalog."""
         catalog = session.current_catalog if self.catalog is None else session.catalogs.need(self.catalog)
         names = matching(session.tables.list_databases(catalog), self.pattern)

@@ -10,12 +10,12 @@ from lakelog.errors import InvalidRequest
 from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import TableStatement
 from lakelog.sql.syntax.clauses import PartitionClause, read_partition
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.system import SYSTEM_TABLES
 
 
@@ -23,12 +23,12 @@ from lakelog.table.system import SYSTEM_TABLES
 class ShowPartitions(TableStatement):
     """``SHOW PARTITIONS name [PARTITION (…)]``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     chosen: PartitionClause | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowPartitions:
+    def parse(cls, cursor: TokenStream) -> ShowPartitions:
         """Reads the statement."""
         cursor.expect_words("SHOW", "PARTITIONS")
         name = cursor.name()
@@ -36,7 +36,7 @@ class ShowPartitions(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, chosen)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row a partition that has files, like ``day=2024-01-31/hour=7``. Raises NotFound, InvalidRequest."""
         if not schema.partition_keys:
             raise InvalidRequest(f"table '{self.name}' has no partitions: it was created without PARTITIONED BY")

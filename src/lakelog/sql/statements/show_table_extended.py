@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import matching, text_rows
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class ShowTableExtended(ParsedStatement):
     """``SHOW TABLE EXTENDED [IN|FROM [catalog.]db] LIKE 'pattern'``; with PARTITION it is Spark's."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     database: Name | None
     pattern: str
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowTableExtended | None:
+    def parse(cls, cursor: TokenStream) -> ShowTableExtended | None:
         """Reads the statement."""
         cursor.expect_words("SHOW", "TABLE", "EXTENDED")
         database = None
@@ -36,7 +36,7 @@ class ShowTableExtended(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, database, pattern)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """One row a table: namespace, tableName, isTemporary, information. Raises NotFound for the database."""
         catalog, database = session.current_catalog, session.database
         if self.database is not None:

@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.catalog.base import DEFAULT_DATABASE
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import matching, text_rows
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class ShowTables(ParsedStatement):
     """``SHOW TABLES [IN|FROM [catalog.]db] [[LIKE] 'pattern']``; a catalog alone stands for its default database."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     database: Name | None
     pattern: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowTables:
+    def parse(cls, cursor: TokenStream) -> ShowTables:
         """Reads the statement."""
         cursor.expect_words("SHOW", "TABLES")
         database, pattern = None, None
@@ -34,7 +34,7 @@ class ShowTables(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, database, pattern)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """One row a table: namespace, tableName. Raises NotFound for the database."""
         catalog, database = session.current_catalog, session.database
         if self.database is not None and len(self.database.parts) == 1 and session.is_catalog_alone(str(self.database)):

@@ -8,23 +8,23 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.result import text_rows
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class ShowTblproperties(TableStatement):
     """``SHOW TBLPROPERTIES name [('key')]``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     key: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> ShowTblproperties:
+    def parse(cls, cursor: TokenStream) -> ShowTblproperties:
         """Reads the statement."""
         cursor.expect_words("SHOW", "TBLPROPERTIES")
         name, key = cursor.name(), None
@@ -34,7 +34,7 @@ class ShowTblproperties(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, key)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """One row an option: key, value; secrets are masked. Raises NotFound."""
         options = {k: shown_value(k, v) for k, v in sorted(schema.options.items())}
         if self.key is None:

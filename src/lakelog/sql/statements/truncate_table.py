@@ -7,25 +7,25 @@ from typing import ClassVar
 
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import TableStatement
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class TruncateTable(TableStatement):
     """``TRUNCATE TABLE name [/*+ OPTIONS(…) */] [PARTITION (…)]``; a table that only Spark knows is Spark's."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     options: dict[str, str]
     partition: PartitionClause | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> TruncateTable:
+    def parse(cls, cursor: TokenStream) -> TruncateTable:
         """Reads the statement."""
         cursor.expect_words("TRUNCATE", "TABLE")
         name = cursor.name()
@@ -34,8 +34,8 @@ class TruncateTable(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, options, partition)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Removes the rows. Raises NotFound for a table or partition that is not there."""
         values = {} if self.partition is None else self.partition.own_values(schema, self.name)
         session.tables.truncate(identifier, values, session.tables.canonical_options(self.options, "write"))
-        return done()
+        return empty_result()

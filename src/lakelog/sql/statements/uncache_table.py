@@ -6,24 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.errors import NotFound
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 
 @dataclass(frozen=True)
 class UncacheTable(ParsedStatement):
     """``UNCACHE TABLE [IF EXISTS] name``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
     name: Name
     if_exists: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> UncacheTable:
+    def parse(cls, cursor: TokenStream) -> UncacheTable:
         """Reads the statement."""
         cursor.expect_words("UNCACHE", "TABLE")
         if_exists = cursor.accept_words("IF", "EXISTS")
@@ -31,7 +31,7 @@ class UncacheTable(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, name, if_exists)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Lets the rows go; a temporary view of this name comes before the table. Raises NotFound unless IF EXISTS."""
         if session.is_hidden(self.name):
             return session.engine.pass_through(self.source.text)
@@ -39,9 +39,9 @@ class UncacheTable(ParsedStatement):
             found = session.own_table(self.name)
         except NotFound:
             if self.if_exists:
-                return done()
+                return empty_result()
             raise
         if found is None:
             return session.engine.pass_through(self.source.text)
         session.engine.uncache_table(found[0])
-        return done()
+        return empty_result()

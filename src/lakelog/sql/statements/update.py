@@ -8,37 +8,37 @@ from typing import ClassVar
 
 from lakelog.sql.dml.assignments import Path, own_values, read_assignments
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
-from lakelog.sql.dml.target import change_rows, target_of
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.dml.target import change_rows, resolve_target
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.syntax.fragments import ChangedTable, qualified, read_changed_table, read_piece
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class Update(ParsedStatement):
     """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
 
-    needs: ClassVar[Right] = Right.WRITE
+    needs: ClassVar[Privilege] = Privilege.WRITE
 
-    table: ChangedTable
+    table: DmlTarget
     values: Mapping[Path, str]
     condition: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Update:
+    def parse(cls, cursor: TokenStream) -> Update:
         """Reads it; the expressions stay text."""
         cursor.check_parentheses()
         cursor.expect_words("UPDATE")
         table = read_changed_table(cursor, "SET")
         cursor.expect_words("SET")
         values = read_assignments(cursor, table, "WHERE")
-        condition = read_piece(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        condition = read_fragment(cursor, "a condition") if cursor.accept_words("WHERE") else None
         cursor.expect_end()
         return cls(cursor.source, table, values, condition)
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
         found = session.own_table(self.table.name)
         if found is None:
@@ -47,7 +47,7 @@ class Update(ParsedStatement):
         given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
         values = own_values(schema, self.table, given)
         condition = None if self.condition is None else qualified(self.condition, self.table, None)
-        target = target_of(session, identifier, self.table, schema, [UPDATE])
+        target = resolve_target(session, identifier, self.table, schema, [UPDATE])
         return change_rows(
             session, identifier, RowsWhere(target, Clause(UPDATE, condition, values)), self.table.options
         )

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lakelog.errors import LakelogError
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
-from lakelog.sql.runtime.result import done
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.result import empty_result
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.syntax.lexer import Kind, string_value
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 @dataclass(frozen=True)
 class Use(ParsedStatement):
     """``USE db``, ``USE catalog.db``, ``USE CATALOG c``, ``USE DATABASE db``, ``SET CATALOG c``."""
 
-    needs: ClassVar[Right] = Right.READ
+    needs: ClassVar[Privilege] = Privilege.READ
 
     catalog: str | None
     database: str | None
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Use:
+    def parse(cls, cursor: TokenStream) -> Use:
         """Reads the statement. The name of SET CATALOG may be in quotes."""
         if cursor.accept_words("SET", "CATALOG") or _with_name(cursor, "CATALOG"):
             token = cursor.peek()
@@ -38,7 +38,7 @@ class Use(ParsedStatement):
         cursor.expect_end()
         return cls(cursor.source, found.parts[0] if len(found.parts) == 2 else None, found.parts[-1])
 
-    def run(self, session: Context) -> object:
+    def run(self, session: SessionContext) -> object:
         """Changes the session. Raises NotFound, and then the session is as before."""
         before = session.current_catalog, session.database
         try:
@@ -51,10 +51,10 @@ class Use(ParsedStatement):
         except LakelogError:
             session.current_catalog, session.database = before
             raise
-        return done()
+        return empty_result()
 
 
-def _with_name(cursor: Cursor, word: str) -> bool:
+def _with_name(cursor: TokenStream, word: str) -> bool:
     """Moves over ``USE word`` if a name follows, so that a database may be called ``schema``."""
     after = cursor.peek(2)
     return after is not None and not after.is_symbol(".") and cursor.accept_words("USE", word)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
-from lakelog.sql.runtime.context import Context
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.statement import TableStatement
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.token_stream import TokenStream
 
 _WRITERS_H = 24
 """A file that is younger may be one that a writer has not committed yet."""
@@ -23,13 +23,13 @@ _WRITERS_H = 24
 class Vacuum(TableStatement):
     """``VACUUM name [RETAIN n HOURS] [DRY RUN]``, as Delta has it: expires snapshots and removes files of nobody."""
 
-    needs: ClassVar[Right] = Right.ADMIN
+    needs: ClassVar[Privilege] = Privilege.ADMIN
 
     hours: int | None
     dry_run: bool
 
     @classmethod
-    def parse(cls, cursor: Cursor) -> Vacuum:
+    def parse(cls, cursor: TokenStream) -> Vacuum:
         """Reads the statement."""
         cursor.expect_words("VACUUM")
         name = cursor.name()
@@ -41,7 +41,7 @@ class Vacuum(TableStatement):
         cursor.expect_end()
         return cls(cursor.source, name, hours, dry_run)
 
-    def run_on(self, session: Context, identifier: Identifier, schema: TableSchema) -> object:
+    def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
         """Removes what is older; with DRY RUN it lists the files that no snapshot names. Raises NotFound.
 
         Answers with the numbers of snapshots and files. Without RETAIN snapshots live as long as the table says.

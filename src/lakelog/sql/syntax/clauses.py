@@ -8,7 +8,7 @@ from lakelog.catalog.names import did_you_mean
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.syntax.lexer import Kind
-from lakelog.sql.syntax.token_stream import Cursor, read_hint
+from lakelog.sql.syntax.token_stream import TokenStream, read_hint
 
 WHERE_TABLES_LIE = "a lakelog table lies in its database's directory of the warehouse"
 WHAT_SORTS_ROWS = (
@@ -37,7 +37,7 @@ class PartitionClause:
         return {by_fold[name.lower()]: value for name, value in self.values}
 
 
-def read_partition(cursor: Cursor, must_have_values: bool) -> PartitionClause | None:
+def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClause | None:
     """Moves over ``PARTITION (…)``; None when something else comes next. Raises UnsupportedStatement."""
     if not cursor.accept_words("PARTITION"):
         return None
@@ -59,7 +59,7 @@ def read_partition(cursor: Cursor, must_have_values: bool) -> PartitionClause | 
     return PartitionClause(tuple(values.items()), tuple(name for name in names if name not in given))
 
 
-def _value(cursor: Cursor) -> str | None:
+def _value(cursor: TokenStream) -> str | None:
     if cursor.accept_words("NULL"):
         return None
     if not cursor.at_text() and (cursor.at_words("DATE") or cursor.at_words("TIMESTAMP")):
@@ -73,7 +73,7 @@ def _value(cursor: Cursor) -> str | None:
     return cursor.text_literal("a value")
 
 
-def read_options(cursor: Cursor) -> dict[str, str]:
+def read_options(cursor: TokenStream) -> dict[str, str]:
     """Moves over a hint ``/*+ OPTIONS(…) */`` or ``WITH (…)``; {} when neither comes next."""
     token = cursor.peek()
     if token is not None and token.kind is Kind.HINT:

@@ -11,13 +11,13 @@ from sqlglot.errors import SqlglotError
 
 from lakelog.sql.syntax.clauses import read_options
 from lakelog.sql.syntax.lexer import Kind, quoted_name
-from lakelog.sql.syntax.token_stream import Cursor, Name, part_value
+from lakelog.sql.syntax.token_stream import Name, TokenStream, part_value
 
 _TRAVELS = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 
 @dataclass(frozen=True)
-class ChangedTable:
+class DmlTarget:
     """The table that a statement changes: its name, alias, and the options of its hint."""
 
     name: Name
@@ -25,15 +25,15 @@ class ChangedTable:
     options: Mapping[str, str]
 
 
-def read_changed_table(cursor: Cursor, *stops: str) -> ChangedTable:
+def read_changed_table(cursor: TokenStream, *stops: str) -> DmlTarget:
     """Moves over ``name [/*+ OPTIONS(…) */] [[AS] alias]``; the words of ``stops`` are no alias."""
     name = cursor.name()
     options = read_options(cursor)
     alias = _read_alias(cursor, stops)
-    return ChangedTable(name, alias or name.parts[-1], options | read_options(cursor))
+    return DmlTarget(name, alias or name.parts[-1], options | read_options(cursor))
 
 
-def _read_alias(cursor: Cursor, stops: tuple[str, ...]) -> str | None:
+def _read_alias(cursor: TokenStream, stops: tuple[str, ...]) -> str | None:
     if cursor.accept_words("AS"):
         return cursor.name_part("an alias")
     token = cursor.peek()
@@ -42,7 +42,7 @@ def _read_alias(cursor: Cursor, stops: tuple[str, ...]) -> str | None:
     return None
 
 
-def read_piece(cursor: Cursor, what: str, *stops: str, comma: bool = False) -> str:
+def read_fragment(cursor: TokenStream, what: str, *stops: str, comma: bool = False) -> str:
     """Moves over an expression or a relation, up to one of the words outside of parentheses and of CASE … END.
 
     ``comma`` ends it at a comma, too. Returns its text; comments in it stay. Raises UnsupportedStatement when there is
@@ -61,10 +61,10 @@ def read_piece(cursor: Cursor, what: str, *stops: str, comma: bool = False) -> s
     return text + "\n" if "--" in text else text
 
 
-def relation_name(cursor: Cursor, start: int) -> str | None:
+def relation_name(cursor: TokenStream, start: int) -> str | None:
     """The name by which the relation from a token on is known: its alias, or the last part of a table's name."""
     tokens = cursor.tokens[start : cursor.at]
-    own = _name_before_clause(Cursor(cursor.source, tokens))
+    own = _name_before_clause(TokenStream(cursor.source, tokens))
     if own is not None:
         return own
     depth, at = 0, len(tokens) - 1
@@ -81,7 +81,7 @@ def relation_name(cursor: Cursor, start: int) -> str | None:
     return part_value(tokens[at])
 
 
-def _name_before_clause(cursor: Cursor) -> str | None:
+def _name_before_clause(cursor: TokenStream) -> str | None:
     """The last part of ``name VERSION AS OF 1`` or ``name TABLESAMPLE (…)``; None for what has an alias, or neither."""
     token = cursor.peek()
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
@@ -99,7 +99,7 @@ def _name_before_clause(cursor: Cursor) -> str | None:
     return name.parts[-1] if cursor.peek() is None else None
 
 
-def qualified(text: str, table: ChangedTable, bare: str | None) -> str:
+def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
     """An expression whose bare columns get the name ``bare`` before them (None: they stay).
 
     The database and catalog before columns of the changed table go: it stands in the query by its alias alone. A text
@@ -127,7 +127,7 @@ def qualified(text: str, table: ChangedTable, bare: str | None) -> str:
     return text
 
 
-def with_nulls(cursor: Cursor) -> str:
+def with_nulls(cursor: TokenStream) -> str:
     """The script with NULL in place of each DEFAULT among the values of ``VALUES (…), (…)`` that come next.
 
     A writer puts the default where a row has NULL. All places in the text stay.

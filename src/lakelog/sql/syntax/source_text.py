@@ -34,7 +34,7 @@ def _pad(char: str) -> str:
 
 
 @dataclass(frozen=True)
-class StatementText:
+class SourceText:
     """The part [start, end) of a script that holds one statement, without its semicolon."""
 
     script: str

@@ -10,8 +10,8 @@ from lakelog.errors import InvalidRequest, UnsupportedStatement
 from lakelog.io import clock
 from lakelog.options.scan import INCREMENTAL_BETWEEN, INCREMENTAL_BETWEEN_TIMESTAMP
 from lakelog.sql.syntax.lexer import Kind, Token, string_value
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor, Name
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.table.read.time_travel import millis_of
 
 _FUNCTION: Final = "TABLE_CHANGES"
@@ -31,7 +31,7 @@ class ChangesCall:
     begin: Token
     end: Token | None
 
-    def options(self, source: StatementText, newest: Callable[[], int]) -> dict[str, str]:
+    def options(self, source: SourceText, newest: Callable[[], int]) -> dict[str, str]:
         """The read options that mean the same; both ends are part of the range, without the last one it goes on to now.
 
         ``newest`` tells the id of the newest snapshot, 0 without one. Raises UnsupportedStatement for a begin that lies
@@ -59,14 +59,14 @@ def _no_snapshot(name: Name, wanted: int, newest: int) -> str:
     return f"table '{name}' has no snapshot {wanted} yet; its newest one is {newest}"
 
 
-def _millis(source: StatementText, point: Token) -> int:
+def _millis(source: SourceText, point: Token) -> int:
     try:
         return millis_of(string_value(point))
     except InvalidRequest as why:
         raise source.error(point.start, str(why)) from None
 
 
-def change_calls(source: StatementText, tokens: Sequence[Token]) -> list[ChangesCall]:
+def change_calls(source: SourceText, tokens: Sequence[Token]) -> list[ChangesCall]:
     """The calls in FROM and JOIN. Raises UnsupportedStatement for other arguments than literals."""
     places = range(1, len(tokens) - 1)
     return [
@@ -94,8 +94,8 @@ def _is_relation(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
-def _read_call(source: StatementText, tokens: Sequence[Token], at: int) -> ChangesCall:
-    cursor = Cursor(source, tokens)
+def _read_call(source: SourceText, tokens: Sequence[Token], at: int) -> ChangesCall:
+    cursor = TokenStream(source, tokens)
     cursor.at = at + 2
     named = cursor.take()
     points: list[Token] = []
@@ -110,7 +110,7 @@ def _read_call(source: StatementText, tokens: Sequence[Token], at: int) -> Chang
         cursor.fail(f"the two ends are one kind: {_USAGE}", points[1])
     text = string_value(named)
     try:
-        inner = Cursor.over(text)
+        inner = TokenStream.over(text)
         parts = inner.name().parts
         inner.expect_end()
     except UnsupportedStatement:

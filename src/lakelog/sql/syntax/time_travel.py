@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakelog.options.scan import SCAN_TIMESTAMP, SCAN_TIMESTAMP_MILLIS, SCAN_VERSION
 from lakelog.sql.syntax.lexer import Kind, Token, string_value
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -22,7 +22,7 @@ class TimeTravel:
 
 
 def read_time_travel(
-    source: StatementText, tokens: Sequence[Token], start: int, millis_of: Callable[[str], int]
+    source: SourceText, tokens: Sequence[Token], start: int, millis_of: Callable[[str], int]
 ) -> TimeTravel:
     """The clause that begins at this place.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from lakelog.sql.syntax.lexer import Kind, Token, quoted_name, string_value, tokenize
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ def part_value(token: Token) -> str:
     return token.text[1:-1].replace("``", "`") if token.kind is Kind.QUOTED else token.text
 
 
-class Cursor:
+class TokenStream:
     """A position in the tokens of one statement. ``accept_*`` moves on only on a match, ``expect_*`` raises."""
 
-    def __init__(self, source: StatementText, tokens: Sequence[Token]) -> None:
+    def __init__(self, source: SourceText, tokens: Sequence[Token]) -> None:
         self.source = source
         self.tokens = tuple(tokens)
         self.at = 0
 
     @classmethod
-    def over(cls, text: str) -> Cursor:
+    def over(cls, text: str) -> TokenStream:
         """At the begin of a text of its own, such as one within quotes."""
-        return cls(StatementText(text, 0, len(text)), tuple(tokenize(text)))
+        return cls(SourceText(text, 0, len(text)), tuple(tokenize(text)))
 
     def peek(self, ahead: int = 0) -> Token | None:
         """The token at the position (or further on), None behind the end."""
@@ -224,9 +224,9 @@ class Cursor:
         return self.text_literal(f"a value in quotes for option '{key}'")
 
 
-def read_hint(source: StatementText, hint: Token) -> dict[str, str] | None:
+def read_hint(source: SourceText, hint: Token) -> dict[str, str] | None:
     """The options of a hint ``/*+ OPTIONS('k'='v', …) */``; None for another hint (BROADCAST …), which is Spark's."""
-    inner = Cursor(source, tuple(tokenize(source.script, hint.start + 3, hint.end - 2)))
+    inner = TokenStream(source, tuple(tokenize(source.script, hint.start + 3, hint.end - 2)))
     if not inner.accept_words("OPTIONS"):
         return None
     given = inner.options()

@@ -23,8 +23,8 @@ from lakelog.paimon.types.types import (
     VectorType,
 )
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text, tokenize
-from lakelog.sql.syntax.source_text import StatementText
-from lakelog.sql.syntax.token_stream import Cursor
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import TokenStream
 
 
 class Dialect(enum.Enum):
@@ -48,7 +48,7 @@ _WHAT_WORKS = (
 )
 
 
-def parse_type(cursor: Cursor, dialect: Dialect) -> DataType:
+def parse_type(cursor: TokenStream, dialect: Dialect) -> DataType:
     """Moves over a type, with ``NOT NULL`` behind it. Raises UnsupportedStatement at a type that does not exist."""
     place = cursor.peek()
     word = cursor.name_part("a type").upper()
@@ -70,7 +70,7 @@ def parse_type(cursor: Cursor, dialect: Dialect) -> DataType:
     return found
 
 
-def _argument(cursor: Cursor, what: str, low: int, high: int) -> int | None:
+def _argument(cursor: TokenStream, what: str, low: int, high: int) -> int | None:
     """The number in ``(n)``, None if there is no parenthesis."""
     if not cursor.accept_symbol("("):
         return None
@@ -82,7 +82,7 @@ def _argument(cursor: Cursor, what: str, low: int, high: int) -> int | None:
     return number
 
 
-def _sized_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None:
+def _sized_type(cursor: TokenStream, word: str, dialect: Dialect) -> DataType | None:
     if word in _TEXTS:
         length = _argument(cursor, f"the length of {word.lower()}", 1, MAX_LENGTH)
         if length is None:
@@ -100,7 +100,7 @@ def _sized_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None:
     return None
 
 
-def _decimal(cursor: Cursor) -> DataType:
+def _decimal(cursor: TokenStream) -> DataType:
     if not cursor.accept_symbol("("):
         return AtomicType("DECIMAL", precision=10, scale=0)
     place = cursor.peek()
@@ -112,7 +112,7 @@ def _decimal(cursor: Cursor) -> DataType:
     return AtomicType("DECIMAL", precision=precision, scale=scale)
 
 
-def _time_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None:
+def _time_type(cursor: TokenStream, word: str, dialect: Dialect) -> DataType | None:
     if word == "TIME":
         precision = _argument(cursor, "the precision of time", 0, 9)
         default = 0 if dialect is Dialect.FLINK else 3
@@ -132,7 +132,7 @@ def _time_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None:
     return AtomicType("TIMESTAMP_LTZ" if instant else "TIMESTAMP", precision=6 if precision is None else precision)
 
 
-def _nested_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None:
+def _nested_type(cursor: TokenStream, word: str, dialect: Dialect) -> DataType | None:
     if word in ("ARRAY", "MULTISET"):
         cursor.expect_symbol("<", f" after {word.lower()}")
         element = parse_type(cursor, dialect)
@@ -157,7 +157,7 @@ def _nested_type(cursor: Cursor, word: str, dialect: Dialect) -> DataType | None
     return None
 
 
-def _row_fields(cursor: Cursor, word: str, dialect: Dialect) -> tuple[DataField, ...]:
+def _row_fields(cursor: TokenStream, word: str, dialect: Dialect) -> tuple[DataField, ...]:
     """The fields of ``struct<a: int, b string comment '…'>``, ``row<a int>`` or ``row(a int)``; ids count from 0."""
     close = ")" if cursor.accept_symbol("(") else ">"
     if close == ">":
@@ -177,7 +177,7 @@ def _row_fields(cursor: Cursor, word: str, dialect: Dialect) -> tuple[DataField,
     return tuple(fields)
 
 
-def parse_default(cursor: Cursor) -> str:
+def parse_default(cursor: TokenStream) -> str:
     """Moves over a literal behind DEFAULT; its text is what the schema keeps. Raises UnsupportedStatement."""
     for word in ("CURRENT_TIMESTAMP", "CURRENT_DATE", "NOW"):
         if cursor.at_words(word):
@@ -192,7 +192,7 @@ def parse_default(cursor: Cursor) -> str:
 
 def parse_type_text(text: str, dialect: Dialect = Dialect.SPARK) -> DataType:
     """Reads a whole text as one type, e.g. ``decimal(10, 2) not null``."""
-    cursor = Cursor(StatementText(text, 0, len(text)), tuple(tokenize(text)))
+    cursor = TokenStream(SourceText(text, 0, len(text)), tuple(tokenize(text)))
     found = parse_type(cursor, dialect)
     cursor.expect_end()
     return found

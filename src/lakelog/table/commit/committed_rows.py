@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.skipping.predicate import In, all_of
+from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
@@ -63,7 +63,7 @@ def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
     """The rows of a scan that have one of some primary keys (a table of the key columns), in no order."""
     names = keys.column_names
     found = replace(
-        scan, filter=all_of(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
+        scan, filter=conjunction(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
     ).to_arrow()
     if len(names) == 1 or not found.num_rows:
         return found

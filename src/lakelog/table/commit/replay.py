@@ -21,7 +21,7 @@ _SEEN: dict[tuple[int, str, str], int] = {}
 """(process, table, writer) → the newest epoch that this process has found undecided."""
 
 
-def ready_to_write(table: DynamicTable, writer: str, epoch: int) -> bool:
+def should_write_epoch(table: DynamicTable, writer: str, epoch: int) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
     A process that wrote the epoch before does not look: rows of a replay are taken back like those of any attempt that

@@ -19,7 +19,7 @@ from lakelog.table.commit.commit_markers import append_markers
 from lakelog.table.commit.committer import Committer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import Tells, WriterState, state_at
+from lakelog.table.model.log_state import MarkerCounts, WriterState, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.runs.dynamic_buckets import (
     AssignedFiles,
@@ -28,10 +28,10 @@ from lakelog.table.runs.dynamic_buckets import (
     forget_unassigned,
     has_dynamic_buckets,
 )
-from lakelog.table.runs.level0_files import write_place
+from lakelog.table.runs.level0_files import write_level0_files
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
-from lakelog.table.runs.schema_adaptation import in_schema, knowing_all
-from lakelog.table.runs.sequencing import Place, SequencedRuns, places_of, sequence_runs
+from lakelog.table.runs.schema_adaptation import adapt_to_schema, with_latest_columns
+from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, places_of, sequence_runs
 from lakelog.table.staging.watermark import watermark_of
 
 _LOG = logging.getLogger("lakelog.seal")
@@ -69,7 +69,7 @@ def seal(committer: Committer) -> Snapshot | None:
                 ready = level0_files_of(table, records, found.snapshot)
                 table = ready.table
                 # 4
-                tells = Tells(appended, committer.tells(records))  # not what is owed: it may have been told
+                tells = MarkerCounts(appended, committer.tells(records))  # not what is owed: it may have been told
                 snapshot = _commit(committer, ready.made, found, records, states, tells)
                 told.tell(snapshot=snapshot.id)
         except _SealedElsewhere:
@@ -146,7 +146,7 @@ def _commit(
     found: WaitingEpochs,
     records: Sequence[EpochRecord],
     states: Mapping[str, WriterState],
-    tells: Tells,
+    tells: MarkerCounts,
 ) -> Snapshot:
     table, log_only = committer.table, log_only_from(records)
 
@@ -161,7 +161,7 @@ def _commit(
             known = state.writers.get(writer)
             sealed = _sealed(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
             is_own = writer == committer.writer
-            state = state.with_writer(writer, sealed, log_only, tells if is_own else Tells())
+            state = state.with_writer(writer, sealed, log_only, tells if is_own else MarkerCounts())
         state = replace(state, chain=max([state.chain, *(r.number for r in records)]))
         return state.without_old(table.registered).to_properties()
 
@@ -203,7 +203,7 @@ class ReadyFiles:
     """
 
     table: DynamicTable
-    runs: Mapping[Place, SequencedRuns]
+    runs: Mapping[BucketKey, SequencedRuns]
     made: AssignedFiles
 
 
@@ -212,16 +212,16 @@ def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest:
 
     Large runs are files already and are taken as they are, unless others have written to their bucket since.
     """
-    table = knowing_all(table, records)
+    table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
-    fitting = in_schema(in_buckets(records, table, totals), table.store)
+    fitting = adapt_to_schema(in_buckets(records, table, totals), table.store)
     runs = sequence_runs(fitting, table.store.max_sequence_numbers(latest, places_of(fitting)))
     return ReadyFiles(table, runs, level0_files(table, runs, latest, totals))
 
 
 def level0_files(
     table: DynamicTable,
-    runs: Mapping[Place, SequencedRuns],
+    runs: Mapping[BucketKey, SequencedRuns],
     latest: Snapshot | None,
     totals: Mapping[bytes, int] | None = None,
 ) -> AssignedFiles:
@@ -235,7 +235,7 @@ def level0_files(
     total, other = table.schema.num_buckets, totals or {}
     return AssignedFiles(
         tuple(
-            write_place(table, partition, bucket, other.get(partition, total), held)
+            write_level0_files(table, partition, bucket, other.get(partition, total), held)
             for (partition, bucket), held in sorted(runs.items(), key=lambda item: item[0])
         )
     )

@@ -80,7 +80,7 @@ def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
     return seal_staged(table) if any(r.writer not in alive for r in records) else []
 
 
-def take_over_quietly(table: DynamicTable) -> None:
+def take_over_best_effort(table: DynamicTable) -> None:
     """``take_over`` beside a write, each half timeout by a process at most; a failure is logged only."""
     if table.log is None or not table.emits_log:
         return

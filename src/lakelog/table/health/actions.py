@@ -12,8 +12,8 @@ from lakelog.options.log import COMMIT_INTERVAL, ON_BAD_RECORD, WRITER_TIMEOUT
 from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT, check_writable, needs_lookup
-from lakelog.table.health.formatting import aged, counted, sized
-from lakelog.table.health.stats import STREAM, LogFigures, TableFigures
+from lakelog.table.health.formatting import counted, format_age, format_bytes
+from lakelog.table.health.stats import STREAM, LogFigures, TableStats
 
 HEALING: Final = "healing"
 COMPACTION: Final = "compaction"
@@ -46,7 +46,7 @@ _LATE: Final = 3
 
 
 @dataclass(frozen=True)
-class Need:
+class Action:
     """A run of maintenance that would do something now. ``urgency``: 1 to 100, the highest first.
 
     ``bytes``: how much it will read, as far as that is known.
@@ -60,7 +60,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Wait:
+class Blocker:
     """Something that stands still: what, why, and what to do about it."""
 
     what: str
@@ -68,7 +68,7 @@ class Wait:
     what_to_do: str
 
 
-def pick_needs(figures: TableFigures, options: Options, now_ms: int) -> tuple[Need, ...]:
+def plan_actions(figures: TableStats, options: Options, now_ms: int) -> tuple[Action, ...]:
     """What a table needs by its figures and options, the most urgent first; nothing of one that lakelog must not write.
 
     Pure.
@@ -80,7 +80,7 @@ def pick_needs(figures: TableFigures, options: Options, now_ms: int) -> tuple[Ne
     return tuple(sorted(needs, key=lambda need: -need.urgency))
 
 
-def _healing(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _healing(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     if figures.log is None:
         return None
     gone = [w for w in figures.log.writers if w.is_gone]
@@ -96,7 +96,7 @@ def _healing(figures: TableFigures, options: Options, now_ms: int) -> Need | Non
     return _need(HEALING, f"{'; '.join(reasons)} ({names})", _by_optimizer(figures.name, HEALING))
 
 
-def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     due = figures.due
     if not due:
         return None
@@ -105,7 +105,7 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
     where = f"{len(due)} of {counted(len(figures.buckets), 'bucket')}"
     to_do = f"lakelog compact {figures.name} --minor, or leave it to lakelog optimize"
     if not figures.is_keyed:
-        reason = f"{where} with small files or many deleted rows: {files}, {sized(size)}"
+        reason = f"{where} with small files or many deleted rows: {files}, {format_bytes(size)}"
         return _need(COMPACTION, reason, to_do, _URGENCIES[COMPACTION] - 5 + min(20, worst.due_files // 5), size)
     trigger = options.need(COMPACTION_TRIGGER)
     reason = f"{where} due, the fullest has {worst.sorted_runs} sorted runs (a compaction begins at {trigger}): {files}"
@@ -115,17 +115,17 @@ def _compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | 
     if needs_lookup(options) and figures.level0_files:
         reason = f"{counted(figures.level0_files, 'new file')} are invisible to readers until compacted"
         urgency = _INVISIBLE
-    return _need(COMPACTION, f"{reason}, {sized(size)}", to_do, urgency, size)
+    return _need(COMPACTION, f"{reason}, {format_bytes(size)}", to_do, urgency, size)
 
 
-def _full_compaction(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _full_compaction(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     if not figures.snapshots.full_compaction_due:
         return None
     reason = "a full compaction is due by the table's options"
     return _need(FULL_COMPACTION, reason, f"lakelog compact {figures.name}", size=figures.bytes)
 
 
-def _expiry(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _expiry(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     history = figures.snapshots
     if not history.expirable and not history.unfinished_removals:
         return None
@@ -141,52 +141,52 @@ def _expiry(figures: TableFigures, options: Options, now_ms: int) -> Need | None
     return _need(EXPIRY, reason, f"lakelog expire {figures.name}", urgency)
 
 
-def _partitions(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _partitions(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     old = figures.snapshots.old_partitions
     reason = f"{counted(old, 'partition')} older than 'partition.expiration-time'"
     to_do = f"CALL sys.expire_partitions('{figures.name}')"
     return _need(PARTITION_EXPIRY, reason, to_do) if old else None
 
 
-def _tags(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _tags(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     over = figures.snapshots.tags_over
     reason = f"{counted(over, 'tag')} past their retention"
     return _need(TAG_EXPIRY, reason, f"CALL sys.expire_tags('{figures.name}')") if over else None
 
 
-def _orphans(figures: TableFigures, options: Options, now_ms: int) -> Need | None:
+def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | None:
     every = _ms(options.need(ORPHAN_INTERVAL).total_seconds())
     last = figures.snapshots.orphans_cleaned_ms
     since = figures.snapshots.created_ms if last is None else last
     if not every or now_ms - since < every:
         return None
-    when = f"orphan files were last cleaned {aged(now_ms - since)} ago"
+    when = f"orphan files were last cleaned {format_age(now_ms - since)} ago"
     if last is None:
-        when = f"orphan files were never cleaned; the table was created {aged(now_ms - since)} ago"
+        when = f"orphan files were never cleaned; the table was created {format_age(now_ms - since)} ago"
     return _need(ORPHAN_CLEANING, when, f"CALL sys.remove_orphan_files('{figures.name}')")
 
 
-def pick_waits(figures: TableFigures, options: Options, now_ms: int) -> tuple[Wait, ...]:
+def find_blockers(figures: TableStats, options: Options, now_ms: int) -> tuple[Blocker, ...]:
     """What of a table waits, and why. Pure."""
     return tuple(_waits(figures, options, now_ms))
 
 
-def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wait]:
+def _waits(figures: TableStats, options: Options, now_ms: int) -> Iterator[Blocker]:
     history, name = figures.snapshots, figures.name
     if not options.need(OPTIMIZER_ENABLED):
         to_do = (
             f"ALTER TABLE {name} SET TBLPROPERTIES ('{OPTIMIZER_ENABLED.key}' = 'true'), or run the commands yourself"
         )
-        yield Wait("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
+        yield Blocker("maintenance by lakelog optimize", f"'{OPTIMIZER_ENABLED.key}' = 'false'", to_do)
     if refusal := _refusal(options):
-        yield Wait("all maintenance", refusal, "leave it to the engine that writes the table")
+        yield Blocker("all maintenance", refusal, "leave it to the engine that writes the table")
     for bucket in (bucket for bucket in figures.buckets if bucket.compactor):
         where = f"compaction of bucket {bucket.bucket}" + (
             f" of {bucket.partition}" if bucket.partition != "{}" else ""
         )
-        yield Wait(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
+        yield Blocker(where, f"{bucket.compactor} is at work on it", "nothing: its lease ends a minute after it does")
     if history.held:
-        yield Wait(
+        yield Blocker(
             f"expiry of {counted(history.held, 'snapshot')}",
             f"consumer '{history.holder}' has not read them yet",
             f"let it read on, or CALL sys.reset_consumer('{name}', '{history.holder}'), or set "
@@ -195,45 +195,48 @@ def _waits(figures: TableFigures, options: Options, now_ms: int) -> Iterator[Wai
     stop = stop_trigger(options)
     if figures.is_keyed and figures.log is not None and figures.most_runs >= stop:
         why = f"a bucket has {figures.most_runs} sorted runs, 'num-sorted-run.stop-trigger' is {stop}"
-        yield Wait("snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log goes on meanwhile")
+        yield Blocker(
+            "snapshots of streaming writers", why, f"lakelog compact {name} --minor; the log goes on meanwhile"
+        )
     if figures.log is not None:
         yield from _log_waits(name, figures.log, options, now_ms)
 
 
-def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Iterator[Wait]:
+def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Iterator[Blocker]:
     timeout, interval = options.need(WRITER_TIMEOUT).total_seconds(), options.need(COMMIT_INTERVAL).total_seconds()
     late = _ms(_LATE * interval)
     for writer in log.writers:
         if writer.waiting_ms is not None and now_ms - writer.waiting_ms > late and not writer.is_gone:
-            yield Wait(
+            yield Blocker(
                 f"the snapshot of {counted(writer.waiting, 'epoch')} of {writer.kind} writer {writer.name}",
-                f"the writer decided the oldest {aged(now_ms - writer.waiting_ms)} ago and has made no snapshot since",
-                f"start it again, or Table.seal(); lakelog optimize does it {aged(_ms(timeout))} after its death",
+                f"the writer decided the oldest {format_age(now_ms - writer.waiting_ms)} ago and has made no snapshot "
+                f"since",
+                f"start it again, or Table.seal(); lakelog optimize does it {format_age(_ms(timeout))} after its death",
             )
         if writer.undecided_ms is not None and not writer.is_gone:
-            yield Wait(
+            yield Blocker(
                 f"the rows of batch writer {writer.name}",
-                f"it began {aged(now_ms - writer.undecided_ms)} ago and has not committed",
+                f"it began {format_age(now_ms - writer.undecided_ms)} ago and has not committed",
                 "nothing while it runs; it counts as dead, and its rows are taken back, when it has not renewed its "
-                f"lease for {aged(_ms(timeout))}",
+                f"lease for {format_age(_ms(timeout))}",
             )
         if writer.kind == STREAM and writer.waiting_ms is None and now_ms - writer.active_ms > _ms(timeout):
-            yield Wait(
+            yield Blocker(
                 f"the open epoch of streaming writer {writer.name}, if it has one",
-                f"it has committed nothing for {aged(now_ms - writer.active_ms)}",
+                f"it has committed nothing for {format_age(now_ms - writer.active_ms)}",
                 f"nothing while its source is quiet; start it again, or if it never comes back: "
                 f"CALL sys.end_writer('{name}', '{writer.name}')",
             )
     if log.bad_records:
         which = f"{', '.join(log.bad_records[:3])}{', …' if len(log.bad_records) > 3 else ''}"
-        yield Wait(
+        yield Blocker(
             "readers of the log that do not skip bad records",
             f"{counted(len(log.bad_records), 'record')} cannot be read (bucket-offset {which})",
             f"mend the producer; read with '{ON_BAD_RECORD.key}'='skip' until the log no longer holds them",
         )
     if log.log_first:
         to_do = f"lakelog follow {name}"
-        yield Wait("rows that were written to the log first", "a follower makes files of them", to_do)
+        yield Blocker("rows that were written to the log first", "a follower makes files of them", to_do)
 
 
 def _refusal(options: Options) -> str:
@@ -251,8 +254,8 @@ def stop_trigger(options: Options) -> int:
     return max(trigger, trigger + 3 if given is None else given)
 
 
-def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: int = 0) -> Need:
-    return Need(kind, reason, to_do, _URGENCIES[kind] if urgency is None else urgency, size)
+def _need(kind: str, reason: str, to_do: str, urgency: int | None = None, size: int = 0) -> Action:
+    return Action(kind, reason, to_do, _URGENCIES[kind] if urgency is None else urgency, size)
 
 
 def _by_optimizer(name: str, kind: str) -> str:

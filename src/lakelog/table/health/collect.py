@@ -11,7 +11,7 @@ from lakelog.errors import LakelogError, NotFound
 from lakelog.filestore.compaction.planner import CompactionTask, pick_compaction
 from lakelog.filestore.compaction.strategy import is_small
 from lakelog.filestore.gc.partition_expiry import PartitionRule, pick_old_partitions
-from lakelog.filestore.read.plan import Place
+from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
@@ -19,8 +19,8 @@ from lakelog.paimon.metadata.snapshot import COMPACT, Snapshot
 from lakelog.paimon.rows.display import partition_text
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 from lakelog.table.health.actions import ORPHAN_CLEANING
-from lakelog.table.health.collect_log import look_at_log
-from lakelog.table.health.stats import BucketFigures, DeadRun, LogFigures, SnapshotFigures, TableFigures
+from lakelog.table.health.collect_log import collect_log_stats
+from lakelog.table.health.stats import BucketStats, DeadRun, LogFigures, SnapshotFigures, TableStats
 from lakelog.table.maintenance.compaction_lease import place_of
 from lakelog.table.maintenance.compaction_schedule import FullCompactions
 from lakelog.table.maintenance.compaction_task import leases_of, runs_of
@@ -32,14 +32,14 @@ _LOOK_BACK = 5
 """Snapshots that are looked at for one that brought rows."""
 
 
-def look_at(table: DynamicTable, with_log: bool = True) -> TableFigures:
+def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStats:
     """The figures of a table now. A log that cannot be reached is told of in them.
 
     Called by ``table_health``. Raises NotFound when the table is gone, Unavailable for its storage, Corrupt.
     """
     snapshot = table.store.latest_snapshot()
     files = _Files.of(table, snapshot)
-    return TableFigures(
+    return TableStats(
         table.name,
         clock.now_ms(),
         table.schema.is_keyed,
@@ -54,13 +54,13 @@ class _Files:
     """The live files of one snapshot by bucket, and the index files with the deletion vectors of each."""
 
     schema: TableSchema
-    by_place: Mapping[Place, Sequence[ManifestEntry]]
-    vectors: Mapping[Place, Sequence[IndexManifestEntry]]
+    by_place: Mapping[BucketKey, Sequence[ManifestEntry]]
+    vectors: Mapping[BucketKey, Sequence[IndexManifestEntry]]
     compactors: Mapping[str, str]
 
     @staticmethod
     def of(table: DynamicTable, snapshot: Snapshot | None) -> _Files:
-        by_place: dict[Place, list[ManifestEntry]] = {}
+        by_place: dict[BucketKey, list[ManifestEntry]] = {}
         for entry in table.store.live_entries(snapshot):
             by_place.setdefault((entry.partition, entry.bucket), []).append(entry)
         vectors = {} if snapshot is None else table.store.vector_files(snapshot)
@@ -72,20 +72,20 @@ class _Files:
     def live(self) -> Iterator[ManifestEntry]:
         return (entry for held in self.by_place.values() for entry in held)
 
-    def task(self, place: Place, full: bool = False) -> CompactionTask | None:
+    def task(self, place: BucketKey, full: bool = False) -> CompactionTask | None:
         """What a compaction would do in a bucket; nothing in one whose files wait for their buckets."""
         if place[1] == POSTPONE_BUCKET:
             return None
         return pick_compaction(self.by_place[place], self.schema, full, self.vectors.get(place, ()))
 
-    def figures(self) -> tuple[BucketFigures, ...]:
+    def figures(self) -> tuple[BucketStats, ...]:
         return tuple(self._figures(place) for place in self.by_place)
 
-    def _figures(self, place: Place) -> BucketFigures:
+    def _figures(self, place: BucketKey) -> BucketStats:
         files = [entry.file for entry in self.by_place[place]]
         task, target = self.task(place), target_file_size(self.schema)
         due = () if task is None else task.files
-        return BucketFigures(
+        return BucketStats(
             partition_text(place[0], self.schema),
             place[1],
             len(files),
@@ -157,6 +157,6 @@ def _log(table: DynamicTable) -> LogFigures | None:
     if table.log is None:
         return None
     try:
-        return look_at_log(table)
+        return collect_log_stats(table)
     except LakelogError as why:
         return LogFigures(trouble=f"{type(why).__name__}: {why}")

@@ -19,14 +19,14 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER
-from lakelog.table.read.log_view import MOST_LAG, LogMoment, WriterView, look
+from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, look
 
 _LOOKED_AT: Final = 64
 """Records behind what the files have, and the control records there, that are looked at for the first row."""
 _ROWS: Final = pa.array([DATA, CORRECTION])
 
 
-def look_at_log(table: DynamicTable) -> LogFigures:
+def collect_log_stats(table: DynamicTable) -> LogFigures:
     """The figures of a table's log. Reads a few records of each bucket at most. Raises Unavailable, NotFound."""
     moment, reader = look(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
@@ -41,13 +41,13 @@ def look_at_log(table: DynamicTable) -> LogFigures:
     )
 
 
-def _held(records: Iterable[str], moment: LogMoment) -> tuple[str, ...]:
+def _held(records: Iterable[str], moment: LogView) -> tuple[str, ...]:
     """Of records as bucket-offset those that the log still holds."""
     places = ((name, *name.split("-")) for name in records)
     return tuple(name for name, bucket, offset in places if int(offset) >= moment.firsts.get(int(bucket), 0))
 
 
-def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
+def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], bucket: int) -> LogBucketFigures:
     first, end = moment.firsts.get(bucket, 0), moment.ends[bucket]
     applied, told = moment.state.offsets.get(bucket, 0), moment.state.told.get(bucket, 0)
     lag = bucket_lag(reader, moment, bucket)
@@ -68,14 +68,14 @@ def _bucket(reader: LogReader, moment: LogMoment, readers: Sequence[NamedReader]
     )
 
 
-def bucket_lag(reader: LogReader, moment: LogMoment, bucket: int) -> int:
+def bucket_lag(reader: LogReader, moment: LogView, bucket: int) -> int:
     """Records of a bucket that may be rows and are not in the files: the one definition of a table's lag."""
     first, applied = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
     records = reader.count(bucket, max(first, applied), moment.ends[bucket], MOST_LAG)
     return max(0, records - moment.state.told.get(bucket, 0))
 
 
-def reader_lag(reader: LogReader, moment: LogMoment, bucket: int, position: int) -> int:
+def reader_lag(reader: LogReader, moment: LogView, bucket: int, position: int) -> int:
     """Records of a bucket, of those that the log holds, behind the position of a named reader."""
     return reader.count(bucket, max(position, moment.firsts.get(bucket, 0)), moment.ends.get(bucket, 0), MOST_LAG)
 
@@ -108,7 +108,7 @@ def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, told: in
     return None
 
 
-def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterView, lags: bool) -> WriterFigures:
+def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterProgress, lags: bool) -> WriterFigures:
     kind = FOLLOW if name == FOLLOWER else BATCH if writer.is_batch else STREAM
     waiting = [r.time_ms for r in epochs if r.writer == name]
     is_open = kind == BATCH and not waiting
@@ -126,10 +126,10 @@ def _writer(epochs: Iterable[EpochRecord], name: str, writer: WriterView, lags: 
     )
 
 
-def _reader(reader: LogReader, moment: LogMoment, found: NamedReader) -> ReaderFigures:
+def _reader(reader: LogReader, moment: LogView, found: NamedReader) -> ReaderFigures:
     return ReaderFigures(found.name, _records(reader, found.offsets, moment), found.moved_ms)
 
 
-def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogMoment) -> int:
+def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogView) -> int:
     """Records from some offsets on, of those that the log holds."""
     return sum(reader_lag(reader, moment, bucket, offset) for bucket, offset in offsets.items())

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.table.health.actions import HEALING, Need
+from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.formatting import counted
-from lakelog.table.health.stats import LogFigures, TableFigures
+from lakelog.table.health.stats import LogFigures, TableStats
 
 DEAD_WRITER: Final = "dead-writer"
 STORES_DIFFER: Final = "stores-differ"
@@ -35,7 +35,7 @@ class Finding:
     action: str = ""
 
 
-def pick_findings(figures: TableFigures, needs: Sequence[Need]) -> tuple[Finding, ...]:
+def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
     """The findings of a table that could be looked at, with its needs; the worst first. Pure."""
     found = [*_of_log(figures.name, figures.log)] if figures.log is not None else []
     dead = figures.snapshots.dead_run

@@ -10,7 +10,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def sized(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes as text: ``1.4 GB``."""
     value, units = float(count), ("bytes", "kB", "MB", "GB", "TB", "PB")
     for unit in units:
@@ -20,7 +20,7 @@ def sized(count: int) -> str:
     return ""
 
 
-def aged(millis: float) -> str:
+def format_age(millis: float) -> str:
     """A time as text, in the unit that fits: ``45 s``, ``3.5 h``."""
     seconds = max(0.0, millis / 1000)
     for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from lakelog.table.health.actions import Need, Wait, pick_needs, pick_waits
-from lakelog.table.health.collect import look_at
+from lakelog.table.health.actions import Action, Blocker, find_blockers, plan_actions
+from lakelog.table.health.collect import collect_table_stats
 from lakelog.table.health.findings import Finding, pick_findings, unreadable
 from lakelog.table.health.score import ScorePart, score_parts, total
-from lakelog.table.health.stats import TableFigures
+from lakelog.table.health.stats import TableStats
 from lakelog.table.model.dynamic_table import DynamicTable
 
 GOOD: Final = 80
@@ -28,9 +28,9 @@ class TableHealth:
     table: str
     score: int
     parts: tuple[ScorePart, ...]
-    needs: tuple[Need, ...]
-    waits: tuple[Wait, ...]
-    figures: TableFigures | None
+    needs: tuple[Action, ...]
+    waits: tuple[Blocker, ...]
+    figures: TableStats | None
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -67,15 +67,15 @@ def table_health(table: DynamicTable, with_log: bool = True) -> TableHealth:
     ``with_log`` false leaves the log out. A log that cannot be reached is a finding (``figures.log.trouble``). Raises
     NotFound when the table was dropped, Unavailable for its storage, Corrupt.
     """
-    figures = look_at(table, with_log)
+    figures = collect_table_stats(table, with_log)
     return health_of(figures, table)
 
 
-def health_of(figures: TableFigures, table: DynamicTable) -> TableHealth:
+def health_of(figures: TableStats, table: DynamicTable) -> TableHealth:
     """What follows from figures and the table's options."""
     options, now = table.options, figures.looked_ms
     parts = score_parts(figures, options, now)
-    needs, waits = pick_needs(figures, options, now), pick_waits(figures, options, now)
+    needs, waits = plan_actions(figures, options, now), find_blockers(figures, options, now)
     findings = pick_findings(figures, needs)
     return TableHealth(table.name, total(parts, bool(findings)), parts, needs, waits, figures, findings)
 

@@ -23,8 +23,8 @@ from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
 from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT
-from lakelog.table.health.formatting import aged, counted
-from lakelog.table.health.stats import BucketFigures, TableFigures
+from lakelog.table.health.formatting import counted, format_age
+from lakelog.table.health.stats import BucketStats, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
@@ -41,7 +41,7 @@ class ScorePart:
     why: str
 
 
-def score_parts(figures: TableFigures, options: Options, now_ms: int) -> tuple[ScorePart, ...]:
+def score_parts(figures: TableStats, options: Options, now_ms: int) -> tuple[ScorePart, ...]:
     """The parts of the score; together 0 to 100."""
     return (
         _files(figures, options),
@@ -57,7 +57,7 @@ def total(parts: tuple[ScorePart, ...], has_findings: bool = False) -> int:
     return min(score, _WITH_FINDINGS) if has_findings else score
 
 
-def _files(figures: TableFigures, options: Options) -> ScorePart:
+def _files(figures: TableStats, options: Options) -> ScorePart:
     limit = options.need(COMPACTION_TRIGGER if figures.is_keyed else COMPACTION_MIN_FILES)
     loads = [_load(bucket, figures.is_keyed) for bucket in figures.buckets]
     shares = [_falling(load, limit - 1, 4 * limit) for load in loads]
@@ -71,11 +71,11 @@ def _files(figures: TableFigures, options: Options) -> ScorePart:
     )
 
 
-def _load(bucket: BucketFigures, is_keyed: bool) -> int:
+def _load(bucket: BucketStats, is_keyed: bool) -> int:
     return bucket.sorted_runs if is_keyed else bucket.due_files
 
 
-def _freshness(figures: TableFigures, options: Options, now_ms: int) -> ScorePart:
+def _freshness(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
     log = figures.log
     if log is None:
         return _part("freshness", 1.0, _FRESHNESS, "no log, or the log was left out")
@@ -85,18 +85,18 @@ def _freshness(figures: TableFigures, options: Options, now_ms: int) -> ScorePar
         return _part("freshness", 1.0, _FRESHNESS, "all committed rows of the log are in files")
     late = max(_LEAST_LATE_MS, 3 * options.need(COMMIT_INTERVAL).total_seconds() * 1000)
     age = max(0, now_ms - log.waiting_ms)
-    why = f"the oldest row not in files is {aged(age)} old; up to {aged(late)} is normal"
+    why = f"the oldest row not in files is {format_age(age)} old; up to {format_age(late)} is normal"
     return _part("freshness", _falling(age, late, 10 * late), _FRESHNESS, why)
 
 
-def _writers(figures: TableFigures) -> ScorePart:
+def _writers(figures: TableStats) -> ScorePart:
     if figures.log is not None and figures.log.trouble:
         return _part("writers", 0.0, _WRITERS, "unknown: the log cannot be read")
     dead = 0 if figures.log is None else sum(w.is_gone for w in figures.log.writers)
     return _part("writers", max(0.0, 1 - dead / 3), _WRITERS, counted(dead, "dead writer"))
 
 
-def _history(figures: TableFigures, options: Options, now_ms: int) -> ScorePart:
+def _history(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
     history = figures.snapshots
     share = 1 - min(1.0, history.expirable / max(1, options.need(SNAPSHOT_EXPIRE_LIMIT))) / 2
     why = counted(history.expirable, "expirable snapshot")
@@ -104,7 +104,7 @@ def _history(figures: TableFigures, options: Options, now_ms: int) -> ScorePart:
     since = history.created_ms if history.orphans_cleaned_ms is None else history.orphans_cleaned_ms
     if every and now_ms - since > 2 * every:
         share -= 0.5
-        why += f", orphan files not cleaned for {aged(now_ms - since)}"
+        why += f", orphan files not cleaned for {format_age(now_ms - since)}"
     return _part("history", share, _HISTORY, why)
 
 

@@ -8,7 +8,7 @@ BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 
 
 @dataclass(frozen=True)
-class BucketFigures:
+class BucketStats:
     """One bucket; ``partition`` as text like ``{2024-01-01}``. ``due_files`` and ``due_bytes``: what a compaction would
     take now. ``compactor``: host and process of the one that is at work on it, empty when nobody is.
     """
@@ -161,13 +161,13 @@ class LogFigures:
 
 
 @dataclass(frozen=True)
-class TableFigures:
+class TableStats:
     """All that one look found at ``looked_ms``."""
 
     name: str
     looked_ms: int
     is_keyed: bool
-    buckets: tuple[BucketFigures, ...] = ()
+    buckets: tuple[BucketStats, ...] = ()
     snapshots: SnapshotFigures = field(default_factory=SnapshotFigures)
     log: LogFigures | None = None
 
@@ -202,7 +202,7 @@ class TableFigures:
         return max((b.sorted_runs for b in self.buckets), default=0)
 
     @property
-    def due(self) -> tuple[BucketFigures, ...]:
+    def due(self) -> tuple[BucketStats, ...]:
         """The buckets that a compaction would change and nobody compacts now, the most sorted runs first."""
         due = (b for b in self.buckets if b.due_files and not b.compactor)
         return tuple(sorted(due, key=lambda b: -b.sorted_runs))

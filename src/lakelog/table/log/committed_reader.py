@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from lakelog.errors import OffsetExpired
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.protocol.control_records import Commit, commits_in
-from lakelog.logstore.protocol.header import are_nobodys
+from lakelog.logstore.protocol.header import are_unowned
 from lakelog.options.log import EXPIRED_OFFSETS
-from lakelog.table.log.position import Switch
+from lakelog.table.log.position import SnapshotCutover
 
 
 class Region(Protocol):
@@ -30,7 +30,7 @@ class Region(Protocol):
 
 
 @dataclass(frozen=True)
-class ShownPart:
+class VisibleBatch:
     """Data records that become visible at the records start ≤ offset < end of their bucket, in the order of a read.
 
     A read of just these gives the same ones again: those below ``first`` come before this part, and behind it others
@@ -50,7 +50,7 @@ class ShownPart:
 
 
 @dataclass(frozen=True)
-class CommittedRecords:
+class CommittedReader:
     """Finds in one log what becomes visible; ``most`` records are held at a time, and those that are looked at.
 
     ``table_name`` and ``expired`` (``scan.expired-offsets``) are for rows that the log no longer holds.
@@ -58,7 +58,7 @@ class CommittedRecords:
 
     reader: LogReader
     most: int
-    switch: Switch | None = None
+    switch: SnapshotCutover | None = None
     table_name: str = ""
     expired: str = "error"
 
@@ -70,7 +70,7 @@ class CommittedRecords:
         """
         return (part.records for part in self.parts(bucket, records))
 
-    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
         """The same, with where each part comes from. Called by readers that may be stopped behind any of them."""
         commits = [self._counting(bucket, commit) for commit in commits_in(records)]
         nobodys = self._nobodys(bucket, records)
@@ -80,20 +80,20 @@ class CommittedRecords:
             at, end, first = run[0].offset, run[-1].offset + 1, 0
             before = int(np.searchsorted(offsets, at))
             for found in _chosen(records.slice(done, before - done), nobodys[done:before]):
-                yield ShownPart(found, start, at)
+                yield VisibleBatch(found, start, at)
             for found in self._rows_of(bucket, records, run):
-                part = ShownPart(found, at, end, first, is_whole=False)
+                part = VisibleBatch(found, at, end, first, is_whole=False)
                 first = part.next
                 yield part
             done, start = before, end
         for found in _chosen(records.slice(done), nobodys[done:]):
-            yield ShownPart(found, start, _last(records) + 1)
+            yield VisibleBatch(found, start, _last(records) + 1)
 
     def _counting(self, bucket: int, commit: Commit) -> Commit:
         return commit if self.switch is None else self.switch.counting(bucket, commit)
 
     def _nobodys(self, bucket: int, records: pa.Table) -> np.ndarray:
-        out: np.ndarray = are_nobodys(records.column("header")).to_numpy()
+        out: np.ndarray = are_unowned(records.column("header")).to_numpy()
         if self.switch is not None:
             first = self.switch.nobodys.get(bucket, self.switch.ends.get(bucket, 0))
             out = out & (records.column("offset").to_numpy() >= first)

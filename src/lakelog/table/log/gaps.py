@@ -11,7 +11,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import LogState
 
 
-def lost_control_only(table: DynamicTable, state: LogState, bucket: int, offset: int) -> bool:
+def only_control_records_expired(table: DynamicTable, state: LogState, bucket: int, offset: int) -> bool:
     """Whether all that the log of a table has lost from an offset on are control records of sealed epochs.
 
     Called where that offset has expired; ``state`` is that of a snapshot. An idle table is so: its newest commit

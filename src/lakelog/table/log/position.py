@@ -15,7 +15,7 @@ from lakelog.logstore.protocol.control_records import Commit
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, parse_kinds
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
-_NOBODYS = encode_header(DATA, "", 0, "")
+_UNOWNED = encode_header(DATA, "", 0, "")
 _OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
 
 
@@ -24,7 +24,7 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
 
     Raises Corrupt for an unknown version.
     """
-    headers = pc.fill_null(records.column("header"), _NOBODYS)
+    headers = pc.fill_null(records.column("header"), _UNOWNED)
     parse_kinds(headers)
     texts = pl.from_arrow(headers)
     assert isinstance(texts, pl.Series)
@@ -35,7 +35,7 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Switch:
+class SnapshotCutover:
     """Which records of the log a reader leaves out because its snapshot has what they say; picklable.
 
     ``starts`` are, of every writer that may have been at work then, the offsets by bucket up to which the snapshot has
@@ -90,11 +90,11 @@ class Switch:
         return {"starts": starts, "sealed": dict(self.sealed), **offsets}
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Switch:
+    def from_json(value: Mapping[str, Any]) -> SnapshotCutover:
         """The reverse of ``to_json``."""
         starts = {writer: _int_keys(offsets) for writer, offsets in value["starts"].items()}
         offsets = {name: _int_keys(value.get(name, {})) for name in _OFFSETS_OF_SWITCH}
-        return Switch(starts=starts, sealed=value.get("sealed", {}), **offsets)
+        return SnapshotCutover(starts=starts, sealed=value.get("sealed", {}), **offsets)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class LogPosition:
 
     offsets: Mapping[int, int]
     full: tuple[int, int] | None = None
-    switch: Switch | None = None
+    switch: SnapshotCutover | None = None
 
     def at(self, offsets: Mapping[int, int]) -> LogPosition:
         """The position in the log further on."""
@@ -131,7 +131,7 @@ class LogPosition:
         return LogPosition(
             _int_keys(value["offsets"]),
             None if full is None else (int(full[0]), int(full[1])),
-            None if switch is None else Switch.from_json(switch),
+            None if switch is None else SnapshotCutover.from_json(switch),
         )
 
 

@@ -31,9 +31,9 @@ from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
-from lakelog.table.log.committed_reader import CommittedRecords, ShownPart
-from lakelog.table.log.gaps import lost_control_only
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.committed_reader import CommittedReader, VisibleBatch
+from lakelog.table.log.gaps import only_control_records_expired
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 
@@ -55,7 +55,7 @@ class LogScan:
 
     table: DynamicTable
     columns: tuple[str, ...] | None = None
-    switch: Switch | None = None
+    switch: SnapshotCutover | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"table": self.table, "columns": self.columns, "switch": self.switch}
@@ -139,18 +139,18 @@ class LogScan:
         """The raw records (RECORDS_SCHEMA) with start ≤ offset < end, chunk by chunk."""
         return self.reader.chunks(bucket, start, end, self.most_records)
 
-    def parts(self, bucket: int, records: pa.Table) -> Iterator[ShownPart]:
+    def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
         """The records that these (one or more, of one bucket) make visible: they themselves, or those that they commit.
 
         Raises OffsetExpired, Unavailable.
         """
         if self.is_transactional:
             expired, most = self.table.options.need(EXPIRED_OFFSETS), self.most_records
-            yield from CommittedRecords(self.reader, most, self.switch, self.table.name, expired).parts(bucket, records)
+            yield from CommittedReader(self.reader, most, self.switch, self.table.name, expired).parts(bucket, records)
         else:
             offsets = records.column("offset")
             start, end = offsets[0].as_py(), offsets[records.num_rows - 1].as_py() + 1
-            yield ShownPart(records if self.switch is None else self.switch.kept(bucket, records), start, end)
+            yield VisibleBatch(records if self.switch is None else self.switch.kept(bucket, records), start, end)
 
     @property
     def most_records(self) -> int:
@@ -196,7 +196,7 @@ class LogScan:
         if self.table.options.need(EXPIRED_OFFSETS) == "earliest":
             return True
         state = newest_state(self.table.store)[1]
-        return not self.is_transactional and lost_control_only(self.table, state, bucket, offset)
+        return not self.is_transactional and only_control_records_expired(self.table, state, bucket, offset)
 
     def records(self, start: str | Mapping[int, int] | None = None) -> Iterator[pa.Table]:
         """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""

@@ -22,7 +22,7 @@ from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.changes_scan import plan_changes, read_change
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.snapshot_switch import FullPart, latest_full
+from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full
 
 
 class LookupSource(ABC):
@@ -72,7 +72,7 @@ class LogSource(LookupSource):
         self._scan = replace(self._scan, switch=position.switch)
         self._offsets = {b: o for b, o in position.offsets.items() if self.bucket in (None, b)}
         if position.full is not None and position.full[0]:
-            part = FullPart(self.table, self.columns)
+            part = SnapshotPart(self.table, self.columns)
             for split in self.own(part.splits(position.full[0])):
                 for batch in part.read(split):
                     yield batch.select(list(self.columns))

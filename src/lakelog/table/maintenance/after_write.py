@@ -19,7 +19,7 @@ _LOOKS: Final = 40
 _LOOK_S: Final = 0.25
 
 
-def compact_quietly(table: DynamicTable) -> None:
+def compact_best_effort(table: DynamicTable) -> None:
     """Compacts after a write what needs it; a failure is logged only, because the write is in the table already.
 
     Where a compaction of level 0 is what makes the rows visible, or their changes, it waits for other compactors too,

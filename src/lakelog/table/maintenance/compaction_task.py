@@ -12,7 +12,7 @@ from lakelog.filestore.compaction.result import CompactionResult
 from lakelog.io.logs import fields
 from lakelog.table.maintenance.compaction_lease import Lease, Leases
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.runs.sequencing import Place
+from lakelog.table.runs.sequencing import BucketKey
 
 _LOG = logging.getLogger("lakelog.compact")
 
@@ -31,7 +31,7 @@ class BucketTask:
     size: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BucketKey:
         """Partition and bucket."""
         return self.partition, self.bucket
 

@@ -25,7 +25,7 @@ from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.table.lookup.stats import forget_figures
-from lakelog.table.maintenance.after_write import compact_quietly
+from lakelog.table.maintenance.after_write import compact_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_state import carried_state, state_of
 from lakelog.table.model.partition_selection import check_overwritable
@@ -181,14 +181,14 @@ def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
         )
 
 
-def tidy_quietly(table: DynamicTable) -> None:
+def expire_best_effort(table: DynamicTable) -> None:
     """Compacts and expires after a write, unless ``write-only``.
 
     A failure is logged only, because the write is in the table already.
     """
     if table.options.need(WRITE_ONLY):
         return
-    compact_quietly(table)
+    compact_best_effort(table)
     expire_quietly(table)
 
 

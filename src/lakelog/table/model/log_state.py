@@ -58,7 +58,7 @@ class WriterState:
 
 
 @dataclass(frozen=True)
-class Tells:
+class MarkerCounts:
     """Control records by bucket: ``appended`` behind the verified offsets before a seal, ``coming`` because of it."""
 
     appended: Mapping[int, int] = field(default_factory=dict)
@@ -81,13 +81,17 @@ class LogState:
     chain: int = 0
 
     def with_writer(
-        self, writer: str, state: WriterState, log_only: Mapping[int, int] | None = None, tells: Tells | None = None
+        self,
+        writer: str,
+        state: WriterState,
+        log_only: Mapping[int, int] | None = None,
+        tells: MarkerCounts | None = None,
     ) -> LogState:
         """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
 
         Offsets never go back. ``tells`` are the control records of the seal.
         """
-        offsets, told, tells = dict(self.offsets), dict(self.told), tells or Tells()
+        offsets, told, tells = dict(self.offsets), dict(self.told), tells or MarkerCounts()
         for bucket, offset in state.verified.items():
             if offset > offsets.get(bucket, -1):  # of what others have told, nobody knows on which side it lies
                 offsets[bucket], told[bucket] = offset, tells.appended.get(bucket, 0)

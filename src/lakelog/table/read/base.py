@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema
-from lakelog.filestore.skipping.predicate import Predicate, all_of, conjuncts
+from lakelog.filestore.skipping.predicate import Predicate, conjunction, conjuncts
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -81,7 +81,7 @@ class TableScan(ABC):
 
 def without_kind(filter: Predicate | None, kind_column: str = ROW_KIND_COLUMN) -> Predicate | None:
     """The part of a filter that is on columns of the table only."""
-    return all_of(part for part in conjuncts(filter) if kind_column not in part.columns)
+    return conjunction(part for part in conjuncts(filter) if kind_column not in part.columns)
 
 
 def rows_of(scan: TableScan, read: Reads, kind_column: str = ROW_KIND_COLUMN) -> Iterator[pa.RecordBatch]:
@@ -89,7 +89,7 @@ def rows_of(scan: TableScan, read: Reads, kind_column: str = ROW_KIND_COLUMN) ->
 
     ``kind_column`` is what the scan calls ``_row_kind``.
     """
-    rest = all_of(part for part in conjuncts(scan.filter) if kind_column in part.columns)
+    rest = conjunction(part for part in conjuncts(scan.filter) if kind_column in part.columns)
     wanted = scan.schema.names
     extra = sorted(rest.columns - set(wanted)) if rest else []
     columns = [name for name in (*wanted, *extra) if name != kind_column]

@@ -11,7 +11,7 @@ from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
 from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.table.log.gaps import lost_control_only
+from lakelog.table.log.gaps import only_control_records_expired
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, KEEP_MS, LogState
@@ -24,7 +24,7 @@ MOST_LAG = 1_000_000
 
 
 @dataclass(frozen=True)
-class WriterView:
+class WriterProgress:
     """A writer that may be at work: its newest decided and its newest sealed epoch, -1 for none.
 
     ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below are of epochs up to the decided, or up
@@ -43,13 +43,13 @@ class WriterView:
 
 
 @dataclass(frozen=True)
-class LogMoment:
+class LogView:
     """What one look has found. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
 
     snapshot: Snapshot | None
     state: LogState
     epochs: tuple[EpochRecord, ...]
-    writers: Mapping[str, WriterView]
+    writers: Mapping[str, WriterProgress]
     firsts: Mapping[int, int]
     ends: Mapping[int, int]
     nobodys: Mapping[int, int]
@@ -64,7 +64,7 @@ class LogMoment:
         return {b: min(max(o, self.firsts.get(b, 0)), self.ends.get(b, 0)) for b, o in out.items()}
 
 
-def look(table: DynamicTable) -> LogMoment:
+def look(table: DynamicTable) -> LogView:
     """Looks at the ends of the log, then at writers and their decisions, then at the snapshot, in this order.
 
     Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
@@ -76,7 +76,7 @@ def look(table: DynamicTable) -> LogMoment:
     return _look(table)
 
 
-def _look(table: DynamicTable) -> LogMoment:
+def _look(table: DynamicTable) -> LogView:
     if table.log is None:
         raise InvalidRequest(f"table {table.name} has no log: read its files ('read.mode'='file')")
     reader = reader_for(table.log)
@@ -84,17 +84,17 @@ def _look(table: DynamicTable) -> LogMoment:
     registered = table.registered.all()
     found = waiting_epochs(table)
     state = found.state
-    writers: dict[str, WriterView] = {}
+    writers: dict[str, WriterProgress] = {}
     for writer, registration in registered.items():
         own = [r for r in found.waiting if r.writer == writer]
         if writer in state.writers or own or registration.time_ms > now_ms() - KEEP_MS:
             writers[writer] = _view(table, writer, registration, own, state)
     nobodys = _nobodys(table, state, writers, firsts)
-    return LogMoment(found.snapshot, state, found.waiting, writers, firsts, ends, nobodys)
+    return LogView(found.snapshot, state, found.waiting, writers, firsts, ends, nobodys)
 
 
 def _nobodys(
-    table: DynamicTable, state: LogState, writers: Mapping[str, WriterView], firsts: Mapping[int, int]
+    table: DynamicTable, state: LogState, writers: Mapping[str, WriterProgress], firsts: Mapping[int, int]
 ) -> Mapping[int, int]:
     """Where rows of nobody begin that no file has; empty for a table without a follower that is not log first."""
     if FOLLOWER in state.writers:
@@ -104,7 +104,9 @@ def _nobodys(
     return firsts if table.options.need(EMIT_MODE) == "log" else {}
 
 
-def _view(table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState) -> WriterView:
+def _view(
+    table: DynamicTable, writer: str, found: Registration, own: list[EpochRecord], state: LogState
+) -> WriterProgress:
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
     up_to = up_to or table.registered.origin(writer)
@@ -117,10 +119,10 @@ def _view(table: DynamicTable, writer: str, found: Registration, own: list[Epoch
     is_batch = found.is_batch or (known is not None and known.once)
     alive = found.lease.is_alive
     is_dead = writer != FOLLOWER and not alive and found.is_open
-    return WriterView(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
+    return WriterProgress(decided, sealed, settled, up_to, max(times), is_batch, alive or writer == FOLLOWER, is_dead)
 
 
-def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping[int, int]]) -> None:
+def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
     """Raises OffsetExpired when the log has lost records behind these offsets that may be rows no snapshot knows.
 
     Not when ``scan.expired-offsets`` says how to go on.
@@ -130,7 +132,7 @@ def check_held(table: DynamicTable, moment: LogMoment, offsets: Iterable[Mapping
     known = [(b, max(o, moment.state.offsets.get(b, 0))) for one in offsets for b, o in one.items()]
     for bucket, seen in [*known, *moment.nobodys.items()]:
         first = moment.firsts.get(bucket, 0)
-        if seen < first and not lost_control_only(table, moment.state, bucket, seen):
+        if seen < first and not only_control_records_expired(table, moment.state, bucket, seen):
             raise OffsetExpired(
                 f"bucket {bucket} of the log of table {table.name} begins at offset {first}, but the newest snapshot "
                 f"knows it up to {seen} only: what lay between has expired. Keep the log longer "

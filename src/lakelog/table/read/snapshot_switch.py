@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakelog.filestore.read.plan import Split
 from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
@@ -42,13 +42,13 @@ def latest_full(table: DynamicTable) -> LogPosition:
     }
     behind = {n: s.verified for n, s in gone.items()} | {n: w.sealed_up_to for n, w in writers.items()}
     sealed = {n: s.epoch for n, s in gone.items()} | {n: w.sealed for n, w in writers.items()}
-    switch = Switch(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
+    switch = SnapshotCutover(moment.ends, behind, moment.nobodys, log_only, sealed, held=moment.firsts)
     if table.schema.is_keyed and table.changelog_mode == "upsert":
         switch = _from_first_open(table, offsets, switch)
     return LogPosition(offsets, (0 if moment.snapshot is None else moment.snapshot.id, 0), switch)
 
 
-def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Switch) -> Switch:
+def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: SnapshotCutover) -> SnapshotCutover:
     """The switch of an upsert log: all records are told again from the first one on that the snapshot does not hold.
 
     The order of the log is the only one that such a record shares with those of its key behind it, which the snapshot
@@ -75,11 +75,11 @@ def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) 
     offsets = scan.start_offsets(start)
     # of an epoch that was going on when the log began to be held, what is held
     of_held = scan.is_transactional and scan.start_mode(start) == "earliest"
-    return LogPosition(offsets, switch=Switch({}, {}, floor=offsets) if of_held else None)
+    return LogPosition(offsets, switch=SnapshotCutover({}, {}, floor=offsets) if of_held else None)
 
 
 @dataclass(frozen=True)
-class FullPart:
+class SnapshotPart:
     """The snapshot that a reader of the log begins with, in parts that are always the same; picklable."""
 
     table: DynamicTable

@@ -17,7 +17,7 @@ from lakelog.table.log.position import headers_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.attempt import KIND_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.log_view import LogMoment, check_held
+from lakelog.table.read.log_view import LogView, check_held
 
 Mask = npt.NDArray[np.bool_]
 
@@ -108,7 +108,7 @@ def _numbered(rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array(~replaced)) if replaced.any() else rows
 
 
-def tail_of(table: DynamicTable, moment: LogMoment) -> LogTail:
+def tail_of(table: DynamicTable, moment: LogView) -> LogTail:
     """The tail of the log beside the snapshot and the decided epochs of a moment.
 
     Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises

@@ -27,8 +27,8 @@ from lakelog.paimon.rows.bucket import Hashes, row_hashes
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableSchema
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.runs.level0_files import write_place
-from lakelog.table.runs.sequencing import InlineRows, Place, SequencedRuns
+from lakelog.table.runs.level0_files import write_level0_files
+from lakelog.table.runs.sequencing import BucketKey, InlineRows, SequencedRuns
 
 
 def has_dynamic_buckets(schema: TableSchema) -> bool:
@@ -86,7 +86,9 @@ class AssignedFiles:
                     table.io.delete(path)
 
 
-def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None) -> AssignedFiles:
+def assign_files(
+    table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns], latest: Snapshot | None
+) -> AssignedFiles:
     """Writes sequenced rows as level-0 files of their buckets, and the new index files.
 
     ``latest`` is the snapshot whose index counts; None for an empty one (an overwrite).
@@ -105,12 +107,12 @@ def assign_files(table: DynamicTable, runs: Mapping[Place, SequencedRuns], lates
 
 
 def assign_runs(
-    table: DynamicTable, runs: Mapping[Place, SequencedRuns], latest: Snapshot | None
-) -> dict[Place, SequencedRuns]:
+    table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns], latest: Snapshot | None
+) -> dict[BucketKey, SequencedRuns]:
     """The same rows under the buckets that they are in, for a read; writes nothing."""
     index = HashIndex(table.store.manifests)
     entries = index.entries(latest, {partition for partition, _ in runs})
-    out: dict[Place, SequencedRuns] = {}
+    out: dict[BucketKey, SequencedRuns] = {}
     for (partition, _), held in runs.items():
         assigner = BucketAssigner.of(index.read(entries[partition]), table.options)
         for bucket, rows in _split(table, assigner, _all_rows(table, partition, held)):
@@ -118,7 +120,7 @@ def assign_runs(
     return out
 
 
-def forget_unassigned(table: DynamicTable, runs: Mapping[Place, SequencedRuns]) -> None:
+def forget_unassigned(table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns]) -> None:
     """Deletes the files of large runs once their rows are in the files of their buckets."""
     for (partition, bucket), held in runs.items():
         if bucket == DYNAMIC_BUCKET:
@@ -180,7 +182,7 @@ def _flush(
     table: DynamicTable, partition: bytes, waiting: dict[int, SequencedRuns], made: dict[int, list[BucketFiles]]
 ) -> None:
     for bucket, held in waiting.items():
-        made.setdefault(bucket, []).append(write_place(table, partition, bucket, table.schema.num_buckets, held))
+        made.setdefault(bucket, []).append(write_level0_files(table, partition, bucket, table.schema.num_buckets, held))
     waiting.clear()
 
 

@@ -16,7 +16,9 @@ from lakelog.table.runs.sequencing import InlineRows, SequencedRuns, ShiftedRun
 _LOG = logging.getLogger("lakelog.seal")
 
 
-def write_place(table: DynamicTable, partition: bytes, bucket: int, total: int, runs: SequencedRuns) -> BucketFiles:
+def write_level0_files(
+    table: DynamicTable, partition: bytes, bucket: int, total: int, runs: SequencedRuns
+) -> BucketFiles:
     """The files of one bucket of ``total``; those of large runs are taken as they are, or shifted.
 
     Called by a seal. Changelog files come in the order of the sequence numbers: what happened to one key in two of them

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.read.plan import Place
+from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.write.data_file_writer import FileNames
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import encode_partition
@@ -74,10 +74,10 @@ class Numbering:
     """
 
     table: DynamicTable
-    _highest: dict[Place, int] = field(default_factory=dict)
-    _deltas: dict[Place, int] = field(default_factory=dict)
+    _highest: dict[BucketKey, int] = field(default_factory=dict)
+    _deltas: dict[BucketKey, int] = field(default_factory=dict)
 
-    def delta(self, place: Place, lowest: int, buckets: Collection[int]) -> int:
+    def delta(self, place: BucketKey, lowest: int, buckets: Collection[int]) -> int:
         """The delta of a place, the same one for all runs; ``lowest`` is the smallest order of the first run.
 
         ``buckets`` are those that will be asked for, too: the manifests are read once for all of them.
@@ -93,7 +93,7 @@ class Numbering:
             self._deltas[place] = 0 if is_above else highest + 1 - common
         return self._deltas[place]
 
-    def _look(self, places: set[Place]) -> None:
+    def _look(self, places: set[BucketKey]) -> None:
         found = self.table.store.max_sequence_numbers(self._snapshot, places)
         self._highest.update((place, found.get(place, -1)) for place in places)
 

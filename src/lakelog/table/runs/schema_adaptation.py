@@ -13,7 +13,7 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.runs.runs import run_from_ipc, run_to_ipc
 
 
-def in_schema(records: Sequence[EpochRecord], store: FileStore) -> list[EpochRecord]:
+def adapt_to_schema(records: Sequence[EpochRecord], store: FileStore) -> list[EpochRecord]:
     """The records with all inline rows as rows of the store's schema, by field id (format sheet 3.2).
 
     Called before runs of decided epochs are read or sealed. Records that have the schema, which is nearly always all of
@@ -27,7 +27,7 @@ def in_schema(records: Sequence[EpochRecord], store: FileStore) -> list[EpochRec
     ]
 
 
-def knowing_all(table: DynamicTable, records: Sequence[EpochRecord]) -> DynamicTable:
+def with_latest_columns(table: DynamicTable, records: Sequence[EpochRecord]) -> DynamicTable:
     """The table with a schema that has every column of the records.
 
     Called before their rows go to files: a table that was opened before an ALTER TABLE would leave new columns out.

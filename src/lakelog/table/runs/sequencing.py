@@ -17,7 +17,7 @@ from lakelog.table.model.attempt import ORDER_COLUMN, StagedRun
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.runs.runs import run_from_ipc
 
-Place = tuple[bytes, int]
+BucketKey = tuple[bytes, int]
 """(serialised partition row, bucket)."""
 
 
@@ -77,21 +77,21 @@ def _cut(held: InlineRows, cuts: Sequence[int]) -> list[InlineRows]:
     return [InlineRows(rows, held.tells_changes) for rows in found]
 
 
-def places_of(records: Iterable[EpochRecord]) -> set[Place]:
+def places_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
     """The (partition, bucket) pairs that the records touch."""
     return {(run.partition, run.bucket) for r in records for a in r.attempts for run in a.runs}
 
 
-def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[Place, int]) -> dict[Place, SequencedRuns]:
+def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[BucketKey, int]) -> dict[BucketKey, SequencedRuns]:
     """Sequences the runs of epochs given in order.
 
     ``highest`` is the largest sequence number per place in the snapshot below; every row gets a larger one. Rows of one
     epoch keep the order of the log, whichever task wrote them; a later epoch is above an earlier one.
     """
-    out: dict[Place, SequencedRuns] = {}
+    out: dict[BucketKey, SequencedRuns] = {}
     running = dict(highest)
     for record in records:
-        by_place: dict[Place, list[StagedRun]] = {}
+        by_place: dict[BucketKey, list[StagedRun]] = {}
         for attempt in record.attempts:
             for run in attempt.runs:
                 by_place.setdefault((run.partition, run.bucket), []).append(run)

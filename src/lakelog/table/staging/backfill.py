@@ -24,7 +24,7 @@ _KNOWN: set[tuple[int, str, str]] = set()
 
 
 @dataclass(frozen=True)
-class CatchUp:
+class BackfillState:
     """When a table caught up (ms since 1970), with which watermark, and in which epoch of which writer."""
 
     time_ms: int
@@ -33,10 +33,10 @@ class CatchUp:
     epoch: int
 
 
-def catch_up_of(table: DynamicTable) -> CatchUp | None:
+def catch_up_of(table: DynamicTable) -> BackfillState | None:
     """Since when writes fill the log too; None while they do not, or if they always have."""
     try:
-        return read_as(table.io, _path(table), lambda data: checked(CatchUp(**orjson.loads(data))))
+        return read_as(table.io, _path(table), lambda data: checked(BackfillState(**orjson.loads(data))))
     except NotFound:
         return None
 
@@ -51,7 +51,7 @@ def is_behind(table: DynamicTable) -> bool:
     return key not in _KNOWN
 
 
-def while_behind(table: DynamicTable) -> DynamicTable:
+def files_only_during_backfill(table: DynamicTable) -> DynamicTable:
     """The table as the tasks of an epoch write it. Called at the start of each."""
     return table.with_hints({EMIT_MODE.key: "file"}) if is_behind(table) else table
 

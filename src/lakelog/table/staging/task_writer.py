@@ -35,7 +35,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.runs.dynamic_buckets import check_bucket_mode, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import check_bucket_count
 from lakelog.table.runs.runs import Numbering, by_partition, run_to_ipc, write_run_files
-from lakelog.table.staging.backfill import while_behind
+from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.conform import conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
@@ -99,7 +99,7 @@ class TaskWriter:
     ) -> None:
         check_not_forked()
         self._event_time = EventTime.of(table)
-        table = while_behind(table)
+        table = files_only_during_backfill(table)
         self._table, self._writer, self._epoch, self._replaces, self._job = table, writer, epoch, replaces, job
         check_bucket_mode(table)
         table.check_identity(LOOK_EVERY_S if epoch else 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.filestore.read.plan import Place
+from lakelog.filestore.read.plan import BucketKey
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.metadata.manifest import ADD
 from lakelog.paimon.metadata.snapshot import Snapshot
@@ -21,12 +21,12 @@ class FileCounts:
     newest_ms: int | None = None
 
 
-def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) -> dict[Place, FileCounts]:
+def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) -> dict[BucketKey, FileCounts]:
     """The counts of each (partition, bucket) with live files.
 
     Unless ``by_bucket``, all buckets count as 0, and files that wait for their bucket (postponed) do not count.
     """
-    out: dict[Place, FileCounts] = {}
+    out: dict[BucketKey, FileCounts] = {}
     for meta in () if snapshot is None else store.manifests.manifests_of(snapshot):
         for entry in store.manifests.read(meta.file_name):
             if entry.bucket == POSTPONE_BUCKET and not by_bucket:

@@ -16,7 +16,7 @@ from lakelog.table.log.named_readers import NamedReaders
 from lakelog.table.log.position import headers_of
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.log_view import LogMoment, look
+from lakelog.table.read.log_view import LogView, look
 from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
 BUCKET, WRITER, READER = "bucket", "writer", "reader"
@@ -70,7 +70,7 @@ class Log(MetadataTable):
         """The table that is told of."""
         return replace(self.table, view=None)
 
-    def _opened(self, moment: LogMoment) -> Mapping[str, int]:
+    def _opened(self, moment: LogView) -> Mapping[str, int]:
         """Writer → when its oldest epoch began that is in no snapshot: its first record, or else its decision."""
         out: dict[str, int] = {}
         for record in moment.epochs:

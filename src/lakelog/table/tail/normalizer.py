@@ -29,7 +29,7 @@ from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN, kinds_f
 from lakelog.state.keyed_state import KeyedState, forget_old
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.read.snapshot_switch import FullPart
+from lakelog.table.read.snapshot_switch import SnapshotPart
 
 _SAVE_ROWS: Final = 50_000
 _SAVE_S: Final = 10.0
@@ -168,7 +168,7 @@ class StreamStates:
     def fill(self, bucket: int, splits: Iterable[Split]) -> None:
         """Saves the rows of the snapshot that the stream begins with as the state at its origin."""
         state = self._empty(bucket)
-        part = FullPart(self._table, self.normalizer.read_scan.columns)
+        part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
         for split in splits:
             self.normalizer.fill(state, part.read(split))
         state.save()
@@ -264,7 +264,7 @@ class StreamStates:
             held[0].close()
         state = self._empty(bucket)
         if not state.load(offset) and self.origin.snapshot is not None:
-            part = FullPart(self._table, self.normalizer.read_scan.columns)
+            part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
             own = [split for split in part.splits(self.origin.snapshot) if split.bucket == bucket]
             self.fill(bucket, own)
             state.load(offset)

@@ -20,7 +20,7 @@ _COLUMNS = "columns"
 
 
 @dataclass(frozen=True)
-class Amid:
+class PartialProgress:
     """How much a reader has told of a part that it has not told whole.
 
     In the log the part is what the records up to ``end`` of a bucket show: the rows at offsets below ``first``, and
@@ -38,7 +38,7 @@ class TailPosition:
     """Where a tail is. ``origin`` says whose state a tail has that makes whole changes."""
 
     log: LogPosition
-    amid: Amid | None = None
+    amid: PartialProgress | None = None
     origin: StreamOrigin | None = None
 
     def to_text(self, scan: LogScan) -> str:
@@ -65,7 +65,9 @@ class TailPosition:
                 raise _other_changes(scan, value)
             return TailPosition(
                 log,
-                None if amid is None else Amid(*(int(amid[name]) for name in ("rows", "bucket", "end", "first"))),
+                None
+                if amid is None
+                else PartialProgress(*(int(amid[name]) for name in ("rows", "bucket", "end", "first"))),
                 None if origin is None else StreamOrigin.from_json(origin),
             )
         except InvalidRequest:

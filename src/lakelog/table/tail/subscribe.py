@@ -19,13 +19,13 @@ from lakelog.filestore.read.plan import Split
 from lakelog.io.clock import monotonic_s
 from lakelog.io.scratch import new_scratch
 from lakelog.options.log import EXPIRED_OFFSETS
-from lakelog.table.log.committed_reader import ShownPart
-from lakelog.table.log.position import LogPosition, Switch
+from lakelog.table.log.committed_reader import VisibleBatch
+from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
-from lakelog.table.read.snapshot_switch import FullPart, latest_full, start_position
+from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates, normalizes
-from lakelog.table.tail.position import Amid, TailPosition
-from lakelog.table.tail.tail import Asked, Step, Tail
+from lakelog.table.tail.position import PartialProgress, TailPosition
+from lakelog.table.tail.tail import ResumeRequest, Step, Tail
 
 Stop = str | threading.Event | None
 
@@ -49,7 +49,7 @@ def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> 
     position = (
         TailPosition.from_text(str(start), scan) if is_position else _beginning(scan, start_position(scan, start))
     )
-    asked = Asked(position.log.offsets if is_position else None)
+    asked = ResumeRequest(position.log.offsets if is_position else None)
     return Tail(scan, position, _steps(scan, position, stop, asked), asked)
 
 
@@ -57,7 +57,7 @@ def _beginning(scan: LogScan, log: LogPosition) -> TailPosition:
     return TailPosition(log, origin=StreamOrigin.new(log.offsets, log.full) if normalizes(scan.table) else None)
 
 
-def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: Asked) -> Generator[Step]:
+def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeRequest) -> Generator[Step]:
     """The steps from a position; behind records that have expired, from the newest snapshot if that is wanted."""
     begins_anew = scan.table.options.need(EXPIRED_OFFSETS) == "latest-full"
     while True:
@@ -92,7 +92,7 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: Asked) -> G
 
 
 @contextlib.contextmanager
-def _states(scan: LogScan, position: TailPosition, asked: Asked) -> Iterator[StreamStates | None]:
+def _states(scan: LogScan, position: TailPosition, asked: ResumeRequest) -> Iterator[StreamStates | None]:
     """The states of a tail that makes whole changes: in a local directory until somebody asks for its position.
 
     Those of a tail that has come to its end are closed when nobody can ask any more.
@@ -112,8 +112,8 @@ def _states(scan: LogScan, position: TailPosition, asked: Asked) -> Iterator[Str
             remove()
 
 
-def _part(scan: LogScan, states: StreamStates | None) -> FullPart:
-    return FullPart(scan.table, scan.columns if states is None else states.normalizer.read_scan.columns)
+def _part(scan: LogScan, states: StreamStates | None) -> SnapshotPart:
+    return SnapshotPart(scan.table, scan.columns if states is None else states.normalizer.read_scan.columns)
 
 
 def _full_steps(
@@ -134,7 +134,7 @@ def _full_steps(
             skipped = min(batch.num_rows, max(0, told - rows)) if number == part else 0
             rows += batch.num_rows
             if number >= part and skipped < batch.num_rows:
-                at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=Amid(rows))
+                at = replace(position, log=replace(position.log, full=(snapshot, number)), amid=PartialProgress(rows))
                 yield batch.slice(skipped).select(scan.schema.names), at
         if number >= part:
             yield None, replace(position, log=replace(position.log, full=(snapshot, number + 1)), amid=None)
@@ -144,7 +144,9 @@ def _full_steps(
 class _LogSteps:
     """The records behind a position, bucket by bucket as they come."""
 
-    def __init__(self, scan: LogScan, position: TailPosition, states: StreamStates | None, asked: Asked) -> None:
+    def __init__(
+        self, scan: LogScan, position: TailPosition, states: StreamStates | None, asked: ResumeRequest
+    ) -> None:
         read = scan if states is None else states.normalizer.read_scan
         self._scan = replace(read, switch=position.log.switch)
         self._position, self._states, self._asked = position, states, asked
@@ -188,18 +190,18 @@ class _LogSteps:
             self._offsets.update(self._scan.held_offsets({bucket: self._offsets[bucket]}))
             return reader.read(bucket, self._offsets[bucket], end, most)
 
-    def _rest_of(self, amid: Amid) -> Iterator[Step]:
+    def _rest_of(self, amid: PartialProgress) -> Iterator[Step]:
         """What is left of a part that the position lies amid."""
         bucket, scan = amid.bucket, self._scan
         if amid.first and self._states is None:  # a state needs the rows that were told before
-            switch = scan.switch or Switch({}, {})
+            switch = scan.switch or SnapshotCutover({}, {})
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
         records = self._read_on(bucket, amid.end)
         parts = scan.parts(bucket, records) if records.num_rows else ()
         yield from self._told(bucket, parts, amid.end, amid.first, amid.rows)
 
     def _told(
-        self, bucket: int, parts: Iterator[ShownPart] | tuple[()], end: int, first: int = 0, told: int = 0
+        self, bucket: int, parts: Iterator[VisibleBatch] | tuple[()], end: int, first: int = 0, told: int = 0
     ) -> Iterator[Step]:
         """Parts of a bucket that end at an offset, without the rows below ``first`` and the first ``told`` others."""
         for part in parts:
@@ -212,7 +214,7 @@ class _LogSteps:
             for number, batch in enumerate(batches, 1):
                 done += batch.num_rows
                 if done > told:
-                    at = self._at(bucket, part.start, Amid(done, bucket, part.end, max(first, part.first)))
+                    at = self._at(bucket, part.start, PartialProgress(done, bucket, part.end, max(first, part.first)))
                     if number == len(batches):
                         at = self._behind_part(bucket, part)
                     yield batch.slice(max(0, batch.num_rows - (done - told))), at
@@ -232,12 +234,12 @@ class _LogSteps:
             self._states.fold(bucket, self._scan.decode(records.filter(pc.invert(is_new)), bucket))
         return records.filter(is_new)
 
-    def _behind_part(self, bucket: int, part: ShownPart) -> TailPosition:
+    def _behind_part(self, bucket: int, part: VisibleBatch) -> TailPosition:
         if part.is_whole:
             return self._at(bucket, part.end)
-        return self._at(bucket, part.start, Amid(0, bucket, part.end, part.next))
+        return self._at(bucket, part.start, PartialProgress(0, bucket, part.end, part.next))
 
-    def _at(self, bucket: int, offset: int, amid: Amid | None = None) -> TailPosition:
+    def _at(self, bucket: int, offset: int, amid: PartialProgress | None = None) -> TailPosition:
         log = self._position.log.at({**self._offsets, bucket: offset})
         return replace(self._position, log=log, amid=amid)
 

@@ -17,7 +17,7 @@ Step = tuple[pa.RecordBatch | None, TailPosition]
 
 
 @dataclass
-class Asked:
+class ResumeRequest:
     """What a tail knows of those who ask for its position.
 
     ``offsets`` are those of the last one that somebody asked for, None before the first. ``save`` saves the state of a
@@ -34,7 +34,7 @@ class Tail(Iterator[pa.RecordBatch]):
     ``position`` may be asked for from other threads.
     """
 
-    def __init__(self, scan: LogScan, start: TailPosition, steps: Generator[Step], asked: Asked) -> None:
+    def __init__(self, scan: LogScan, start: TailPosition, steps: Generator[Step], asked: ResumeRequest) -> None:
         self._scan, self._steps, self._asked = scan, steps, asked
         self.reached = start
 

@@ -22,7 +22,7 @@ STRATEGIES: Final = (ORDER, ZORDER)
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClusteringOrder:
     """How rows are to lie: in the ``order`` of columns, or near in all of them (``zorder``)."""
 
     strategy: str
@@ -30,11 +30,11 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class SortedFiles:
+class ClusteringJob:
     """The data files that are replaced: ``names``, their bytes and rows; ``table`` writes the files alone."""
 
     table: DynamicTable
-    layout: Layout
+    layout: ClusteringOrder
     names: tuple[str, ...]
     file_size: int
     row_count: int
@@ -45,7 +45,7 @@ class SortedFiles:
         return max(1, -(-self.file_size // target_file_size(self.table.schema)))
 
 
-def files_to_sort(table: DynamicTable, layout: Layout, partitions: Collection[bytes] | None) -> SortedFiles:
+def files_to_sort(table: DynamicTable, layout: ClusteringOrder, partitions: Collection[bytes] | None) -> ClusteringJob:
     """The files of the newest snapshot, of some partitions (serialised rows) or all; decided epochs are sealed first.
 
     Called before a sorting compaction. The rows stay the same, so readers of a log need not be told. Raises
@@ -56,7 +56,7 @@ def files_to_sort(table: DynamicTable, layout: Layout, partitions: Collection[by
     seal_decided(table)
     splits = [s for s in Scan(table).plan() if partitions is None or s.partition in partitions]
     files = [file for split in splits for file in split.files]
-    return SortedFiles(
+    return ClusteringJob(
         table.with_hints({EMIT_MODE.key: "file", WRITE_SHUFFLE.key: "none", OVERWRITE_SAME_ROWS.key: "true"}),
         layout,
         tuple(file.file_name for file in files),
@@ -65,7 +65,7 @@ def files_to_sort(table: DynamicTable, layout: Layout, partitions: Collection[by
     )
 
 
-def _checked(table: DynamicTable, layout: Layout) -> Layout:
+def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
     """The layout with the columns as the table calls them."""
     schema = table.schema
     if layout.strategy not in STRATEGIES:
@@ -90,4 +90,4 @@ def _checked(table: DynamicTable, layout: Layout) -> Layout:
         if not isinstance(field.type, AtomicType):
             raise InvalidSchema(f"rows cannot lie by column '{column}' of table {table.name}: it is nested")
         found.append(field.name)
-    return Layout(layout.strategy, tuple(found))
+    return ClusteringOrder(layout.strategy, tuple(found))

@@ -24,7 +24,7 @@ _REMOVES: Final = {"aggregation": AGGREGATION_REMOVE_ON_DELETE, "partial-update"
 
 
 @dataclass(frozen=True)
-class Changeable:
+class DmlSupport:
     """How the rows of a table change, for one use of it.
 
     ``tells_log``: readers of the log are told of each row; ``tells_before``: of the row of before, too. ``newer`` has
@@ -36,14 +36,14 @@ class Changeable:
     newer: Mapping[str, str] = field(default_factory=dict)
 
 
-def changeable(table: DynamicTable, actions: Iterable[str]) -> Changeable:
+def changeable(table: DynamicTable, actions: Iterable[str]) -> DmlSupport:
     """How UPDATE, DELETE and MERGE have to tell what they change. Raises as ``check_row_changes``."""
     for action in actions:
         check_row_changes(table, action)
     before = table.tells_changes or (table.emits_log and table.changelog_mode == "all")
     fields = split_names(table.options.get_typed(SEQUENCE_FIELD)) if table.schema.is_keyed else ()
     sign = "<=" if table.options.need(SEQUENCE_FIELD_ORDER) == "descending" else ">="
-    return Changeable(table.emits_log and table.schema.is_keyed, before, dict.fromkeys(fields, sign))
+    return DmlSupport(table.emits_log and table.schema.is_keyed, before, dict.fromkeys(fields, sign))
 
 
 def check_row_changes(table: DynamicTable, action: str) -> None:

@@ -16,7 +16,7 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.io.names import new_uuid
 from lakelog.logstore.clients import reader_for
-from lakelog.logstore.protocol.header import are_nobodys, parse_kinds
+from lakelog.logstore.protocol.header import are_unowned, parse_kinds
 from lakelog.options.log import CHANGELOG_MODES, COMMIT_INTERVAL, EMIT_MODE
 from lakelog.options.table import WRITE_ONLY
 from lakelog.paimon.metadata.snapshot import APPEND, Snapshot
@@ -44,7 +44,7 @@ _WAIT_S: Final = 0.5
 Offsets = dict[int, int]
 
 
-class Follower:
+class LogMaterializer:
     """Follows the log of one table; not for several threads.
 
     ``skip_missing`` goes on with the first record that is there where the next one is gone: the log has expired it, or
@@ -154,7 +154,7 @@ class Follower:
                     offsets[bucket] = records.column("offset")[records.num_rows - 1].as_py() + 1
                     left -= records.num_rows
                     parse_kinds(records.column("header"))
-                    nobodys = records.filter(are_nobodys(records.column("header")))
+                    nobodys = records.filter(are_unowned(records.column("header")))
                     for batch in scan.decode(nobodys, bucket).to_batches():
                         task.write(batch)
             result = task.finish()

@@ -8,7 +8,7 @@ from typing import Any, Self
 from lakelog.errors import CommitUnknown, InvalidRequest
 from lakelog.io.names import new_uuid
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.table.maintenance.retention import tidy_quietly
+from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import OverwriteTarget, check_overwritable
@@ -59,7 +59,7 @@ class OverwriteWriter:
             self._unknown = True
             raise
         self._open = False
-        tidy_quietly(self._table)
+        expire_best_effort(self._table)
         return made
 
     def close(self) -> None:

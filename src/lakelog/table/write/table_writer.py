@@ -13,10 +13,10 @@ from lakelog.io.names import new_uuid
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.commit.take_over import take_over_quietly
+from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.log.lease_keeper import begin_use, drop_lease
 from lakelog.table.log.register import register_writer
-from lakelog.table.maintenance.retention import tidy_quietly
+from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH
 from lakelog.table.staging.task_writer import TaskWriter
@@ -47,7 +47,7 @@ class TableWriter:
         try:
             if self._task is None:
                 if self._committer is not None:
-                    take_over_quietly(self._table)
+                    take_over_best_effort(self._table)
                     self._committer.origin = register_writer(self._table, self._writer, BATCH)
                     begin_use(self._table, self._writer)  # until it is closed, however long the next rows take
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
@@ -84,8 +84,8 @@ class TableWriter:
         if self._committer is not None:
             with after_decision(self._table.name):
                 seal(self._committer)
-        take_over_quietly(self._table)
-        tidy_quietly(self._table)
+        take_over_best_effort(self._table)
+        expire_best_effort(self._table)
 
     def abort(self) -> None:
         """Drops what was not committed; its rows in the log are taken back."""

@@ -8,12 +8,12 @@ import pytest
 
 from dashboards import PASSWORD
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 
 @pytest.fixture(scope="session")
 def users_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("users") / "users"
-    for name, role in (("rita", Right.READ), ("wanda", Right.WRITE), ("ada", Right.ADMIN)):
+    for name, role in (("rita", Privilege.READ), ("wanda", Privilege.WRITE), ("ada", Privilege.ADMIN)):
         Users(path).put(name, role, PASSWORD)
     return path

@@ -20,7 +20,7 @@ from lakelog.service.dashboard.security import local_user, patience
 from lakelog.service.dashboard.security.limits import Limits
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import DashboardSettings
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +115,13 @@ def test_an_admin_ends_the_session_of_another(guarded: RunningDashboard) -> None
 
 def test_a_user_who_was_removed_is_out_at_once(tmp_path: Path) -> None:
     users = Users(tmp_path / "users")
-    users.put("rita", Right.READ, PASSWORD)
+    users.put("rita", Privilege.READ, PASSWORD)
     with (
         running_dashboard(tmp_path / "w", users_file=users.path) as dashboard,
         dashboard.log_in("rita", PASSWORD) as rita,
     ):
         assert rita.get("/api/v1/tables").status_code == 200
-        users.put("ada", Right.ADMIN, PASSWORD)
+        users.put("ada", Privilege.ADMIN, PASSWORD)
         users.remove("rita")
         assert rita.get("/api/v1/tables", headers={"accept": "application/json"}).status_code == 401
 
@@ -298,7 +298,7 @@ def test_the_users_file_is_for_its_owner(tmp_path: Path) -> None:
     users = Users(tmp_path / "users")
     with pytest.raises(NotFound, match="lakelog users add"):
         users.read()
-    users.put("ada", Right.ADMIN, PASSWORD)
+    users.put("ada", Privilege.ADMIN, PASSWORD)
     assert users.path.stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in users.path.read_text()
     users.path.chmod(0o644)
@@ -311,5 +311,5 @@ def test_the_users_file_is_for_its_owner(tmp_path: Path) -> None:
 )
 def test_bad_users_are_refused(tmp_path: Path, name: str, password: str) -> None:
     with pytest.raises(InvalidRequest):
-        Users(tmp_path / "users").put(name, Right.READ, password)
+        Users(tmp_path / "users").put(name, Privilege.READ, password)
     assert not (tmp_path / "users").exists()

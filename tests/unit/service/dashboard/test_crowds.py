@@ -17,7 +17,7 @@ from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.places import Places
 from lakelog.service.dashboard.security.sessions import Sessions
 from lakelog.service.dashboard.shared_tails import SharedTails
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 from log_tables import make
 
 SESSIONS = Sessions()
@@ -119,7 +119,7 @@ class Asking:
         return bytes(sent[1]["body"]).decode()
 
 
-def person(name: str, role: Right = Right.READ) -> Identity:
+def person(name: str, role: Privilege = Privilege.READ) -> Identity:
     return Identity(name, role, SESSIONS.begin(name, role)[1])
 
 
@@ -127,7 +127,7 @@ def test_what_many_ask_for_is_computed_once_for_each_role() -> None:
     async def program() -> None:
         asking, path = Asking(Counted()), "/api/v1/tables"
         all_ = [asyncio.ensure_future(asking.ask(person(f"reader{n}"), path)) for n in range(50)]
-        all_.append(asyncio.ensure_future(asking.ask(person("ada", Right.ADMIN), path)))
+        all_.append(asyncio.ensure_future(asking.ask(person("ada", Privilege.ADMIN), path)))
         await asyncio.sleep(0)
         asking.app.go.set()
         assert await asyncio.gather(*all_) == ["1"] * 50 + ["2"]

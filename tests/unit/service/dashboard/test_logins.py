@@ -17,7 +17,7 @@ from lakelog.service.dashboard.security import local_user
 from lakelog.service.dashboard.security.cookies import Cookies
 from lakelog.service.dashboard.security.throttle import Throttle
 from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 
 def test_five_wrong_logins_and_one_has_to_wait(tmp_path: Path, users_file: Path) -> None:
@@ -146,10 +146,12 @@ def test_over_tls_the_cookie_is_for_this_host_alone() -> None:
     assert header.startswith("__Host-lakelog_session_1630=secret; Path=/; HttpOnly; SameSite=Strict; Secure")
 
 
-@pytest.mark.parametrize(("role", "password"), [(Right.READ, "another battery staple"), (Right.WRITE, PASSWORD)])
-def test_a_new_password_or_role_ends_the_sessions_of_a_user(tmp_path: Path, role: Right, password: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "password"), [(Privilege.READ, "another battery staple"), (Privilege.WRITE, PASSWORD)]
+)
+def test_a_new_password_or_role_ends_the_sessions_of_a_user(tmp_path: Path, role: Privilege, password: str) -> None:
     users = Users(tmp_path / "users")
-    users.put("rae", Right.READ, PASSWORD)
+    users.put("rae", Privilege.READ, PASSWORD)
     with (
         running_dashboard(tmp_path / "w", users_file=users.path) as dashboard,
         dashboard.log_in("rae", PASSWORD) as rae,
@@ -161,7 +163,7 @@ def test_a_new_password_or_role_ends_the_sessions_of_a_user(tmp_path: Path, role
 
 def test_logins_refusals_and_ends_of_sessions_are_in_the_audit_log(tmp_path: Path) -> None:
     users = Users(tmp_path / "users")
-    users.put("rae", Right.READ, PASSWORD)
+    users.put("rae", Privilege.READ, PASSWORD)
     with running_dashboard(tmp_path / "w", users_file=users.path, token=TOKEN) as dashboard:
         with dashboard.browser() as browser:
             for n in range(8):

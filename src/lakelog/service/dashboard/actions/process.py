@@ -17,7 +17,7 @@ import orjson
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import connect
-from lakelog.service.optimizer.runner import Done, Work, run_need
+from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING, WAITS, Run, Runs
 
 END_WRITER = "end-writer"
@@ -34,19 +34,19 @@ def main() -> None:
             table = lake.table(asked["table"])
             if asked["kind"] == END_WRITER:
                 table.end_writer(asked["writer"])
-                done = Done(DONE, f"writer {asked['writer']} ended")
+                done = RunResult(DONE, f"writer {asked['writer']} ended")
             else:
                 runs = Runs(table.logical.io, table.path)
                 run = Run.begun(table.name, asked["kind"], asked["reason"], now_ms())
                 runs.record(run)
                 began = monotonic_s()
-                done = run_need(table.logical, asked["kind"], Work(stopped.is_set, progress=_tell_progress))
+                done = run_action(table.logical, asked["kind"], RunContext(stopped.is_set, progress=_tell_progress))
                 if done.outcome in (NOTHING, WAITS):
                     runs.remove(run)
                 else:
                     runs.record(replace(run, seconds=round(monotonic_s() - began, 3), **asdict(done)))
     except LakelogError as why:
-        done = Done(FAILED, str(why))
+        done = RunResult(FAILED, str(why))
     _tell(outcome=done.outcome, detail=done.detail)
 
 

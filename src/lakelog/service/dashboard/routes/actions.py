@@ -12,11 +12,11 @@ from lakelog.service.dashboard.actions.actions import Action
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/actions", tags=["actions"])
-Admin = Annotated[Identity, Depends(needs(Right.ADMIN))]
+Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 
 
 class Asked(BaseModel):
@@ -27,7 +27,7 @@ class Asked(BaseModel):
     writer: Annotated[str, Field(max_length=300)] = ""
 
 
-@api.get("", dependencies=[Depends(needs(Right.READ))])
+@api.get("", dependencies=[Depends(needs(Privilege.READ))])
 def list_actions(request: Request) -> Sequence[Action]:
     """The actions that run and the last that have ended, the newest first."""
     return dashboard_of(request).actions.list()
@@ -42,7 +42,7 @@ def start_action(request: Request, identity: Admin, asked: Asked) -> Action:
     return dashboard.actions.start(identity, table.name, asked.kind, asked.writer)
 
 
-@api.get("/{number}", dependencies=[Depends(needs(Right.READ))])
+@api.get("/{number}", dependencies=[Depends(needs(Privilege.READ))])
 def get_action(request: Request, number: Annotated[int, Path(ge=1)]) -> Action:
     """How far an action is."""
     return dashboard_of(request).actions.get(number)

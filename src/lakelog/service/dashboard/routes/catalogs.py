@@ -9,13 +9,13 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
-api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Right.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
+api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Privilege.READ))])
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class CatalogView:
 def catalogs_page(request: Request) -> HTMLResponse:
     """All catalogs with their databases and tables."""
     dashboard = dashboard_of(request)
-    same = Same("/api/v1/catalogs", ("lakelog", "tables", "--warehouse", dashboard.settings.warehouse))
-    return draw(request, "catalogs.html", "Catalogs", {"catalogs": _catalogs(dashboard)}, same)
+    same = Equivalents("/api/v1/catalogs", ("lakelog", "tables", "--warehouse", dashboard.settings.warehouse))
+    return render(request, "catalogs.html", "Catalogs", {"catalogs": _catalogs(dashboard)}, same)
 
 
 @api.get("/catalogs")

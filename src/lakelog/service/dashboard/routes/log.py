@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.dashboard.views.log import LogOverview, log_overview
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
-api = APIRouter(tags=["log"], dependencies=[Depends(needs(Right.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
+api = APIRouter(tags=["log"], dependencies=[Depends(needs(Privilege.READ))])
 
 Search = Annotated[str, Query(max_length=200)]
 
@@ -24,7 +24,7 @@ def log_overview_page(request: Request, search: Search = "") -> HTMLResponse:
     """The logs of all tables; drawn again every two seconds."""
     dashboard = dashboard_of(request)
     view = {"logs": log_overview(dashboard.watcher, search), "search": search}
-    return draw(request, "logs.html", "Log", view, Same("/api/v1/logs"))
+    return render(request, "logs.html", "Log", view, Equivalents("/api/v1/logs"))
 
 
 @api.get("/logs")

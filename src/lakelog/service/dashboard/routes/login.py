@@ -9,13 +9,13 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
-from lakelog.service.dashboard.render import draw
+from lakelog.service.dashboard.render import render
 from lakelog.service.dashboard.security.addresses import client_address
 from lakelog.service.dashboard.security.gate import Refused
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import identity_of, needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["sessions"])
@@ -62,7 +62,7 @@ def logout(request: Request) -> Response:
 
 
 @api.delete("/sessions/{key}", status_code=204)
-def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Right.ADMIN))]) -> None:
+def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Privilege.ADMIN))]) -> None:
     """Ends somebody's session at once."""
     if not dashboard_of(request).gate.end(key, "ended", identity.user):
         raise NotFound(f"no session '{key}'")
@@ -76,7 +76,7 @@ def _form(request: Request, next: str, why: str, status: int = 200) -> HTMLRespo
         "has_users": access.users is not None,
         "has_token": access.token is not None,
     }
-    return draw(request, "login.html", "Log in", view, status=status)
+    return render(request, "login.html", "Log in", view, status=status)
 
 
 def _own_path(there: str) -> str:

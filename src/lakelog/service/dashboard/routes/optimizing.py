@@ -10,16 +10,16 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.views.overview import TableFinding, findings_of
-from lakelog.sql.runtime.privilege import Right
-from lakelog.table.health.actions import Need, Wait
+from lakelog.sql.runtime.privilege import Privilege
+from lakelog.table.health.actions import Action, Blocker
 from lakelog.table.maintenance.run_history import Run
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
-api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Right.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
+api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Privilege.READ))])
 _RUNS = 50
 _TABLES = 40
 """Tables whose newest runs are read for the page: those with the newest snapshots."""
@@ -30,7 +30,7 @@ class TableNeed:
     """One thing that a table needs."""
 
     table: str
-    need: Need
+    need: Action
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TableWait:
     """One thing that stands still in a table."""
 
     table: str
-    wait: Wait
+    wait: Blocker
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,12 @@ class Optimizing:
 def optimizing_page(request: Request) -> HTMLResponse:
     """The page; drawn again every few seconds."""
     dashboard = dashboard_of(request)
-    same = Same("/api/v1/optimizing", ("lakelog", "optimize", "--dry-run", "--warehouse", dashboard.settings.warehouse))
-    return draw(request, "optimizing.html", "Optimizing", {"all": _optimizing(dashboard), **page_rights(request)}, same)
+    same = Equivalents(
+        "/api/v1/optimizing", ("lakelog", "optimize", "--dry-run", "--warehouse", dashboard.settings.warehouse)
+    )
+    return render(
+        request, "optimizing.html", "Optimizing", {"all": _optimizing(dashboard), **page_rights(request)}, same
+    )
 
 
 @api.get("/optimizing")

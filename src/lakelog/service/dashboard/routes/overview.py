@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.io.clock import now_ms
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
 from lakelog.service.dashboard.views.overview import Overview, overview
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
-api = APIRouter(tags=["tables"], dependencies=[Depends(needs(Right.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
+api = APIRouter(tags=["tables"], dependencies=[Depends(needs(Privilege.READ))])
 
 Sort = Literal["score", "name", "size", "files", "lag", "newest"]
 Search = Annotated[str, Query(max_length=200)]
@@ -32,8 +32,8 @@ def overview_page(request: Request, search: Search = "", sort: Sort = "score", o
     dashboard = dashboard_of(request)
     view = overview(dashboard.watcher, search, sort, offset)
     more = {"search": search, "sort": sort, "offset": offset}
-    same = Same("/api/v1/tables", ("lakelog", "health", "--warehouse", dashboard.settings.warehouse))
-    return draw(request, "overview.html", "Overview", {"all": view, **more, **page_rights(request)}, same)
+    same = Equivalents("/api/v1/tables", ("lakelog", "health", "--warehouse", dashboard.settings.warehouse))
+    return render(request, "overview.html", "Overview", {"all": view, **more, **page_rights(request)}, same)
 
 
 @api.get("/plots/{plot}")

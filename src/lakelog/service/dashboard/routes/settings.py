@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["settings"])
@@ -47,14 +47,14 @@ class SettingsView:
 
 
 @pages.get("/settings")
-def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> HTMLResponse:
+def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(Privilege.READ))]) -> HTMLResponse:
     """The page."""
     view = _settings(request, identity)
-    return draw(request, "settings.html", "Settings", view, Same("/api/v1/settings", ("lakelog", "doctor")))
+    return render(request, "settings.html", "Settings", view, Equivalents("/api/v1/settings", ("lakelog", "doctor")))
 
 
 @api.get("/settings")
-def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Right.READ))]) -> SettingsView:
+def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Privilege.READ))]) -> SettingsView:
     """How this dashboard runs and, for admins, who is logged in."""
     return _settings(request, identity)
 
@@ -64,7 +64,7 @@ def _settings(request: Request, identity: Identity) -> SettingsView:
     settings, access = dashboard.settings, dashboard.gate.access
     ways = [name for name, given in (("users file", access.users), ("token", access.token)) if given is not None]
     own = identity.session.key if identity.session else ""
-    sessions = dashboard.gate.sessions.list() if identity.role >= Right.ADMIN else []
+    sessions = dashboard.gate.sessions.list() if identity.role >= Privilege.ADMIN else []
     return SettingsView(
         version("lakelog"),
         f"{settings.scheme}://{request.headers.get('host', settings.host)}",

@@ -17,7 +17,7 @@ from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
 from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
@@ -26,13 +26,13 @@ from lakelog.service.dashboard.views.log import LogPage, log_page
 from lakelog.service.dashboard.views.overview import findings_of
 from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 from lakelog.table.maintenance.run_history import Run
 
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Right.READ))])
-api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Right.READ))])
+pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
+api = APIRouter(tags=["one table"], dependencies=[Depends(needs(Privilege.READ))])
 
-Who = Annotated[Identity, Depends(needs(Right.READ))]
+Who = Annotated[Identity, Depends(needs(Privilege.READ))]
 Name = Annotated[str, Path(max_length=300, description="db.table, or catalog.db.table")]
 FirstColumn = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
@@ -211,9 +211,9 @@ def _watched(request: Request, name: str) -> tuple[Table, Watched]:
 def _draw(request: Request, template: str, name: str, tab: str, more: dict[str, Any]) -> HTMLResponse:
     commands = {"": "health", "columns": "describe", "log": "log", "rows": "head"}
     command = (commands[tab], name) if tab in commands else ("show", name, tab)
-    same = Same(
+    same = Equivalents(
         f"/api/v1/tables/{name}" + (f"/{tab}" if tab not in ("", "columns", "files") else ""), ("lakelog", *command)
     )
-    return draw(
+    return render(
         request, template, name, {"name": name, "tab": tab, "tabs": _TABS, **more, **page_rights(request)}, same
     )

@@ -16,20 +16,20 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.live_tail import event
-from lakelog.service.dashboard.render import Same, draw
+from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity import Identity
 from lakelog.service.dashboard.security.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
 from lakelog.service.terminal.terminal import TerminalState
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/terminal", tags=["terminal"])
 
-Who = Annotated[Identity, Depends(needs(Right.READ))]
-Admin = Annotated[Identity, Depends(needs(Right.ADMIN))]
+Who = Annotated[Identity, Depends(needs(Privilege.READ))]
+Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 _QUIET_S: Final = 10.0
 
 
@@ -69,8 +69,10 @@ def terminal_page(request: Request, identity: Who) -> HTMLResponse:
     """The page; the last text is kept in the browser."""
     dashboard = dashboard_of(request)
     view = {"catalogs": dashboard.lake.list_catalogs(), "snippets": SNIPPETS, "role": identity.role.word}
-    same = Same("/api/v1/terminal", ("lakelog", "sql", "--warehouse", dashboard.settings.warehouse, "SHOW TABLES"))
-    return draw(request, "terminal.html", "Terminal", view, same)
+    same = Equivalents(
+        "/api/v1/terminal", ("lakelog", "sql", "--warehouse", dashboard.settings.warehouse, "SHOW TABLES")
+    )
+    return render(request, "terminal.html", "Terminal", view, same)
 
 
 @api.get("")

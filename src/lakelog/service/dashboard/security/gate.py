@@ -16,7 +16,7 @@ from lakelog.service.dashboard.security.sessions import Session, Sessions
 from lakelog.service.dashboard.security.throttle import Throttle
 from lakelog.service.dashboard.security.users import TOKEN_USER, User, Users, is_token
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 LOCAL: Final = "local"
 DONE, REFUSED = "done", "refused"
@@ -143,7 +143,7 @@ class Gate:
             self.end(session.key, "expired")
 
     def note(
-        self, what: str, user: str, role: Right | None, address: str, outcome: str = DONE, error: str | None = None
+        self, what: str, user: str, role: Privilege | None, address: str, outcome: str = DONE, error: str | None = None
     ) -> None:
         """Writes an audit line about a login or session."""
         role_word = "" if role is None else role.word
@@ -154,7 +154,7 @@ class Gate:
     async def _found(self, user: str, password: str) -> User | None:
         users = self.access.users
         if not user or users is None:
-            return User(TOKEN_USER, Right.ADMIN, "") if is_token(password, self.access.token) else None
+            return User(TOKEN_USER, Privilege.ADMIN, "") if is_token(password, self.access.token) else None
         self._waiting += 1
         try:
             async with self._hashing:

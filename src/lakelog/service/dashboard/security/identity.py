@@ -16,7 +16,7 @@ from lakelog.service.dashboard.security.local_user import is_same_user
 from lakelog.service.dashboard.security.refusal import refuse
 from lakelog.service.dashboard.security.sessions import Session
 from lakelog.service.dashboard.security.users import TOKEN_USER, User, is_token
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _OPEN: Final = ("/login", "/healthz")
 _OPEN_UNDER: Final = "/static/"
@@ -28,7 +28,7 @@ class Identity:
     """Who asks. ``session`` is None for a program with a token, or of this machine's user."""
 
     user: str
-    role: Right
+    role: Privilege
     session: Session | None
 
 
@@ -68,10 +68,10 @@ class Identify:
             await refuse(scope, receive, send, 403, why)
             return
         if identity.session is None and identity.user == LOCAL and _is_browser(headers):
-            user = User(LOCAL, Right.ADMIN, "")
+            user = User(LOCAL, Privilege.ADMIN, "")
             secret, session = self._gate.begin(user, address, headers.get("user-agent", ""))
-            self._gate.note("login", LOCAL, Right.ADMIN, address)
-            identity = Identity(LOCAL, Right.ADMIN, session)
+            self._gate.note("login", LOCAL, Privilege.ADMIN, address)
+            identity = Identity(LOCAL, Privilege.ADMIN, session)
             send = _with_cookie(send, self._gate.cookies.begin_session(secret))
         state["identity"] = identity
         await self._app(scope, receive, send)
@@ -87,9 +87,9 @@ class Identify:
             is_right = gate.bearer(given.strip(), address)
             if isinstance(is_right, Refused):
                 return is_right
-            return Identity(TOKEN_USER, Right.ADMIN, None) if is_right else None
+            return Identity(TOKEN_USER, Privilege.ADMIN, None) if is_right else None
         if not gate.access.needs_login and _is_local(scope):
-            return Identity(LOCAL, Right.ADMIN, None)
+            return Identity(LOCAL, Privilege.ADMIN, None)
         return None
 
     async def _ask_to_log_in(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fastapi import HTTPException, Request
 
 from lakelog.service.dashboard.security.identity import Identity
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 
 def identity_of(request: Request) -> Identity:
@@ -18,7 +18,7 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def needs(role: Right) -> Callable[[Request], Identity]:
+def needs(role: Privilege) -> Callable[[Request], Identity]:
     """A dependency that answers 403 unless the user has at least this role."""
 
     def check(request: Request) -> Identity:

@@ -9,7 +9,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_secret
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _IDLE_S: Final = 8 * 3600.0
 _LONGEST_S: Final = 7 * 24 * 3600.0
@@ -25,7 +25,7 @@ class Session:
 
     key: str
     user: str
-    role: Right
+    role: Privilege
     csrf: str
     since_ms: int
     born_s: float
@@ -44,7 +44,9 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
-    def begin(self, user: str, role: Right, stamp: str = "", address: str = "", agent: str = "") -> tuple[str, Session]:
+    def begin(
+        self, user: str, role: Privilege, stamp: str = "", address: str = "", agent: str = ""
+    ) -> tuple[str, Session]:
         """A new session and its secret, which is told only once."""
         secret, now = new_secret(), monotonic_s()
         digest = _digest(secret)

@@ -15,7 +15,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.sql.runtime.privilege import Right
+from lakelog.sql.runtime.privilege import Privilege
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SHORTEST: Final = 12
@@ -27,7 +27,7 @@ class User:
     """A name with a role and a hash (Argon2id, as the library's defaults have it)."""
 
     name: str
-    role: Right
+    role: Privilege
     hash: str
 
     @property
@@ -67,7 +67,7 @@ class Users:
             raise InvalidRequest(f"others may read {self.path}: chmod 600 {self.path}")
         return {user.name: user for user in map(_user_of, enumerate(lines, 1)) if user is not None}
 
-    def put(self, name: str, role: Right, password: str) -> None:
+    def put(self, name: str, role: Privilege, password: str) -> None:
         """Adds a user, or gives one another password and role. Raises InvalidRequest for a bad name or password."""
         if not _NAME.fullmatch(name) or name == TOKEN_USER:
             raise InvalidRequest(f"'{name}' is no name for a user: letters, digits and . _ @ -, at most 64")
@@ -101,7 +101,7 @@ def _user_of(numbered: tuple[int, str]) -> User | None:
     parts = line.strip().split(":", 2)
     if len(parts) != 3:
         raise InvalidRequest(f"line {number} of the users file is not name:role:hash")
-    return User(parts[0], Right.of(parts[1]), parts[2])
+    return User(parts[0], Privilege.of(parts[1]), parts[2])
 
 
 def is_token(given: str, token: str | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 from lakelog.service.doctor.table_listing import lake_of
 
 _SLOW_S: Final = 5.0
@@ -19,7 +19,7 @@ class CatalogCheck(Check):
     NAME = "catalog"
     TITLE = "the catalog"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
             lake = lake_of(around)

@@ -7,8 +7,8 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
-from lakelog.service.doctor.check import Check, Finding, Surroundings
-from lakelog.service.doctor.table_listing import tables_there
+from lakelog.service.doctor.check import Check, CheckContext, Finding
+from lakelog.service.doctor.table_listing import list_tables
 
 _WARN_MS: Final = 5_000
 _FAIL_MS: Final = 60_000
@@ -22,7 +22,7 @@ class ClockCheck(Check):
     NAME = "clock"
     TITLE = "the clocks"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         with around.trial() as (io, place):
             before = clock.now_ms()
             io.write(f"{place}/now", b"now")
@@ -32,7 +32,7 @@ class ClockCheck(Check):
         skew = stored - after if stored > after else min(0, stored + 1000 - before)
         yield self._judged(skew, "the storage's clock")
         newest = 0
-        for table in tables_there(around):
+        for table in list_tables(around):
             try:
                 snapshot = table.latest_snapshot()
             except LakelogError:

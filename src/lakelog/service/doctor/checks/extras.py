@@ -9,7 +9,7 @@ from typing import Final
 from lakelog.io import scheme_of
 from lakelog.options.catalog import CATALOG_OPTIONS, CATALOG_TYPE
 from lakelog.options.option import Options
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": ("confluent-kafka",),
@@ -36,7 +36,7 @@ class ExtrasCheck(Check):
     NAME = "extras"
     TITLE = "optional parts"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         installed = {extra for extra, packages in EXTRAS.items() if all(map(_version, packages))}
         for extra in sorted(_needed(around) - installed):
             yield self.failed(f"this needs the extra '{extra}', which is missing", f"pip install 'lakelog[{extra}]'")
@@ -46,7 +46,7 @@ class ExtrasCheck(Check):
         yield self.passed(f"{told}; not installed: {', '.join(others)}" if others else told)
 
 
-def _needed(around: Surroundings) -> set[str]:
+def _needed(around: CheckContext) -> set[str]:
     """The extras that a warehouse, a log and a catalog of these kinds need."""
     given = CATALOG_OPTIONS.canonical(around.catalog_options)
     kind = Options(given).need(CATALOG_TYPE)

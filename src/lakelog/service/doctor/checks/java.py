@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Final
 
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 from lakelog.service.servers.server_process import java_program
 
 _OLDEST: Final = 17
@@ -27,7 +27,7 @@ class JavaCheck(Check):
     NAME = "java"
     TITLE = "Java"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         program, home = java_program(), os.environ.get("JAVA_HOME")
         where = f"JAVA_HOME={home}" if home else "the path"
         found = shutil.which(program)

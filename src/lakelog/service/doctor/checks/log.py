@@ -8,7 +8,7 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.logstore import LOG_PROBES
 from lakelog.logstore.base import LogLocation
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 _EMBEDDED: Final = "embedded"
 
@@ -19,7 +19,7 @@ class LogCheck(Check):
     NAME = "log"
     TITLE = "the log"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         if around.log == _EMBEDDED and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
                 "tables in an object store or in HDFS cannot have an embedded log",
@@ -35,7 +35,7 @@ class LogCheck(Check):
         else:
             yield from self._probed(around, around.address or "")
 
-    def _probed(self, around: Surroundings, address: str) -> Iterator[Finding]:
+    def _probed(self, around: CheckContext, address: str) -> Iterator[Finding]:
         location = LogLocation(around.log, address, "lakelog-doctor", 1, properties=around.log_properties)
         try:
             server = LOG_PROBES.load(around.log)(location)

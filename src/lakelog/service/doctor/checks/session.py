@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 from lakelog.spark.session.session import session_at
 from lakelog.spark.session.session_check import session_gaps
 
@@ -19,7 +19,7 @@ class SessionCheck(Check):
     NAME = "session"
     TITLE = "the Spark session"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         session = around.session
         if around.remote is not None:
             try:

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 OLDEST: Final = (4, 2)
 BELOW: Final = (4, 4)
@@ -27,7 +27,7 @@ class SparkCheck(Check):
     NAME = "spark"
     TITLE = "PySpark"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         try:
             version = metadata.version("pyspark")
         except metadata.PackageNotFoundError:

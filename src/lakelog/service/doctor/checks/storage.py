@@ -10,7 +10,7 @@ from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.service.doctor.check import Check, Finding, Surroundings
+from lakelog.service.doctor.check import Check, CheckContext, Finding
 
 _LITTLE: Final = 1 << 30
 _NONE: Final = 64 << 20
@@ -24,7 +24,7 @@ class StorageCheck(Check):
     NAME = "storage"
     TITLE = "the storage of the warehouse"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         begun = monotonic_s()
         try:
             with around.trial() as (io, place):

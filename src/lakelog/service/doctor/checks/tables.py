@@ -8,8 +8,8 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import close_clients
-from lakelog.service.doctor.check import Check, Finding, Surroundings
-from lakelog.service.doctor.table_listing import tables_there
+from lakelog.service.doctor.check import Check, CheckContext, Finding
+from lakelog.service.doctor.table_listing import list_tables
 
 _LONG_S: Final = 30.0
 _URGENT: Final = 50
@@ -22,9 +22,9 @@ class TablesCheck(Check):
     NAME = "tables"
     TITLE = "the tables"
 
-    def look(self, around: Surroundings) -> Iterator[Finding]:
+    def look(self, around: CheckContext) -> Iterator[Finding]:
         begun, seen, well = monotonic_s(), 0, 0
-        for table in tables_there(around):
+        for table in list_tables(around):
             if monotonic_s() - begun > _LONG_S:
                 yield self.warned(
                     f"the first {seen} tables were looked at: the others would take too long", "lakelog health"

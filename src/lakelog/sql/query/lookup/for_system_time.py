@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.sql.syntax.lexer import Kind, Token
-from lakelog.sql.syntax.source_text import StatementText
+from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.text_edits import Edit
 from lakelog.sql.syntax.token_stream import part_value
 
@@ -25,7 +25,7 @@ class LookupTime:
     column: tuple[str, ...] = ()
 
 
-def read_lookup_time(source: StatementText, tokens: Sequence[Token], start: int) -> LookupTime | None:
+def read_lookup_time(source: SourceText, tokens: Sequence[Token], start: int) -> LookupTime | None:
     """The clause that begins at this place; None when it is time travel, to a plain value.
 
     Raises UnsupportedStatement for another function or an expression.

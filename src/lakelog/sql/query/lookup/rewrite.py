@@ -20,7 +20,7 @@ from lakelog.sql.query.lookup.condition import LookupCondition, Span, read_condi
 from lakelog.sql.query.lookup.for_system_time import LookupTime
 from lakelog.sql.query.lookup.time_source import check_time
 from lakelog.sql.query.references import QueryText, Reference
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
 from lakelog.sql.syntax.lexer import Token, quoted_name
 from lakelog.sql.syntax.text_edits import Edit, edited
@@ -64,7 +64,9 @@ class _Join:
 class LookupJoins:
     """The lookup joins of one query. ``edits`` are those of the rest of the text."""
 
-    def __init__(self, session: Context, query: QueryText, reads: Sequence[LookupRead], edits: Sequence[Edit]) -> None:
+    def __init__(
+        self, session: SessionContext, query: QueryText, reads: Sequence[LookupRead], edits: Sequence[Edit]
+    ) -> None:
         self._session, self._query, self._edits = session, query, list(edits)
         self._joins = [self._join_of(read) for read in reads]
         self.lookups: list[Lookup] = []

@@ -11,7 +11,7 @@ from sqlglot import exp
 from lakelog.sql.query.column_pruning import relations_of
 from lakelog.sql.query.lookup.for_system_time import LookupTime, is_now
 from lakelog.sql.query.references import QueryText, cte_of
-from lakelog.sql.runtime.context import Context
+from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.syntax.token_stream import Name
 
 _NAMES: Final = ("proctime", "processingtime")
@@ -25,7 +25,7 @@ class _Origin(enum.Enum):
 
 
 def check_time(
-    session: Context, query: QueryText, select: exp.Select, time: LookupTime, relations: Sequence[exp.Expr]
+    session: SessionContext, query: QueryText, select: exp.Select, time: LookupTime, relations: Sequence[exp.Expr]
 ) -> None:
     """Raises UnsupportedStatement for a column that a row brings with it (event time), or that is not there."""
     if not time.column:
@@ -45,14 +45,14 @@ def check_time(
         )
 
 
-def _in_relations(session: Context, parts: Sequence[str], relations: Iterable[exp.Expr]) -> _Origin:
+def _in_relations(session: SessionContext, parts: Sequence[str], relations: Iterable[exp.Expr]) -> _Origin:
     *front, name = parts
     chosen = [r for r in relations if not front or r.alias_or_name.lower() == front[-1].lower()]
     found = {_in_relation(session, relation, name) for relation in chosen}
     return next((origin for origin in (_Origin.NOW, _Origin.STORED) if origin in found), _Origin.MISSING)
 
 
-def _in_relation(session: Context, relation: exp.Expr, name: str) -> _Origin:
+def _in_relation(session: SessionContext, relation: exp.Expr, name: str) -> _Origin:
     cte = cte_of(relation) if isinstance(relation, exp.Table) else None
     if cte is not None:
         return _in_query(session, cte.this, name)
@@ -69,7 +69,7 @@ def _in_relation(session: Context, relation: exp.Expr, name: str) -> _Origin:
     return _Origin.STORED if name.lower() in (n.lower() for n in schema.field_names) else _Origin.MISSING
 
 
-def _in_query(session: Context, query: exp.Expr, name: str) -> _Origin:
+def _in_query(session: SessionContext, query: exp.Expr, name: str) -> _Origin:
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     if not isinstance(query, exp.Select):
