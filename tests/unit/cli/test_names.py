@@ -141,13 +141,6 @@ def test_a_name_that_is_too_long_is_a_wrong_request(lake: Lake, tmp_path: Path) 
     assert "too long: at most 250" in done.output
 
 
-def test_an_export_to_no_file_says_what_prints_rows(lake: Lake, tmp_path: Path) -> None:
-    done = ran(["export", "d.t", "-", "--warehouse", str(tmp_path)])
-    assert done.exit_code == 2
-    assert "no ending" in done.output
-    assert "'lakelog head'" in done.output
-
-
 def test_a_procedure_without_rows_says_that_it_is_done(lake: Lake, tmp_path: Path) -> None:
     with lake.table("d.t").writer() as writer:
         writer.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))

@@ -175,7 +175,7 @@ def test_a_uri_without_a_bucket_is_refused() -> None:
 def test_a_missing_extra_is_answered_with_the_pip_command(
     scheme: str, package: str, module_name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, f"lakelog.io.{module_name}", raising=False)
+    monkeypatch.delitem(sys.modules, f"lakelog.io.storage.{module_name}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(NotInstalled, match=rf"pip install 'lakelog\[{extra}\]'") as raised:
         file_io_for(f"{scheme}://place/warehouse")

@@ -325,8 +325,8 @@ def test_the_state_of_whole_changes_lies_in_the_table_once_somebody_asks(tmp_pat
 
 
 def test_states_that_no_position_needs_any_more_go(tmp_path, monkeypatch) -> None:
-    for name in ("normalizer._SAVE_ROWS", "normalizer._TIDY_S", "log_follow._TIDY_S"):
-        monkeypatch.setattr(f"lakelog.table.{name}", 0)
+    for name in ("normalizer._SAVE_ROWS", "normalizer._TIDY_S", "subscribe._TIDY_S"):
+        monkeypatch.setattr(f"lakelog.table.tail.{name}", 0)
     table = make(tmp_path)
     tail = table.tail("earliest", options=WHOLE)
     positions, counts = [tail.position], []

@@ -272,5 +272,7 @@ def test_a_state_without_the_numbers_of_snapshots_is_read() -> None:
 
 
 class _Snapshot:
+    id = 1
+
     def __init__(self, properties: dict[str, str]) -> None:
         self.properties = properties
