@@ -89,7 +89,7 @@ class Owner:
             self._create()
 
     def _drop(self, table: SimulatedTable) -> None:
-        name = self.world.name_of(table)
+        name = self.world.place_of(table)
         if name is not None:
             calls.drop(self.world.catalog, name)
             self._count("DROP")

@@ -254,11 +254,18 @@ class Committer:
             raise self._fenced()
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
+        """Raises Fenced for a batch writer that was taken for dead and forgotten; its late rows are taken back.
+
+        A later task may have registered it again: then rows of earlier ones lie before its origin.
+        """
         self._has_appended = True
-        if not self.table.registered.is_registered(self.writer):
-            take_back_late(self.table, self.writer, epoch, results)
-            raise self._fenced()
+        appends = [part for result in results for part in result.appends]
+        with contextlib.suppress(NotFound):
+            origin = self.table.registered.origin(self.writer)
+            if all(part.first_offset >= origin.get(part.bucket, 0) for part in appends):
+                return
+        take_back_late(self.table, self.writer, epoch, results)
+        raise self._fenced()
 
     def _fenced(self) -> Fenced:
         return Fenced(
