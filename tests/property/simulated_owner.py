@@ -19,7 +19,7 @@ class Owner:
     def __init__(self, world: World, spawn: Spawn) -> None:
         self.world, self.scheduler, self.dice, self._spawn = world, world.scheduler, world.dice, spawn
         self._names = self._at_work = 0
-        self._drops = False
+        self._renames = self._drops = False
 
     def life(self, name: str) -> None:
         """One change, until it is done."""
@@ -33,7 +33,11 @@ class Owner:
         if chance < 0.35:
             self._do(name, lambda: self._alter(table))
         elif chance < 0.65:
+            # one that began before another RENAME could take a table along that is half created
+            self.scheduler.wait_until(lambda: not self._renames and not self._drops)
+            self._renames = True
             self._do(name, lambda: self._rename(table))
+            self._renames = False
         elif not table.is_dropped:
             table.is_dropped = True
             # a DROP deletes file by file: whoever creates, renames or drops the table meanwhile gets a part of it
@@ -85,7 +89,7 @@ class Owner:
             self._create()
 
     def _drop(self, table: SimulatedTable) -> None:
-        name = self.world.name_of(table)
+        name = self.world.place_of(table)
         if name is not None:
             calls.drop(self.world.catalog, name)
             self._count("DROP")

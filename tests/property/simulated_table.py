@@ -132,6 +132,11 @@ class World:
         found = (path for path, held in self.io.beside.items() if held is table.warehouse)
         return next((path.removeprefix(f"{_DATABASE}/") for path in found), None)
 
+    def place_of(self, table: SimulatedTable) -> str | None:
+        """The name under which there is a table, or the half of it that a DROP which died has left."""
+        found = {handle.identity.id: name for name in self.catalog.list_tables("db") for handle in [self.open(name)]}
+        return found.get(table.handle.identity.id)
+
     def open(self, name: str) -> DynamicTable:
         """The table of a name as whoever opens it now has it. Raises NotFound."""
         return DynamicTable(self.catalog.load_table(Identifier("db", name)))

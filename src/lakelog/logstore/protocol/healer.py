@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from lakelog.io.metrics import METER, log_errors
 from lakelog.io.names import random_fraction
 from lakelog.logstore.base import RECORDS_SCHEMA, LogAppender, LogReader, Records
 from lakelog.logstore.protocol.header import CORRECTION, DATA, encode_header
-from lakelog.logstore.protocol.healing_plan import Correction, Healing
+from lakelog.logstore.protocol.healing_plan import Correction, Healing, Later
 from lakelog.options.metrics import COMPENSATIONS
 
 _LOG: Final = logging.getLogger("lakelog.heal")
@@ -34,8 +35,9 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
 
     May be interrupted anywhere and repeated. What the log no longer holds is left as it is. Raises Unavailable, Fenced
     when another process has taken over the writer, or when it does not come to rest because two heal with different
-    decisions.
+    decisions. A process that finds itself replaced behind its own corrections heals those first: nobody else looks.
     """
+    replaced: Fenced | None = None
     region = RECORDS_SCHEMA.empty_table()
     position = max(since, reader.first_offsets([bucket])[bucket])
     gone = range(since, position)
@@ -43,7 +45,15 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         if number >= _PATIENT_ROUNDS:
             sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**number) * random_fraction())
         region, position = _read_on(reader, bucket, region, position)
-        corrections = healing.plan(region, gone)
+        try:
+            corrections = healing.plan(region, gone)
+        except Fenced as why:
+            if not number:
+                raise
+            replaced, healing = why, replace(healing, later=Later.OPEN)
+            corrections = healing.plan(region, gone)
+        if not corrections and replaced is not None:
+            raise replaced
         if not corrections:
             return healing.verified(region, position)
         with log_errors(healing.table, "append"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -254,11 +253,18 @@ class Committer:
             raise self._fenced()
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
+        """Raises Fenced for a batch writer that was taken for dead and forgotten; its late rows are taken back.
+
+        A later task may have registered it again: then rows of earlier ones lie before its origin.
+        """
         self._has_appended = True
-        if not self.table.registered.is_registered(self.writer):
-            take_back_late(self.table, self.writer, epoch, results)
-            raise self._fenced()
+        appends = [part for result in results for part in result.appends]
+        with contextlib.suppress(NotFound):
+            origin = self.table.registered.origin(self.writer)
+            if all(part.first_offset >= origin.get(part.bucket, 0) for part in appends):
+                return
+        take_back_late(self.table, self.writer, epoch, results)
+        raise self._fenced()
 
     def _fenced(self) -> Fenced:
         return Fenced(
@@ -383,18 +389,3 @@ class Committer:
                 verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
                 if self._look().newest().get(self.writer, -1) == newest:
                     return verified  # else it came back meanwhile and has decided: heal to that
-
-
-_COMMITTERS: dict[tuple[int, str, str], Committer] = {}
-_COMMITTERS_LOCK = threading.Lock()
-
-
-def committer_for(table: DynamicTable, writer: str) -> Committer:
-    """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
-    with _COMMITTERS_LOCK:
-        key = (os.getpid(), table.identity.key, writer)
-        found = _COMMITTERS.get(key)
-        if found is None:
-            found = _COMMITTERS[key] = Committer(table, writer)
-        found.table = table
-        return found
