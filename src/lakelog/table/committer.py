@@ -136,7 +136,8 @@ class Committer:
             sealed = self._sealed()
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
-                if not is_ended and epoch == sealed.epoch and sealed.digest == record.digest:
+                digest = sealed.digest if epoch == sealed.epoch else sealed.telling.get(epoch)
+                if not is_ended and digest == record.digest:
                     return record, is_made  # another process was quick to seal it
                 # another driver had decided, sealed and forgotten it: what was created now decides nothing
                 if is_made and record.number <= self._state.chain:
