@@ -23,7 +23,7 @@ from lakelog.table.catch_up import note_catch_up
 from lakelog.table.dynamic_table import DynamicTable
 from lakelog.table.epoch_record import EpochRecord
 from lakelog.table.late_retractions import late_keys
-from lakelog.table.log_repair import LogRepair, take_back_late
+from lakelog.table.log_repair import LogRepair, take_back_late, was_forgotten
 from lakelog.table.log_state import LogState, WriterState, newest_state
 from lakelog.table.register import register_writer
 from lakelog.table.registrations import BATCH, STREAM
@@ -136,8 +136,7 @@ class Committer:
             sealed = self._sealed()
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
-                digest = sealed.digest if epoch == sealed.epoch else sealed.telling.get(epoch)
-                if not is_ended and digest == record.digest:
+                if not is_ended and record.digest == sealed.digest_of(epoch):
                     return record, is_made  # another process was quick to seal it
                 # another driver had decided, sealed and forgotten it: what was created now decides nothing
                 if is_made and record.number <= self._state.chain:
@@ -255,18 +254,11 @@ class Committer:
             raise self._fenced()
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced for a batch writer that was taken for dead and forgotten; its late rows are taken back.
-
-        A later task may have registered it again: then rows of earlier ones lie before its origin.
-        """
+        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
         self._has_appended = True
-        appends = [part for result in results for part in result.appends]
-        with contextlib.suppress(NotFound):
-            origin = self.table.registered.origin(self.writer)
-            if all(part.first_offset >= origin.get(part.bucket, 0) for part in appends):
-                return
-        take_back_late(self.table, self.writer, epoch, results)
-        raise self._fenced()
+        if was_forgotten(self.table, self.writer, results):
+            take_back_late(self.table, self.writer, epoch, results)
+            raise self._fenced()
 
     def _fenced(self) -> Fenced:
         return Fenced(
