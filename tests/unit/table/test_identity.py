@@ -7,15 +7,13 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from lakelog import connect
-from lakelog.errors import CommitUnknown, NotFound, TableReplaced
-from lakelog.io.storage.local import LocalFileIO
+from lakelog.errors import NotFound, TableReplaced
 from lakelog.table.commit.committer import Committer
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.epoch_record import EpochRecord
@@ -158,83 +156,6 @@ def test_a_decision_behind_drop_and_create_that_no_look_has_seen_counts_for_noth
     assert stores(new) == []
     own = EpochRecord(writer._writer, 0, 2, ())
     assert new.logical.decided.decide(own) == (replace(own, number=1), True)
-
-
-def before_call(monkeypatch: pytest.MonkeyPatch, method: str, part: str, act: Callable[[], None]) -> None:
-    """Something happens right before the first call of the storage that names a path with this part."""
-    call, left = getattr(LocalFileIO, method), [act]
-
-    def calls(io: LocalFileIO, path: str, data: bytes) -> object:
-        if part in path and left:
-            left.pop()()
-        return call(io, path, data)
-
-    monkeypatch.setattr(LocalFileIO, method, calls)
-
-
-def test_an_alter_that_began_before_rename_and_create_leaves_the_new_table_alone(lakes, monkeypatch) -> None:
-    opened(lakes, _LOG)
-    service, owner = lakes
-
-    def replace_it() -> None:
-        owner.sql("alter table db.x rename to db.y")
-        owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
-
-    before_call(monkeypatch, "create", "/schema/schema-1", replace_it)
-    with pytest.raises(TableReplaced, match=r"db\.x was dropped, or renamed, while it was changed"):
-        service.sql("alter table db.x add column w int")
-    write(owner.table("db.x"), 5, "new")
-    assert stores(owner.table("db.x")) == [(5, "new")]
-    assert stores(owner.table("db.y")) == [(1, "before")]
-    owner.sql("alter table db.x add column u int")
-    assert owner.table("db.x").schema.names == ["id", "v", "u"]
-
-
-def test_a_create_whose_answer_is_lost_has_made_a_table_with_its_log(lakes, monkeypatch) -> None:
-    call = LocalFileIO.create
-
-    def lose(io: LocalFileIO, path: str, data: bytes) -> bool:
-        made = call(io, path, data)
-        if path.endswith("/schema/schema-0"):
-            raise CommitUnknown("the answer was lost")
-        return made
-
-    monkeypatch.setattr(LocalFileIO, "create", lose)
-    lakes[1].sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
-    monkeypatch.undo()
-    write(lakes[0].table("db.x"), 1, "row")
-    assert stores(lakes[0].table("db.x")) == [(1, "row")]
-
-
-def test_an_expiry_that_began_before_drop_and_create_keeps_the_new_snapshots(lakes, monkeypatch) -> None:
-    table = opened(lakes, "")
-    write(table, 2, "before")
-    write(table, 3, "before")
-    _, owner = lakes
-
-    def replace_it() -> None:
-        owner.sql("drop table db.x")
-        owner.sql("create table db.x (id int, v string, primary key (id))")
-        write(owner.table("db.x"), 5, "new")
-
-    before_call(monkeypatch, "write", "/removals/", replace_it)
-    with pytest.raises(TableReplaced):
-        table.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
-    assert files(owner.table("db.x")) == [(5, "new")]
-
-
-def test_a_handle_of_before_takes_away_no_decision_of_the_new_table(lakes) -> None:
-    old = opened(lakes, _LOG).logical.decided
-    _, owner = lakes
-    owner.sql("alter table db.x rename to db.y")
-    owner.sql(f"create table db.x (id int, v string, primary key (id)) {_LOG}")
-    new = owner.table("db.x")
-    decided = new.logical.decided.decide(EpochRecord("w", 0, 1, ()))[0]
-    with pytest.raises(TableReplaced):
-        old.forget([EpochRecord("v", 0, 1, (), number=1)])
-    with pytest.raises(TableReplaced):
-        old.decide(EpochRecord("v", 0, 1, ()))
-    assert new.logical.decided.all() == [decided]
 
 
 @pytest.fixture

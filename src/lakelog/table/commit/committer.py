@@ -17,7 +17,7 @@ from lakelog.logstore.protocol.control_records import abort_record, commit_recor
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
-from lakelog.table.commit.log_repair import LogRepair, take_back_late
+from lakelog.table.commit.log_repair import LogRepair, take_back_late, was_forgotten
 from lakelog.table.commit.replay import warn_of_older
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
@@ -136,7 +136,7 @@ class Committer:
             sealed = self._sealed()
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
-                if not is_ended and epoch == sealed.epoch and sealed.digest == record.digest:
+                if not is_ended and record.digest == sealed.digest_of(epoch):
                     return record, is_made  # another process was quick to seal it
                 # another driver had decided, sealed and forgotten it: what was created now decides nothing
                 if is_made and record.number <= self._state.chain:
@@ -253,18 +253,11 @@ class Committer:
             raise self._fenced()
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced for a batch writer that was taken for dead and forgotten; its late rows are taken back.
-
-        A later task may have registered it again: then rows of earlier ones lie before its origin.
-        """
+        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
         self._has_appended = True
-        appends = [part for result in results for part in result.appends]
-        with contextlib.suppress(NotFound):
-            origin = self.table.registered.origin(self.writer)
-            if all(part.first_offset >= origin.get(part.bucket, 0) for part in appends):
-                return
-        take_back_late(self.table, self.writer, epoch, results)
-        raise self._fenced()
+        if was_forgotten(self.table, self.writer, results):
+            take_back_late(self.table, self.writer, epoch, results)
+            raise self._fenced()
 
     def _fenced(self) -> Fenced:
         return Fenced(

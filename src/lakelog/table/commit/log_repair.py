@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelog.errors import NotFound
 from lakelog.io.clock import now_ms
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.clients import appender_for, reader_for
@@ -64,6 +65,18 @@ class LogRepair:
             own_first=not table.emits_files,
             late=late,
         )
+
+
+def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
+    """Whether a batch writer was forgotten since it appended these rows.
+
+    A later task may have registered it again: then rows of earlier ones lie before its origin. Raises Unavailable.
+    """
+    try:
+        origin = table.registered.origin(writer)
+    except NotFound:
+        return True
+    return any(part.first_offset < origin.get(part.bucket, 0) for r in results for part in r.appends)
 
 
 def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:

@@ -56,6 +56,10 @@ class WriterState:
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
 
+    def digest_of(self, epoch: int) -> str:
+        """The digest of the decision about a sealed epoch, "" when the state has not kept it."""
+        return self.digest if epoch == self.epoch else self.telling.get(epoch, "")
+
 
 @dataclass(frozen=True)
 class MarkerCounts:
