@@ -35,19 +35,19 @@ TABLE = "demo.flights"
 SETTLE_MS = 2_500
 """Plots are drawn, live parts have come."""
 PAGES = {
-    "overview": ("/", "Every table: how fresh, how large, what it needs."),
+    "overview": ("/", "All tables with freshness, size and pending maintenance."),
     "catalogs": ("/catalogs", "Databases and tables of all catalogs."),
-    "health": (f"/tables/{TABLE}", "A table: its score and what it is made of, and plots over time."),
+    "health": (f"/tables/{TABLE}", "Health score of a table with its parts, and plots over time."),
     "columns": (f"/tables/{TABLE}/columns", "Columns, keys and options."),
-    "snapshots": (f"/tables/{TABLE}/snapshots", "Its history, a page at a time."),
-    "files": (f"/tables/{TABLE}/files", "Files, partitions, buckets and other views of a table."),
-    "table-log": (f"/tables/{TABLE}/log", "Its log: offsets and lag per bucket, writers and readers."),
+    "snapshots": (f"/tables/{TABLE}/snapshots", "Snapshot history, paginated."),
+    "files": (f"/tables/{TABLE}/files", "Files, partitions, buckets and other system tables."),
+    "table-log": (f"/tables/{TABLE}/log", "Log of a table: offsets and lag per bucket, writers and readers."),
     "rows": (f"/tables/{TABLE}/rows", "Rows of the files, and a live tail of the log."),
-    "runs": (f"/tables/{TABLE}/runs", "What maintenance has done with it."),
-    "log": ("/log", "The logs of all tables; freshness of both stores."),
-    "terminal": ("/terminal", "Any statement, in a process of its own."),
-    "optimizing": ("/optimizing", "What tables need and why, what waits, the newest runs."),
-    "settings": ("/settings", "How it runs, and who is logged in."),
+    "runs": (f"/tables/{TABLE}/runs", "Maintenance runs of a table."),
+    "log": ("/log", "Logs of all tables, and freshness of both stores."),
+    "terminal": ("/terminal", "SQL statements, run in a separate process."),
+    "optimizing": ("/optimizing", "Pending maintenance with reasons, blocked operations, and the latest runs."),
+    "settings": ("/settings", "Configuration of the dashboard, and user sessions."),
 }
 STATEMENTS = f"show tables in demo;\nselect * from {TABLE} limit 5;\nselect nothing\nfrom {TABLE}"
 
@@ -97,8 +97,8 @@ def guide() -> str:
     lines = [
         "# The dashboard's pages",
         "",
-        "Every page on a desktop and on a phone, light or dark as your browser is. What they tell is in",
-        "[the dashboard](dashboard.md). Taken by `make screenshots` beside a running demo.",
+        "Screenshots of every page on a desktop and a phone. They follow the light or dark mode of your browser.",
+        "[The dashboard](dashboard.md) describes the contents. `make screenshots` takes them from a running demo.",
     ]
     for name, (_, told) in PAGES.items():
         shown = " ".join(_picture(name, screen, told) for screen in SCREENS)
