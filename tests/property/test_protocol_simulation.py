@@ -47,9 +47,10 @@ SOON = ("skip-healing", "offset-too-high", "own-rows-only")
 
 @pytest.mark.parametrize("first", range(0, 400, 200))
 def test_all_readings_are_one_table_whatever_dies(first: int, depth: Depth) -> None:
-    found = run_part(range(first, first + depth.cases(200)), None)
+    schedules = depth.cases(200)
+    found = run_part(range(first, first + schedules), None)
     assert found.wrong == ()
-    assert {name for name, times in found.events.items() if times} >= EVENTS
+    assert schedules < 200 or {name for name, times in found.events.items() if times} >= EVENTS
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in SOON else SLOW) for name in BUGS])
