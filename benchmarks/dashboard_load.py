@@ -2,7 +2,7 @@
 
 1,000 connections that ask again as soon as they are answered, 60 live tails, a flood of logins, previews of a Parquet
 bomb, a hostile statement of 200 kB (``dashboard_flood``, a process of its own). Pages are asked for one after the
-other, as a user does. The seconds of CPU of each process are told, because all of them share the machine's cores.
+other, as a user does. The report has the CPU seconds of each process, because all share the cores.
 Run: ``python -m benchmarks.dashboard_load``; prints one JSON object, and fails beyond 1 s or 600 MB.
 """
 

@@ -14,13 +14,14 @@ from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.logstore.protocol.healing_plan import Healing
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.take_over import take_over
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.staging.task_writer import TaskWriter
 from lakelog.table.write import table_writer as writer_module
 from lakelog.table.write.table_writer import TableWriter
-from log_tables import files, folded, rows
+from log_tables import files, folded, rows, silence
 
 Rows = list[tuple[int, str]]
 FORMS = [("upsert", "debezium-json"), ("upsert", "arrow"), ("all", "debezium-json"), ("all", "arrow")]
@@ -139,3 +140,28 @@ def while_it_heals(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) ->
         return found
 
     monkeypatch.setattr(Healing, "plan", planned)
+
+
+def take_back_while_a_row_comes(table: Table, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """A live writer appends rows while those of a dead one are taken back, then ``commits``, ``aborts`` or ``dies``."""
+    write(table, *range(8), name="r0")
+    _, dead = open_write(table, *range(8), name="dead")
+    live, name = open_write(table, 99, name="r1")
+    silence(table, dead)
+
+    def comes() -> None:
+        live.write(rows(*range(0, 8, 2), name="r1"))
+        live.flush()
+
+    while_it_heals(monkeypatch, comes)
+    assert list(take_over(table.logical)) == [dead]
+    if end == "commits":
+        live.commit()
+        live.close()
+    elif end == "aborts":
+        live.close()
+    else:
+        silence(table, name)
+        assert list(take_over(table.logical)) == [name]
+    r1 = [*range(0, 8, 2), 99] if end == "commits" else []
+    check(table, sorted([*((n, "r1") for n in r1), *((n, "r0") for n in range(8) if n not in r1)]))

@@ -1,4 +1,4 @@
-"""Directories for files of one process that nobody needs after it; what a process left that was killed goes later."""
+"""Scratch directories of one process; a later process removes those of a process that was killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ScratchDirectory:
         with _scratch_errors(root):
             os.makedirs(root, exist_ok=True)
             os.mkdir(made)
-            # locked before it gets its name: nobody takes it for one that was left
+            # locked before it gets its name, so that no process takes it for an abandoned one
             lock = os.open(_lock_of(made), os.O_RDWR | os.O_CREAT)
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.rename(made, self.path)

@@ -22,6 +22,7 @@ from ordered_writes import (
     decided,
     dies_before_its_snapshot,
     open_write,
+    take_back_while_a_row_comes,
     while_it_heals,
     without_log,
     write,
@@ -86,27 +87,7 @@ def test_a_batch_write_is_above_one_that_died_before_its_snapshot(table: Table, 
 
 @pytest.mark.parametrize("end", ["commits", "aborts", "dies"])
 def test_a_row_that_comes_while_a_dead_writer_is_taken_back(table: Table, monkeypatch, end: str) -> None:
-    write(table, *range(8), name="r0")
-    _, dead = open_write(table, *range(8), name="dead")
-    live, name = open_write(table, 99, name="r1")
-    silence(table, dead)
-
-    def comes() -> None:
-        live.write(rows(*range(0, 8, 2), name="r1"))
-        live.flush()
-
-    while_it_heals(monkeypatch, comes)
-    assert list(take_over(table.logical)) == [dead]
-    if end == "commits":
-        live.commit()
-        live.close()
-    elif end == "aborts":
-        live.close()
-    else:
-        silence(table, name)
-        assert list(take_over(table.logical)) == [name]
-    r1 = [*range(0, 8, 2), 99] if end == "commits" else []
-    check(table, sorted([*((n, "r1") for n in r1), *((n, "r0") for n in range(8) if n not in r1)]))
+    take_back_while_a_row_comes(table, monkeypatch, end)
 
 
 def test_a_row_that_is_decided_while_a_dead_writer_is_taken_back(table: Table, monkeypatch) -> None:

@@ -81,7 +81,7 @@ class Memtable:
                 ):
                     stream.write_table(rows, max_chunksize=_SPILL_ROWS)
         except BaseException:
-            self.close()  # no caller goes on: a full disk is not left full
+            self.close()  # the write ends here: its spilled files must not fill the disk
             raise
         self._rows.clear()
         self._bytes = 0

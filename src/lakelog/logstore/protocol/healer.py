@@ -35,7 +35,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
 
     May be interrupted anywhere and repeated. What the log no longer holds is left as it is. Raises Unavailable, Fenced
     when another process has taken over the writer, or when it does not come to rest because two heal with different
-    decisions. A process that finds itself replaced behind its own corrections heals those first: nobody else looks.
+    decisions. A process that finds itself replaced behind its own corrections heals those first.
     """
     replaced: Fenced | None = None
     region = RECORDS_SCHEMA.empty_table()

@@ -107,7 +107,7 @@ class Answers:
 
 
 def _key(scope: Scope) -> _Key | None:
-    """What the answer to a request depends on, None when nobody else may have it."""
+    """Cache key of a shared answer; None for a request whose answer is not shared."""
     identity: Identity | None = scope["state"]["identity"]
     path = scope["path"]
     if identity is None or scope["method"] != "GET" or not _SHARED.fullmatch(path):

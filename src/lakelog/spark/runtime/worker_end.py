@@ -46,7 +46,7 @@ class _End:
 
     def exit(self, status: int) -> NoReturn:
         """Takes the place of ``os._exit``, which a worker calls when Spark closes its socket before the signal."""
-        if self.process != os.getpid() or self._begun:  # a child that was forked here
+        if self.process != os.getpid() or self._begun:  # a forked child, or a second call
             _EXIT(status)
         self._begun = True
         limit = threading.Timer(_LONGEST_S, _EXIT, (1,))
