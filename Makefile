@@ -17,7 +17,8 @@ OLDEST_PYSPARK := pyspark==4.2.0
 NEWEST_PYSPARK := pyspark==4.3.0
 
 .PHONY: help setup demo test test-spark test-deep test-more test-long test-all test-browser test-connect test-cluster py-files check fmt golden crash simulate screenshots bench docs \
-        .venv .venv-oldest .venv-pypaimon need-java chaos
+        .venv .venv-oldest .venv-pypaimon need-java chaos test-chaos test-kafka test-pulsar test-storage test-catalogs \
+        test-docs test-on-connect
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,16 +49,32 @@ check: .venv ## format, lint, types, imports, spelling
 
 test-all: test test-more test-long ## test, test-more and test-long
 
-test-more: export LAKELOG_NO_SKIPS := 1
-test-more: test-spark test-deep ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
-	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
+LANES := test-chaos test-kafka test-pulsar test-storage test-catalogs test-docs test-browser test-on-connect
+test-more $(LANES): export LAKELOG_NO_SKIPS := 1
+test-more: test-spark test-deep $(LANES) ## test-spark, test-deep; real Kafka, Pulsar, S3, HDFS and PostgreSQL, Paimon's REST catalog, docs, a browser, Connect
+
+$(LANES): .venv/spark-classes.jsa
+
+test-chaos:
 	$(PYTEST) $(CHAOS) -m "not pulsar"
+
+test-kafka:
 	$(PYTEST) $(SPREAD) -m kafka tests/contract tests/integration --ignore=$(CHAOS)
+
+test-pulsar:
 	$(PYTEST) $(SPREAD) -m pulsar tests/contract tests/integration tests/spark --ignore=$(CHAOS)
+
+test-storage:
+	PYTHONPATH=tests .venv/bin/python -m servers.s3_server
 	$(PYTEST) $(SPREAD) -m "s3 or hdfs" tests/contract tests/storage
+
+test-catalogs:
 	$(PYTEST) -m "postgres or rest" tests/contract
+
+test-docs:
 	$(PYTEST) -n 2 --dist worksteal tests/docs
-	$(PYTEST) tests/browser
+
+test-on-connect:
 	LAKELOG_SPARK=connect $(PYTEST) $(ON_CONNECT)
 
 test-long: export LAKELOG_NO_SKIPS := 1
@@ -66,7 +83,7 @@ test-long: .venv/spark-classes.jsa .venv-oldest .venv-pypaimon ## what .ci/run h
 	$(PYTEST) $(CHAOS) -m pulsar
 	.venv-oldest/bin/python -m pytest $(SPREAD) -m "every_pyspark and not pulsar" tests/spark
 
-test-browser: .venv/spark-classes.jsa ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
+test-browser: ## walks through the dashboard in a real Chromium, which has to be there (ARGS go to pytest)
 	$(PYTEST) tests/browser $(ARGS)
 
 screenshots: .venv need-java ## the pictures of the dashboard in the docs, by a real Chromium
