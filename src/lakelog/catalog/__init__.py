@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from lakelog.catalog.base import Catalog
+from lakelog.options import parts
 from lakelog.options.registry import Registry
 
-CATALOGS: Registry[Catalog] = Registry(
-    "catalog",
-    {
-        "filesystem": "lakelog.catalog.kinds.filesystem:FilesystemCatalog",
-        "rest": "lakelog.catalog.kinds.rest:RestCatalog",
-        "sql": "lakelog.catalog.kinds.sql:SqlCatalog",
-    },
-    {"sqlalchemy": "sql-catalog", "urllib3": "rest"},
-)
+CATALOGS: Registry[Catalog] = parts.CATALOGS
 """Kind of catalog → its class, made of (warehouse, storage, its options but for the kind)."""

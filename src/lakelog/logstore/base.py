@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.logstore.server_info import LogServer
 
 LARGEST_OFFSET: Final = 2**62 - 1
 """No log has a larger one; numbers above are for what is newer than all of a log."""
@@ -240,7 +241,7 @@ class LogReader(ABC):
 
 
 class LogSystem(ABC):
-    """A kind of log (embedded, kafka, …). Stateless; registered in ``logstore.LOG_SYSTEMS``."""
+    """A kind of log. Stateless; its factory is registered in ``options.parts.LOG_SYSTEMS``."""
 
     @abstractmethod
     def create(self, location: LogLocation) -> LogLocation:
@@ -267,6 +268,13 @@ class LogSystem(ABC):
 
         NotFound also says that a log lies there which was not made with the table: the identity is in ``log_id``.
         ``spread`` says that the Spark that will use it has executors on other machines.
+        """
+
+    @abstractmethod
+    def probe(self, location: LogLocation) -> LogServer:
+        """Examines the server, or the place of a local log; leaves nothing behind. Raises what using it would raise.
+
+        Called by ``lakelog doctor``, with a location that no log has yet.
         """
 
     @abstractmethod

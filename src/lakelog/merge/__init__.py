@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from lakelog.merge.base import MergeEngine
+from lakelog.options import parts
 from lakelog.options.registry import Registry
 from lakelog.paimon.schema.schema import TableSchema
 
-ENGINES: Final[Registry[MergeEngine]] = Registry(
-    "merge engine",
-    {
-        "deduplicate": "lakelog.merge.engines.deduplicate:Deduplicate",
-        "partial-update": "lakelog.merge.engines.partial_update:PartialUpdate",
-        "aggregation": "lakelog.merge.engines.aggregation:Aggregation",
-        "first-row": "lakelog.merge.engines.first_row:FirstRow",
-    },
-)
+ENGINES: Final[Registry[MergeEngine]] = parts.MERGE_ENGINES
 """Merge engines by the value of option ``merge-engine``."""
 
 

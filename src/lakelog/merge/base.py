@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelog.options.fields import split_names
-from lakelog.options.option import Options
-from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
+from lakelog.options.option import Option, Options
+from lakelog.options.table import CHANGELOG_PRODUCERS, IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 
@@ -127,6 +127,22 @@ class MergeEngine(ABC):
 
     folds_again: ClassVar[bool] = False
     """Whether rows may be folded in parts and the results folded again, with the same outcome as all rows at once."""
+
+    newest_wins: ClassVar[bool] = False
+    """Whether a row replaces the older ones of its key, as a whole, and a row of kind -D removes the key.
+
+    UPDATE and MERGE then change rows by writing them again, and the table may have a log, whose readers keep the newest
+    row of each key.
+    """
+    oldest_wins: ClassVar[bool] = False
+    """Whether the first row of a key stays for ever.
+
+    Batch reads then leave level 0 out; compactions look the keys of new rows up and drop the rows of known keys.
+    """
+    changelog_producers: ClassVar[tuple[str, ...]] = CHANGELOG_PRODUCERS
+    """Values of ``changelog-producer`` that go with the engine."""
+    remove_option: ClassVar[Option[bool] | None] = None
+    """The option with which a row of kind -D removes its key; None where none does."""
 
     def __init__(self, schema: TableSchema) -> None:
         options = Options(schema.options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lakelog.options.option import Declared, Option
+from lakelog.options.parts import CATALOGS
 
 CATALOG_TYPE: Final = Option(
     "catalog.type",
@@ -13,7 +14,7 @@ CATALOG_TYPE: Final = Option(
     "What knows the names of databases and tables: the directories of the warehouse (filesystem), a database that "
     "SQLAlchemy opens (sql), laid out as by Paimon's JDBC catalog, or a server of Paimon's REST catalog (rest).",
     scope=("lake",),
-    choices=("filesystem", "sql", "rest"),
+    choices=CATALOGS,
 )
 CATALOG_URI: Final = Option(
     "catalog.uri",

@@ -9,6 +9,7 @@ from typing import Final
 from lakelog.errors import InvalidOption
 from lakelog.options.catalog import CATALOG_OPTIONS
 from lakelog.options.option import Declared, Option
+from lakelog.options.parts import LOG_FORMATS, LOG_SYSTEMS
 from lakelog.options.secrets import HIDDEN, looks_secret, without_password
 from lakelog.options.storage import is_storage_secret
 
@@ -28,7 +29,7 @@ LOG_TYPE: Final = Option(
     str,
     None,
     "Log system; by default pulsar for an address like pulsar://…, kafka for any other one, embedded without one.",
-    choices=("embedded", "kafka", "pulsar"),
+    choices=LOG_SYSTEMS,
     aliases=("log.system",),
     immutable=True,
 )
@@ -54,7 +55,7 @@ DATA_FORMAT: Final = Option(
     "debezium-json",
     "Format of the log's values: debezium-json, one change a record, for any consumer; or arrow, many a record, for "
     "speed.",
-    choices=("debezium-json", "arrow"),
+    choices=LOG_FORMATS,
     aliases=("log.format",),
     immutable=True,
 )

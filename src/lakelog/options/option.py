@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -61,7 +61,8 @@ def _parse(kind: type, text: str) -> Any:
 class Option(Generic[T]):
     """An option, declared once: its documentation, parsing and default come from here.
 
-    ``choices`` limits a text option; ``aliases`` are other spellings (Arctic's, Table Store's);
+    ``choices`` limits a text option (a registry: to the names in it); ``aliases`` are other spellings (Arctic's, Table
+    Store's);
     ``immutable`` means that it cannot change once the table has a snapshot; ``scope`` says where it
     may be given: ``table`` (CREATE TABLE), ``read``/``write`` (hints and DataFrame options), ``lake``; ``fault`` says
     why a value is refused, or "".
@@ -72,7 +73,7 @@ class Option(Generic[T]):
     default: T | None
     doc: str
     scope: tuple[str, ...] = ("table",)
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     aliases: tuple[str, ...] = ()
     immutable: bool = False
     secret: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from lakelog.errors import InvalidRequest, NotInstalled
@@ -13,41 +13,59 @@ from lakelog.errors import InvalidRequest, NotInstalled
 P = TypeVar("P")
 
 
-class Registry(Generic[P]):
+class Registry(Collection[str], Generic[P]):
     """Names of one kind of part → ``"module:Name"`` (or ``"module:Name.method"``).
 
-    A new part is one file and one line here. ``extras`` maps a foreign root package to the extra of
-    lakelog that brings it, so that a missing one is answered with the pip command.
+    A new part is one file and one line here; or, of another package, an entry point of ``group``. ``extras`` maps a
+    foreign root package to the extra of lakelog that brings it, so that a missing one is answered with the pip command.
     """
 
-    def __init__(self, kind: str, parts: Mapping[str, str], extras: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, kind: str, parts: Mapping[str, str], extras: Mapping[str, str] | None = None, group: str = ""
+    ) -> None:
         self.kind = kind
+        self.group = group
         self._parts = dict(parts)
         self._extras = dict(extras or {})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+        return iter(self._with_installed())
+
+    def __len__(self) -> int:
+        return len(self._with_installed())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts
+        return name in self._parts or name in self._with_installed()
 
     def load(self, name: str) -> Any:
         """The class or function behind a name. Raises InvalidRequest or NotInstalled."""
-        target = self._parts.get(name)
-        if target is None:
-            near = difflib.get_close_matches(name, self._parts, 1)
+        if name not in self:
+            near = difflib.get_close_matches(name, self, 1)
             hint = f", did you mean '{near[0]}'?" if near else ""
-            raise InvalidRequest(f"unknown {self.kind} '{name}'{hint} Known: {', '.join(self._parts)}")
-        module, _, attribute = target.partition(":")
-        try:
-            return operator.attrgetter(attribute)(importlib.import_module(module))
-        except ModuleNotFoundError as missing:
-            extra = self._extras.get((missing.name or "").partition(".")[0])
-            if extra is None:
-                raise
-            raise NotInstalled(f"{self.kind} '{name}' needs: pip install 'lakelog[{extra}]'") from missing
+            raise InvalidRequest(f"unknown {self.kind} '{name}'{hint} Known: {', '.join(self)}")
+        return load_target(self.kind, name, self._parts[name], self._extras)
 
     def create(self, name: str, *args: Any, **kwargs: Any) -> P:
         """Makes the part of this name."""
         part: P = self.load(name)(*args, **kwargs)
         return part
+
+    def _with_installed(self) -> Mapping[str, str]:
+        """The parts with those of other packages that are installed now; lakelog's own names are not replaced."""
+        if self.group:
+            metadata = importlib.import_module("importlib.metadata")  # late: it takes as long as the rest of lakelog
+            for point in metadata.entry_points(group=self.group):
+                self._parts.setdefault(point.name, point.value)
+        return self._parts
+
+
+def load_target(kind: str, name: str, target: str, extras: Mapping[str, str]) -> Any:
+    """What ``"module:Name"`` names. Raises NotInstalled when a package that an extra brings is missing."""
+    module, _, attribute = target.partition(":")
+    try:
+        return operator.attrgetter(attribute)(importlib.import_module(module))
+    except ModuleNotFoundError as missing:
+        extra = extras.get((missing.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise NotInstalled(f"{kind} '{name}' needs: pip install 'lakelog[{extra}]'") from missing

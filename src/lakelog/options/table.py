@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.errors import InvalidOption
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
@@ -14,6 +13,7 @@ from lakelog.options.names import directory_fault, name_part_fault
 from lakelog.options.optimizer import OPTIMIZER_OPTIONS
 from lakelog.options.option import Declared, MemorySize, Option, Options
 from lakelog.options.overwrite import OVERWRITE_OPTIONS
+from lakelog.options.parts import FILE_FORMATS, MERGE_ENGINES
 from lakelog.options.picking import PICKING_OPTIONS
 from lakelog.options.retention import RETENTION_OPTIONS
 
@@ -60,7 +60,7 @@ BUCKET_FUNCTION: Final = Option(
 
 FILE_FORMAT: Final = Option(
     "file.format", str, "parquet", "Format of new data files; one table may hold files of several formats.",
-    choices=("parquet", "orc", "avro"),
+    choices=FILE_FORMATS,
 )  # fmt: skip
 FILE_COMPRESSION: Final = Option(
     "file.compression", str, "zstd",
@@ -119,7 +119,7 @@ MERGE_ENGINE: Final = Option(
     str,
     "deduplicate",
     "What the rows of one key become.",
-    choices=("deduplicate", "partial-update", "aggregation", "first-row"),
+    choices=MERGE_ENGINES,
     immutable=True,
 )
 SEQUENCE_FIELD: Final = Option(
@@ -152,12 +152,13 @@ PARTIAL_REMOVE_ON_GROUP: Final = Option(
 ROWKIND_FIELD: Final = Option(
     "rowkind.field", str, None, "A column that holds the row kind (+I, -U, +U, -D) of each row.", immutable=True
 )
+CHANGELOG_PRODUCERS: Final = ("none", "input", "full-compaction", "lookup")
 CHANGELOG_PRODUCER: Final = Option(
     "changelog-producer",
     str,
     "none",
     "Whether and when changelog files are written for readers of the files' changes.",
-    choices=("none", "input", "full-compaction", "lookup"),
+    choices=CHANGELOG_PRODUCERS,
 )
 CHANGELOG_ROW_DEDUPLICATE: Final = Option(
     "changelog-producer.row-deduplicate",
@@ -173,7 +174,7 @@ CHANGELOG_DEDUPLICATE_IGNORES: Final = Option(
 )
 CHANGELOG_FILE_FORMAT: Final = Option(
     "changelog-file.format", str, None, "Format of changelog files; that of data files unless given.",
-    choices=("parquet", "orc", "avro"),
+    choices=FILE_FORMATS,
 )  # fmt: skip
 CHANGELOG_FILE_COMPRESSION: Final = Option(
     "changelog-file.compression", str, None, "Compression of changelog files; that of data files unless given.",
@@ -324,23 +325,6 @@ SNAPSHOT_TIME: Final = Option(
 )
 SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
 
-_LOOKUP_PRODUCER: Final = "lookup"
-_FIRST_ROW_ENGINE: Final = "first-row"
-
-
-def needs_lookup(options: Options) -> bool:
-    """Whether compactions of a keyed table look up the old values of the keys of level 0 (format sheet 7).
-
-    A row of a level ≥ 1 is then the whole value of its key.
-    """
-    return (
-        options.need(CHANGELOG_PRODUCER) == _LOOKUP_PRODUCER
-        or options.need(DELETION_VECTORS)
-        or options.need(FORCE_LOOKUP)
-        or options.need(MERGE_ENGINE) == _FIRST_ROW_ENGINE
-    )
-
-
 _ALL: Final[tuple[Option[Any], ...]] = (
     *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
     *OVERWRITE_OPTIONS,
@@ -353,8 +337,6 @@ _ALL: Final[tuple[Option[Any], ...]] = (
 
 TABLE_OPTIONS: Final = Declared(_ALL, free_prefixes=("fields.", BLOOM_PREFIX))
 """Every declared option of the files; ``fields.<column>.…`` and ``file-index.bloom-filter.…`` pass as they are."""
-
-_UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
 
 
 def levels_of(option: Option[str], options: Options) -> dict[int, str]:
@@ -369,31 +351,3 @@ def levels_of(option: Option[str], options: Options) -> dict[int, str]:
             raise InvalidOption(f"option '{option.key}' = '{text}': write levels and values, like 0:none,5:zstd")
         out[int(level)] = value.strip().lower()
     return out
-
-
-def check_writable(given: Mapping[str, str]) -> None:
-    """Refuses to write a table whose options ask for something that lakelog would not do.
-
-    Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature naming key and value;
-    nothing has been changed then. Reading may still work. Raises InvalidOption for options that contradict each other.
-    """
-    options = Options(given)
-    for key in _UNKNOWN_FLAGS:
-        if given.get(key, "false").strip().lower() != "false":
-            raise _refused(key, given[key], "only false can be written")
-    if options.need(DELETION_VECTORS) and options.need(MERGE_ENGINE) == _FIRST_ROW_ENGINE:
-        raise InvalidOption(
-            f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = '{_FIRST_ROW_ENGINE}', "
-            f"which replaces no row: leave it out"
-        )
-    if options.need(LOG_ENABLED):
-        # readers of the log see rows one by one, in the order of the log
-        for ordered, without in ((MERGE_ENGINE, "deduplicate"), (SEQUENCE_FIELD, None)):
-            if options.get_typed(ordered) != without:
-                raise _refused(ordered.key, given[ordered.key], f"with '{LOG_ENABLED.key}' = 'false' it can be written")
-
-
-def _refused(key: str, value: str, what: str) -> UnsupportedFeature:
-    return UnsupportedFeature(
-        f"option '{key}' = '{value}' is not supported for writing: {what}; write this table with another engine"
-    )

@@ -19,7 +19,8 @@ from lakelog.errors import (
 from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.schema_evolution import can_read_as
 from lakelog.filestore.skipping.file_index import FileIndexWriter
-from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
+from lakelog.merge.table_rules import check_writable
 from lakelog.options.log import (
     LOG_ADDRESS,
     LOG_ENABLED,
@@ -31,7 +32,7 @@ from lakelog.options.log import (
 )
 from lakelog.options.option import Options
 from lakelog.options.secrets import HIDDEN, looks_secret
-from lakelog.options.table import BUCKET, check_writable
+from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
@@ -164,7 +165,7 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
             continue
         if key.startswith(_KEPT_BY_LAKELOG):
             raise _refused_option(key, new, "lakelog keeps it for itself")
-        moved = key == LOG_ADDRESS.key and before.options.get(LOG_TYPE.key, "embedded") == "embedded"
+        moved = key == LOG_ADDRESS.key and log_factory(before.options.get(LOG_TYPE.key) or log_system_at(None)).is_local
         if key in _FIXED or moved:
             why = "a log is made with its table and holds what was written since; make a new table and copy the rows"
             raise _refused_option(key, new, why)

@@ -20,15 +20,16 @@ from lakelog.filestore.read.changes import check_producer
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.io.names import new_uuid
-from lakelog.logstore import LOG_SYSTEMS
+from lakelog.logstore import LOG_SYSTEMS, log_factory
+from lakelog.merge.table_rules import check_writable
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS
 from lakelog.options.log import DROP_WITH_TABLE, LOG_ADDRESS, LOG_ENABLED, LOG_TOPIC
 from lakelog.options.option import Options
-from lakelog.options.table import BUCKET, check_writable
+from lakelog.options.table import BUCKET
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.model.log_options import EMBEDDED, canonical_options, check_log, kept_log_options, planned_log
+from lakelog.table.model.log_options import canonical_options, check_log, kept_log_options, planned_log
 
 
 def create_table(
@@ -92,7 +93,7 @@ def create_table(
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
         # the winner of a race may use the same place; only a topic of a name made up here is surely ours
-        if not lost or (log.system != EMBEDDED and LOG_TOPIC.key not in options):
+        if not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options):
             with contextlib.suppress(LakelogError):
                 system.drop(log)
         if lost and if_not_exists:
@@ -101,7 +102,7 @@ def create_table(
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
-    """Drops a table; its log too when it is embedded, when ``log-store.drop-with-table`` says so, or with PURGE."""
+    """Drops a table; its log too when it is a local file, when ``log-store.drop-with-table`` says so, or with PURGE."""
     try:
         location = catalog.load_table(identifier)
     except NotFound:
@@ -111,8 +112,9 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
     table = DynamicTable(location)
     log = table.log
     # a file outside of the table may be the log of another one, whatever this one's schema says
-    is_outside = log is not None and log.system == EMBEDDED and not log.address.startswith(f"{table.path}/")
-    goes = purge or table.options.need(DROP_WITH_TABLE)
-    if log is not None and not is_outside and (log.system == EMBEDDED or goes):
-        LOG_SYSTEMS.create(log.system).drop(log)
+    if log is not None:
+        is_local = log_factory(log.system).is_local
+        goes = is_local or purge or table.options.need(DROP_WITH_TABLE)
+        if goes and not (is_local and not log.address.startswith(f"{table.path}/")):
+            LOG_SYSTEMS.create(log.system).drop(log)
     catalog.drop_table(identifier, if_exists)

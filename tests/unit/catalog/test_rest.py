@@ -282,7 +282,7 @@ def test_an_embedded_log_is_refused_where_the_server_puts_tables_elsewhere(
     answers(server, f"DELETE {ONE}", {})
     answers(server, "POST /v1/p/databases", {})
     create = "create table shop.orders (id bigint, primary key (id)) using lakelog tblproperties"
-    with pytest.raises(UnsupportedFeature, match="its embedded log lies at"):
+    with pytest.raises(UnsupportedFeature, match="its log lies at"):
         lake.sql(f"{create} ('log-store.enabled' = 'true')")
     assert [method for method, _, _ in changes_of(server)] == ["POST", "POST", "DELETE"]
 

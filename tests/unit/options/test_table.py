@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.merge.table_rules import check_writable
 from lakelog.options.option import Options
 from lakelog.options.table import (
     BUCKET,
@@ -17,7 +18,6 @@ from lakelog.options.table import (
     TARGET_FILE_SIZE,
     WRITE_BUFFER_SIZE,
     WRITE_ONLY,
-    check_writable,
 )
 
 

@@ -333,7 +333,7 @@ def test_a_broker_behind_a_closed_port_fails(around: CheckContext) -> None:
     assert finding.outcome == "fail"
     assert f"Kafka at {address} cannot be reached" in finding.what_to_do
     (finding,) = look("log", CheckContext(around.warehouse, log="kafka"))
-    assert finding.what_to_do == "give --address host:port"
+    assert finding.what_to_do == "give --address: the bootstrap servers, like 'localhost:9092'"
 
 
 def test_an_embedded_log_is_tried_where_the_tables_lie(around: CheckContext) -> None:

@@ -130,13 +130,12 @@ class RestCatalog(Catalog):
             if not if_not_exists:
                 raise AlreadyExists(f"table {identifier} exists: choose another name, or write IF NOT EXISTS")
             return self.load_table(identifier)
-        given = Options(schema.options)
-        is_inside = given.get_typed(LOG_TYPE) == "embedded" and LOG_ADDRESS.key not in given
+        is_inside = LOG_TYPE.key in schema.options and LOG_ADDRESS.key not in schema.options
         if is_inside and made.path != expected:
             self.drop_table(identifier, if_exists=True)
             raise UnsupportedFeature(
-                f"the server of the catalog puts table {identifier} to '{made.path}', but its embedded log lies at "
-                f"'{expected}': give the address of a Kafka or Pulsar, or leave the log out"
+                f"the server of the catalog puts table {identifier} to '{made.path}', but its log lies at "
+                f"'{expected}': give the address of a log server, or leave the log out"
             )
         return made
 

@@ -63,8 +63,8 @@ class LookupMerge(MergeEngine):
         return with_rows(folded, [(asked[h.keys], h) for h in found], self) if found and self._takes_rows else folded
 
 
-class FirstRowLookup(MergeEngine):
-    """Merge engine ``first-row``: a key that an upper level has keeps the row that is there; others are told."""
+class OldestRowLookup(MergeEngine):
+    """Folds where the oldest row wins: a key that an upper level has keeps that row; the others are told."""
 
     def __init__(self, inner: MergeEngine, upper: UpperLevels, tell: Tell | None = None) -> None:
         super().__init__(inner.schema)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
-from lakelog.filestore.compaction.lookup_merge import FirstRowLookup, LookupMerge, Tell, TopLevelChanges
+from lakelog.filestore.compaction.lookup_merge import LookupMerge, OldestRowLookup, Tell, TopLevelChanges
 from lakelog.filestore.compaction.planner import CompactionTask
 from lakelog.filestore.compaction.upper_levels import UpperFiles
 from lakelog.filestore.read.changes import producer_of
@@ -16,6 +16,7 @@ from lakelog.filestore.write.changelog_writer import CompactionChanges
 from lakelog.filestore.write.data_file_writer import DataFileWriter
 from lakelog.merge.base import MergeEngine
 from lakelog.merge.lowest_level import LowestLevel
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.picking import FORCE_REWRITE
 from lakelog.options.table import (
@@ -23,9 +24,7 @@ from lakelog.options.table import (
     DELETION_VECTORS,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT_PER_LEVEL,
-    MERGE_ENGINE,
     levels_of,
-    needs_lookup,
 )
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.schema.schema import TableSchema
@@ -100,8 +99,8 @@ def _lookup_engine(
     deleted = vectors.deleted(f.file_name for f in task.upper_files)
     upper = UpperFiles(files, task.partition, task.bucket, task.upper_files, deleted)
     inner = engine_of(schema)
-    if options.need(MERGE_ENGINE) == "first-row":
-        return FirstRowLookup(inner, upper.finder(with_rows=False), tell)
+    if inner.oldest_wins:
+        return OldestRowLookup(inner, upper.finder(with_rows=False), tell)
     marks = options.need(DELETION_VECTORS)
     # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
     # need them

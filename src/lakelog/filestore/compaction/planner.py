@@ -16,9 +16,10 @@ from lakelog.filestore.compaction.strategy import (
 from lakelog.filestore.metadata.levels import KeyRange, SortedRun, highest_level, sorted_runs
 from lakelog.filestore.write.data_file_writer import target_file_size
 from lakelog.io import clock
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.picking import DELETE_RATIO, FORCE_REWRITE, FORCE_UP_LEVEL_ZERO
-from lakelog.options.table import COMPACTION_MIN_FILES, DELETION_VECTORS, needs_lookup
+from lakelog.options.table import COMPACTION_MIN_FILES, DELETION_VECTORS
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema

@@ -19,6 +19,7 @@ from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.changes import compared_columns
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.scan import STREAM_OVERWRITE
@@ -100,7 +101,7 @@ def check_producer(schema: TableSchema) -> None:
     of producer ``input`` already, in an order that several writers of one bucket could not give to files.
     """
     options = Options(schema.options)
-    producer, engine = producer_of(schema), options.need(MERGE_ENGINE)
+    producer = producer_of(schema)
     has_log = options.need(LOG_ENABLED)
     if has_log and not options.need(CHANGE_TRACKING):
         raise InvalidOption(
@@ -110,8 +111,8 @@ def check_producer(schema: TableSchema) -> None:
     why = None
     if not schema.is_keyed and producer != "none":
         why = "needs a primary key, and the table has none: every row of it is an insert"
-    elif engine == "first-row" and producer not in ("none", "lookup"):
-        why = "does not go with 'merge-engine' = 'first-row': take lookup or none"
+    elif producer not in (fitting := engine_class(options).changelog_producers):
+        why = f"does not go with '{MERGE_ENGINE.key}' = '{options.need(MERGE_ENGINE)}': take {' or '.join(fitting)}"
     elif producer == "full-compaction" and options.need(DELETION_VECTORS):
         why = f"does not go with '{DELETION_VECTORS.key}' = 'true': take lookup"
     elif producer in ("lookup", "full-compaction") and options.need(STREAM_OVERWRITE):
@@ -126,8 +127,8 @@ def check_producer(schema: TableSchema) -> None:
     compared_columns(schema)
 
 
-def _keeps_first(schema: TableSchema) -> bool:
-    return schema.is_keyed and Options(schema.options).need(MERGE_ENGINE) == "first-row"
+def _oldest_wins(schema: TableSchema) -> bool:
+    return schema.is_keyed and engine_class(Options(schema.options)).oldest_wins
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,10 @@ class Changes:
         """The changes of several snapshots for a batch read, in the order of the snapshots inside each bucket.
 
         Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count. Of tables
-        whose batch reads leave level 0 out (deletion vectors, first-row), files of level 0 do not count. Files that
-        wait for their bucket (postponed) never do, as in every batch read.
+        whose batch reads leave level 0 out (deletion vectors, merge engines whose oldest row wins), files of level 0 do
+        not count. Files that wait for their bucket (postponed) never do, as in every batch read.
         """
-        lowest = 1 if skips_level_zero(self.schema) or _keeps_first(self.schema) else 0
+        lowest = 1 if skips_level_zero(self.schema) or _oldest_wins(self.schema) else 0
         entries: list[ManifestEntry] = []
         last = 0
         for snapshot in snapshots:

@@ -9,16 +9,15 @@ from typing import Final
 from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.read.deletion_vectors import DeletionVectorRef
 from lakelog.filestore.skipping.pruning import Pruning
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.option import Options
-from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE, MERGE_ON_READ
+from lakelog.options.table import DELETION_VECTORS, MERGE_ON_READ
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema
 
 _SPLIT_BYTES: Final = 128 << 20
 """Neighbouring files of one bucket are read in one split up to this size."""
-
-_FIRST_ROW: Final = "first-row"
 
 BucketKey = tuple[bytes, int]
 """(serialised partition row, bucket)."""
@@ -67,8 +66,7 @@ def skips_level_zero(schema: TableSchema) -> bool:
     options = Options(schema.options)
     if not schema.is_keyed:
         return False
-    is_first_row = options.need(MERGE_ENGINE) == _FIRST_ROW
-    return is_first_row or (options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ))
+    return engine_class(options).oldest_wins or (options.need(DELETION_VECTORS) and not options.need(MERGE_ON_READ))
 
 
 def plan_splits(

@@ -21,8 +21,9 @@ from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, MergeEngine, Pickin
 from lakelog.merge.lowest_level import LowestLevel, with_level
 from lakelog.merge.output import Output, in_age_order
 from lakelog.merge.runs import fold_rows, merge_runs
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
-from lakelog.options.table import MERGE_ENGINE, needs_lookup
+from lakelog.options.table import MERGE_ENGINE
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.schema.schema import TableSchema
@@ -39,11 +40,11 @@ def engine_of(schema: TableSchema) -> MergeEngine:
 def files_engine_of(schema: TableSchema) -> MergeEngine:
     """The engine that merges the files of a table: of tables whose compactions look up old values, ``LowestLevel``.
 
-    Engines that keep one of the rows as it is find the same row without. Raises InvalidOption as ``engine_of``.
+    Engines that pick one of the rows find the same row without. Raises InvalidOption as ``engine_of``.
     """
-    options, engine = Options(schema.options), engine_of(schema)
-    keeps_one = options.need(MERGE_ENGINE) in ("deduplicate", "first-row")
-    return engine if keeps_one or not needs_lookup(options) else LowestLevel(engine)
+    engine = engine_of(schema)
+    keeps_one = isinstance(engine, PickingEngine) and engine.folds_again
+    return engine if keeps_one or not needs_lookup(Options(schema.options)) else LowestLevel(engine)
 
 
 def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:

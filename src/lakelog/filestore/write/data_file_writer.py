@@ -16,6 +16,7 @@ from lakelog.filestore.write.file_stats import FileStats
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.merge.table_rules import check_writable
 from lakelog.options.option import Option, Options
 from lakelog.options.table import (
     DATA_FILE_PREFIX,
@@ -29,7 +30,6 @@ from lakelog.options.table import (
     TARGET_FILE_SIZE,
     THIN_MODE,
     ZSTD_LEVEL,
-    check_writable,
     levels_of,
 )
 from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta

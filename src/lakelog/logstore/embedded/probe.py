@@ -5,16 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogLocation, Records
-from lakelog.logstore.embedded.system import EmbeddedLogSystem
+from lakelog.logstore.base import LogLocation, LogSystem, Records
 from lakelog.logstore.server_info import LogProblem, LogServer
 
 _SLOW_MS = 50.0
 
 
-def probe(location: LogLocation) -> LogServer:
+def probe(system: LogSystem, location: LogLocation) -> LogServer:
     """Makes a log at a path where there is none, appends a record, reads it and drops the log. Raises Unavailable."""
-    system = EmbeddedLogSystem()
     made = system.create(location)
     try:
         appender, reader = system.appender(made), system.reader(made)

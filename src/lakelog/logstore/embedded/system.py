@@ -32,6 +32,8 @@ from lakelog.logstore.base import (
     Records,
 )
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
+from lakelog.logstore.embedded.probe import probe
+from lakelog.logstore.server_info import LogServer
 
 _POLL_S = 0.001
 _TRIM_EVERY = 256
@@ -86,6 +88,9 @@ class EmbeddedLogSystem(LogSystem):
                 "create the table with 'log-store.address' = '<kafka bootstrap servers>'"
             )
         EmbeddedFile(location).close()
+
+    def probe(self, location: LogLocation) -> LogServer:
+        return probe(self, location)
 
     def appender(self, location: LogLocation) -> LogAppender:
         return EmbeddedAppender(location)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from lakelog.logstore.encoding.record_format import LogFormat
+from lakelog.options import parts
 from lakelog.options.registry import Registry
 
-LOG_FORMATS: Registry[LogFormat] = Registry(
-    "log format",
-    {
-        "arrow": "lakelog.logstore.formats.arrow:ArrowMessages",
-        "debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson",
-    },
-)
+LOG_FORMATS: Registry[LogFormat] = parts.LOG_FORMATS
 
 
 def log_format(name: str) -> LogFormat:

@@ -22,6 +22,7 @@ from lakelog.logstore.base import (
     Records,
 )
 from lakelog.logstore.kafka.messages import record_offset, records_table
+from lakelog.logstore.kafka.probe import probe
 from lakelog.logstore.kafka.topic import (
     EARLIEST,
     LATEST,
@@ -34,6 +35,7 @@ from lakelog.logstore.kafka.topic import (
     with_leaders,
 )
 from lakelog.logstore.protocol.header import HEADER_KEY
+from lakelog.logstore.server_info import LogServer
 from lakelog.logstore.topic_identity import Watch, missing
 
 _TROUBLE_S = 3.0
@@ -74,6 +76,9 @@ class KafkaLogSystem(LogSystem):
 
     def check(self, location: LogLocation, spread: bool = False) -> None:
         KafkaTopic(location).check()
+
+    def probe(self, location: LogLocation) -> LogServer:
+        return probe(location)
 
     def appender(self, location: LogLocation) -> LogAppender:
         return KafkaAppender(location)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,7 +13,7 @@ from lakelog.merge.aggregates import make_aggregate
 from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN, Contested, MergeEngine, Piece
 from lakelog.merge.steps import ADD, RETRACT, SET, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions
-from lakelog.options.option import Options
+from lakelog.options.option import Option, Options
 from lakelog.options.table import AGGREGATION_REMOVE_ON_DELETE, DEFAULT_AGGREGATE
 from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
@@ -24,6 +26,8 @@ class Aggregation(MergeEngine):
     Rows of kind -U and -D are taken back. With ``aggregation.remove-record-on-delete`` a -D deletes the key instead;
     a row after it goes on from the values of the -D, as in the format's own engine.
     """
+
+    remove_option: ClassVar[Option[bool] | None] = AGGREGATION_REMOVE_ON_DELETE
 
     def __init__(self, schema: TableSchema) -> None:
         super().__init__(schema)

@@ -17,6 +17,7 @@ class Deduplicate(PickingEngine):
     """
 
     folds_again: ClassVar[bool] = True
+    newest_wins: ClassVar[bool] = True
 
     @property
     def number_decides(self) -> bool:

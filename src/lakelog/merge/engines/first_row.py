@@ -19,6 +19,8 @@ class FirstRow(PickingEngine):
     """
 
     folds_again: ClassVar[bool] = True
+    oldest_wins: ClassVar[bool] = True
+    changelog_producers: ClassVar[tuple[str, ...]] = ("none", "lookup")
 
     @property
     def takes_retractions(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from lakelog.merge.keys import Numbers
 from lakelog.merge.sequence_groups import SequenceGroup, groups_of, is_newer, removals
 from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
 from lakelog.options.fields import AGGREGATE_FUNCTION, FieldOptions, split_names
-from lakelog.options.option import Options
+from lakelog.options.option import Option, Options
 from lakelog.options.table import (
     DEFAULT_AGGREGATE,
     IGNORE_DELETE,
@@ -36,6 +37,8 @@ class PartialUpdate(MergeEngine):
     ``…-on-sequence-group``), or are taken back in the sequence groups in which they are newer. When the oldest row of
     a key is one of them, all columns begin with its values, as in the format's own engine.
     """
+
+    remove_option: ClassVar[Option[bool] | None] = PARTIAL_REMOVE_ON_DELETE
 
     def __init__(self, schema: TableSchema) -> None:
         super().__init__(schema)

@@ -11,12 +11,13 @@ import orjson
 class DemoSettings:
     """A run of the demo.
 
-    ``address`` None with log ``kafka`` starts a broker; ``warehouse`` None makes a temporary directory; ``rate`` is
+    ``log`` None is the log system of the address; ``address`` None starts a server where the log system needs one and
+    lakelog has it (``service.servers.SERVERS``); ``warehouse`` None makes a temporary directory; ``rate`` is
     in rows/s and holds while latency is measured.
     """
 
     seconds: float = 60.0
-    log: str = "embedded"
+    log: str | None = None
     address: str | None = None
     warehouse: str | None = None
     rate: int = 1000

@@ -19,11 +19,13 @@ import pyarrow.compute as pc
 from lakelog.errors import LakelogError, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.lake import LOW_LATENCY, Lake, connect
+from lakelog.logstore import log_system_at
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.registry import Registry
 from lakelog.service.demo.check import check_equal
 from lakelog.service.demo.flights import changes
 from lakelog.service.demo.report import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers import SERVERS
 
 TABLE = "demo.flights"
 _CREATE = """create table {table} (
@@ -77,14 +79,12 @@ def run_demo(settings: DemoSettings) -> Iterator[DemoProgress | DemoReport]:
         yield DemoProgress("reading the flights", 0.0, settings.seconds)
         rows = changes()
         warehouse = settings.warehouse or tempfile.mkdtemp(prefix="lakelog-demo-")
-        log = ""
-        if settings.log == "kafka":
-            address = settings.address
-            if address is None:
-                yield DemoProgress("starting a Kafka broker (the first time downloads it)", 0.0, settings.seconds)
-                broker = cleanup.enter_context(KafkaBroker(tempfile.mkdtemp(prefix="lakelog-kafka-")))
-                address = broker.bootstrap
-            log = f"'log-store.address' = '{address}', "
+        system, address = settings.log or log_system_at(settings.address), settings.address
+        if address is None and system in SERVERS:
+            yield DemoProgress(f"starting a server of {system} (the first time downloads it)", 0.0, settings.seconds)
+            server = SERVERS.create(system, tempfile.mkdtemp(prefix=f"lakelog-{system}-"))
+            address = cleanup.enter_context(server).address
+        log = f"'{LOG_TYPE.key}' = '{system}', " + (f"'{LOG_ADDRESS.key}' = '{address}', " if address else "")
         yield DemoProgress("starting Spark", 0.0, settings.seconds)
         lake = cleanup.enter_context(connect(warehouse=warehouse, settings=LOW_LATENCY))
         lake.sql("create database if not exists demo")
@@ -167,7 +167,7 @@ class _Run:
         self.stop()
         check = check_equal(self._table)
         return DemoReport(
-            log=self._settings.log,
+            log=self._table.logical.log.system if self._table.logical.log else "",
             seconds=round(elapsed, 1),
             rows_sent=self._total,
             log_rows=check.log_rows,

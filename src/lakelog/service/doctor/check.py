@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Final, Literal
 from lakelog.io import file_io_for
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
+from lakelog.logstore import log_factory, log_system_at
+from lakelog.logstore.factory import LogFactory
 
 PASS: Final = "pass"
 WARN: Final = "warn"
@@ -37,17 +39,23 @@ class CheckContext:
     """What is looked at: a warehouse and how it is reached, a log that tables are to have, a Spark session.
 
     ``log_properties`` go to the log's client (they may be secrets, as the options may). ``session`` is a Spark session
-    that somebody else has made, ``remote`` the address of one of Spark Connect.
+    that somebody else has made, ``remote`` the address of one of Spark Connect. Without ``log`` it is the log system of
+    the address.
     """
 
     warehouse: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     catalog_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    log: str = "embedded"
+    log: str | None = None
     address: str | None = None
     log_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     session: Any = None
     remote: str | None = None
+
+    @property
+    def log_factory(self) -> LogFactory:
+        """The log system that tables are to have."""
+        return log_factory(self.log or log_system_at(self.address))
 
     @property
     def io(self) -> FileIO:

@@ -1,1 +1,13 @@
 """Local servers: a Kafka broker and a Pulsar server from their jars."""
+
+from __future__ import annotations
+
+from lakelog.options.registry import Registry
+from lakelog.service.servers.server_process import ServerProcess
+
+SERVERS: Registry[ServerProcess] = Registry(
+    "local server of the log system",
+    {"kafka": "lakelog.service.servers.kafka_broker:KafkaBroker"},
+    {"confluent_kafka": "kafka"},
+)
+"""Log system → the server that the demo starts, made of a directory."""

@@ -28,7 +28,7 @@ class KafkaBroker(ServerProcess):
     def __init__(self, directory: str | Path) -> None:
         super().__init__(directory)
         self._port, self._controller = free_port(), free_port()
-        self.bootstrap = f"127.0.0.1:{self._port}"
+        self.bootstrap = self.address = f"127.0.0.1:{self._port}"
 
     def command(self) -> Sequence[str]:
         """The broker; its storage is formatted the first time."""

@@ -29,6 +29,8 @@ class ServerProcess(ABC):
     """What an error calls it."""
     START_S: ClassVar[float] = 90.0
     """How long it may take until it answers."""
+    address: str = ""
+    """The address that a table gives for its log, of a log server."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).absolute()

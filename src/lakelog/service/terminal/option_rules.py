@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 from lakelog.errors import NotAllowed
 from lakelog.io import scheme_of
+from lakelog.logstore import LOG_SYSTEMS, client_properties, log_factory
+from lakelog.logstore.factory import FILE, VALUE_OR_FILE
 from lakelog.options.catalog import CATALOG_EXTERNAL_PATHS, CATALOG_TYPE, CATALOG_URI
-from lakelog.options.client import CLIENT_PROPERTIES
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.storage import HADOOP_PREFIX, STORAGE_LOCK, STORAGE_LOCK_ADDRESS
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.model.log_options import by_canonical_key
 
-_AUTH_PARAMS: Final = "pulsar.client.authParams"
 _A_FILE: Final = re.compile(r"(?i)file:|path|(?:^|[,:{\"\s])\.{0,2}/|cert|keyfile")
 _REMOTE_DATABASES: Final = ("postgresql", "mysql", "mariadb")
 _WHY: Final = "start the server with --allow-local-files and be an admin, or give the option in a program of your own"
@@ -36,7 +36,7 @@ def check_options(given: Mapping[str, str], files: bool) -> None:
     address = given.get(LOG_ADDRESS.key)
     if address is not None and not files and _is_local_log(given.get(LOG_TYPE.key), address):
         raise NotAllowed(
-            f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, an embedded "
+            f"option '{LOG_ADDRESS.key}' names a file of the server, which is refused here: leave it out, the "
             f"log then lies in its table's directory; or {_WHY}"
         )
 
@@ -78,21 +78,24 @@ def check_place(name: str, options: Mapping[str, str], files: bool) -> None:
 
 
 def _check_property(key: str, name: str, value: str) -> None:
-    if name not in CLIENT_PROPERTIES:
+    known = client_properties()
+    allowed = sorted(other for other in known if known[other] != FILE)
+    if name not in allowed:
         raise NotAllowed(
             f"option '{key}' cannot be given here: options of the log's client may load libraries, run programs or "
-            f"name files; these may be given: {', '.join(sorted(CLIENT_PROPERTIES))}; files of certificates "
+            f"name files; these may be given: {', '.join(allowed)}; files of certificates "
             f"have to be set by a program or by `lakelog sql`, and statements here then use them"
         )
-    if name == _AUTH_PARAMS and _A_FILE.search(value):
+    if known[name] == VALUE_OR_FILE and _A_FILE.search(value):
         raise NotAllowed(f"option '{key}' names a file of the server, which would be sent away: give the value itself")
 
 
 def _is_local_log(system: str | None, address: str) -> bool:
     """Whether the address is a file: said, or to be taken for one."""
-    return (system or "").strip().lower() == "embedded" or (
-        system is None and ("/" in address or "\\" in address) and "://" not in address
-    )
+    if system is None:
+        return ("/" in address or "\\" in address) and "://" not in address
+    name = system.strip()
+    return name in LOG_SYSTEMS and log_factory(name).is_local
 
 
 def _is_local(place: str) -> bool:

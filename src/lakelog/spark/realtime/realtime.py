@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelog.errors import InvalidOption, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.read.split_reader import engine_of
+from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogLocation
 from lakelog.logstore.protocol.header import CORRECTION, DATA, HEADER_KEY, NOBODYS_HEADER
 from lakelog.options.log import (
@@ -54,7 +55,7 @@ _LATEST: Final = -1
 def realtime_log(table: DynamicTable) -> LogLocation:
     """The log of a table that the real-time path takes. Raises InvalidRequest, UnsupportedFeature for any other."""
     log = table.log
-    if log is None or log.system != "kafka":
+    if log is None or not log_factory(log.system).speaks_kafka:
         have = "no log" if log is None else f"a log of type '{log.system}'"
         raise InvalidRequest(
             f"the real-time path needs a log on Kafka, but table {table.name} has {have}: create it with "

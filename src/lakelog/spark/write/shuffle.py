@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
-from lakelog.options.table import BUCKET_FUNCTION, COMPACTION_TRIGGER, WRITE_ONLY, WRITE_SHUFFLE, needs_lookup
+from lakelog.options.table import BUCKET_FUNCTION, COMPACTION_TRIGGER, WRITE_ONLY, WRITE_SHUFFLE
 from lakelog.paimon.rows.binary_row import head_size
 from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.murmur import ADD, C1, C2, M1, M2, MASK, SEED, mix_one

@@ -6,6 +6,7 @@ from typing import Final
 from weakref import WeakSet
 
 from lakelog.errors import NotFound
+from lakelog.logstore import log_factory
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -38,7 +39,7 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
     lost = {bucket: offset for bucket, offset in known.items() if ends.get(bucket, offset) < offset}
     if lost:
         bucket, offset = min(lost.items())
-        where = log.address if log.system == "embedded" else f"topic '{log.topic}' on {log.address}"
+        where = log_factory(log.system).place(log)
         raise NotFound(
             f"the log of table {table.name} ({where}) ends at offset {ends[bucket]} in bucket {bucket}, but rows of "
             f"the table were in it up to {offset}: it is an older copy, or has lost its end. The rows are in the "

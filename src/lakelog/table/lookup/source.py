@@ -11,11 +11,11 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, NotFound
 from lakelog.filestore.read.changes import DELTA, DIFF, AnyChange, Changes, ChangeSplit
 from lakelog.filestore.read.plan import Split, skips_level_zero
+from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.options.log import CHANGELOG_MODES, CONSISTENCY_GUARANTEE
 from lakelog.options.lookup import LOOKUP_SHUFFLE, LOOKUP_SOURCE
 from lakelog.options.retention import RECORD_EXPIRE_TIME
-from lakelog.options.table import MERGE_ENGINE, SEQUENCE_FIELD
 from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET
 from lakelog.table.log.scan import LogScan
@@ -95,8 +95,7 @@ class FileSource(LookupSource):
         self._at: Snapshot | None = None
         options = table.options
         self._adds_newest = (
-            options.need(MERGE_ENGINE) == "deduplicate"
-            and options.get_typed(SEQUENCE_FIELD) is None
+            engine_of(table.schema).number_decides
             and options.get_typed(RECORD_EXPIRE_TIME) is None
             and not skips_level_zero(table.schema)
             and table.schema.num_buckets != POSTPONE_BUCKET

@@ -7,8 +7,9 @@ from typing import Final
 
 from lakelog.io.clock import sleep
 from lakelog.io.logs import fields
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.compaction import FULL_COMPACTION_COMMITS, LOOKUP_WAIT
-from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
+from lakelog.options.table import COMPACTION_TRIGGER
 from lakelog.table.maintenance.compaction_commit import GroupedCommits
 from lakelog.table.maintenance.compaction_job import run_tasks
 from lakelog.table.maintenance.compaction_task import LocalExecutor, plan_tasks

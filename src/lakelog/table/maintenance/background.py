@@ -13,8 +13,9 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
+from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.compaction import STOP_TRIGGER
-from lakelog.options.table import COMPACTION_TRIGGER, needs_lookup
+from lakelog.options.table import COMPACTION_TRIGGER
 from lakelog.table.maintenance.compaction_commit import CompactionSummary, GroupedCommits
 from lakelog.table.maintenance.compaction_job import run_tasks
 from lakelog.table.maintenance.compaction_schedule import FullCompactions

@@ -8,8 +8,9 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidOption
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.logstore import client_properties, log_factory, log_system_at
 from lakelog.logstore.base import LogLocation
-from lakelog.options.client import CLIENT_FILES, CLIENT_PROPERTIES
+from lakelog.logstore.factory import FILE
 from lakelog.options.log import LOG_ADDRESS, LOG_OPTIONS, LOG_RETENTION, LOG_TOPIC, LOG_TYPE, PROPERTIES_PREFIX
 from lakelog.options.lookup import LOOKUP_OPTIONS
 from lakelog.options.option import Declared, Options
@@ -18,7 +19,6 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.options.table import TABLE_OPTIONS
 from lakelog.paimon.schema.schema import TableSchema
 
-EMBEDDED = "embedded"
 _LOG_ID = "lakelog.log-id"
 _LOG_MACHINE = "lakelog.log-machine"
 
@@ -36,9 +36,6 @@ ALL_OPTIONS = Declared(
 unknown keys are refused with the nearest known one."""
 
 
-_KAFKA_ADDRESS = "the bootstrap servers, like 'localhost:9092'"
-
-
 def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
     """Canonical keys of the options given; raises InvalidOption (``scope``: table, read or write)."""
     return ALL_OPTIONS.canonical(given, scope)
@@ -54,30 +51,24 @@ def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLo
     """The log that a new table asks for. Raises InvalidOption when the address of its servers is missing."""
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
-    system = options.get_typed(LOG_TYPE) or _system_at(address)
-    if address is not None and system != EMBEDDED and _is_path(address):
+    system = options.get_typed(LOG_TYPE) or log_system_at(address)
+    factory = log_factory(system)
+    if address is not None and not factory.is_local and _is_path(address):
         raise InvalidOption(
             f"'{LOG_ADDRESS.key}' = '{address}' is the path of a file, which '{LOG_TYPE.key}' = '{system}' does not "
-            f"take: write '{LOG_TYPE.key}' = 'embedded' with it, or give {_KAFKA_ADDRESS}"
+            f"take: write '{LOG_TYPE.key}' = '{log_system_at(None)}' with it, or give {factory.address}"
         )
-    if address is None and system != EMBEDDED:
+    if address is None and not factory.is_local:
         raise InvalidOption(
-            f"'{LOG_ADDRESS.key}' is required for 'log-store.type'='{system}': give "
-            + ("the service URL, like 'pulsar://localhost:6650'" if system == "pulsar" else _KAFKA_ADDRESS)
+            f"'{LOG_ADDRESS.key}' is required for '{LOG_TYPE.key}' = '{system}': give {factory.address}"
         )
     if address is None and "://" in path:
         raise InvalidOption(
-            f"an embedded log cannot lie in '{path}', it needs a local disk: set '{LOG_ADDRESS.key}' to Kafka's "
-            f"bootstrap servers, or to a local file with '{LOG_TYPE.key}'='embedded'"
+            f"a log of type '{system}' cannot lie in '{path}', it needs a local disk: set '{LOG_ADDRESS.key}' to the "
+            f"servers of another log system, or to a local file with '{LOG_TYPE.key}' = '{system}'"
         )
     topic = options.get_typed(LOG_TOPIC) or f"{identifier.database}_{identifier.table}_{new_uuid()}"
-    return _location(options, system, address or _embedded_path(path), topic, max(1, schema.num_buckets))
-
-
-def _system_at(address: str | None) -> str:
-    if address is None:
-        return EMBEDDED
-    return "pulsar" if address.startswith(("pulsar://", "pulsar+ssl://")) else "kafka"
+    return _location(options, system, address or factory.default_address(path), topic, max(1, schema.num_buckets))
 
 
 def _is_path(address: str) -> bool:
@@ -87,16 +78,17 @@ def _is_path(address: str) -> bool:
 def check_log(log: LogLocation, io: FileIO) -> None:
     """Looks at what a table says of its log; ``io`` is the table's own storage.
 
-    Raises Corrupt when an embedded log, or a file of the client, is outside of the table and of the external paths, and
-    InvalidOption for an option of the client that a table may not have.
+    Raises Corrupt when a log that is a file, or a file of the client, is outside of the table and of the external
+    paths, and InvalidOption for an option of the client that a table may not have.
     """
-    if log.system == EMBEDDED:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+    factory, known = log_factory(log.system), client_properties()
+    if factory.is_local:
+        for suffix in factory.file_suffixes:
             io.absolute(log.address + suffix)
     for key, value in log.properties.items():
-        if key in CLIENT_FILES:
+        if known.get(key) == FILE:
             io.absolute(value)
-        elif key not in CLIENT_PROPERTIES:
+        elif key not in known:
             raise InvalidOption(
                 f"option '{PROPERTIES_PREFIX}{key}' cannot be an option of a table: it may load code, run a program or "
                 f"send secrets elsewhere. Remove it: ALTER TABLE … UNSET TBLPROPERTIES"
@@ -104,9 +96,9 @@ def check_log(log: LogLocation, io: FileIO) -> None:
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:
-    """The options by which the table finds its log again; the embedded log's place is derived from the table's."""
+    """The options by which the table finds its log again; the default address is derived from the table's path."""
     kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
-    if log.address != _embedded_path(path):
+    if log.address != log_factory(log.system).default_address(path):
         kept[LOG_ADDRESS.key] = log.address
     return kept
 
@@ -115,7 +107,7 @@ def log_location(schema: TableSchema, path: str, name: str) -> LogLocation:
     """The log of an existing table."""
     options = Options(schema.options)
     system = options.need(LOG_TYPE)
-    address = options.get_typed(LOG_ADDRESS) or _embedded_path(path)
+    address = options.get_typed(LOG_ADDRESS) or log_factory(system).default_address(path)
     return _location(options, system, address, options.need(LOG_TOPIC), max(1, schema.num_buckets))
 
 
@@ -133,7 +125,3 @@ def _location(options: Options, system: str, address: str, topic: str, buckets: 
             k.removeprefix(PROPERTIES_PREFIX): v for k, v in options.items() if k.startswith(PROPERTIES_PREFIX)
         },
     )
-
-
-def _embedded_path(table_path: str) -> str:
-    return f"{table_path}/lakelog/log.sqlite"

@@ -14,9 +14,9 @@ import polars as pl
 import pyarrow as pa
 
 from lakelog.logstore.formats import log_format
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.log import DATA_FORMAT
 from lakelog.options.option import Options
-from lakelog.options.table import MERGE_ENGINE
 from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
@@ -84,8 +84,8 @@ def _newest_insertions(
     rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema
 ) -> tuple[npt.NDArray[np.bool_], Indices] | None:
     """Marks each -U with no insertion of its key behind it; and for each row the newest insertion of its key (-1)."""
-    keeps_newest = Options(schema.options).need(MERGE_ENGINE) == "deduplicate"
-    if not schema.is_keyed or not keeps_newest or not (kinds == UPDATE_BEFORE).any():
+    newest_wins = engine_class(Options(schema.options)).newest_wins
+    if not schema.is_keyed or not newest_wins or not (kinds == UPDATE_BEFORE).any():
         return None
     keys = list(schema.primary_keys)
     frame = pl.DataFrame(pa.table({name: rows.column(name) for name in keys}))

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from lakelog.errors import UnsupportedFeature
+from lakelog.merge.table_rules import engine_class
 from lakelog.options.fields import split_names
 from lakelog.options.table import (
-    AGGREGATION_REMOVE_ON_DELETE,
     IGNORE_DELETE,
     MERGE_ENGINE,
-    PARTIAL_REMOVE_ON_DELETE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_ORDER,
 )
 from lakelog.table.model.dynamic_table import DynamicTable
-
-_NEWEST_ROW: Final = "deduplicate"
-_REMOVES: Final = {"aggregation": AGGREGATION_REMOVE_ON_DELETE, "partial-update": PARTIAL_REMOVE_ON_DELETE}
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,10 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     """Raises UnsupportedFeature for a table with a primary key on which a statement would not do what it says.
 
     Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They write rows of the keys again: a
-    row takes the place of the old one only with the engine ``deduplicate``, others would add to it or drop it; a delete
-    removes the key with the engines that are told so.
+    row takes the place of the old one only where the newest row wins, other engines would add to it or drop it; a
+    delete removes the key then, and with the option of an engine that has one for it.
     """
-    schema, engine = table.schema, table.options.need(MERGE_ENGINE)
+    schema, engine, rules = table.schema, table.options.need(MERGE_ENGINE), engine_class(table.options)
     if not schema.is_keyed:
         return
     if ROWKIND_FIELD.key in schema.options:
@@ -61,19 +56,19 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
             f"{action} of table {table.name} is not supported: its column '{schema.options[ROWKIND_FIELD.key]}' says "
             f"what a row does ('{ROWKIND_FIELD.key}'); INSERT rows of the kind wanted"
         )
-    if action == "UPDATE" and engine != _NEWEST_ROW:
+    if action == "UPDATE" and not rules.newest_wins:
         raise UnsupportedFeature(
             f"UPDATE of table {table.name} is not supported: its merge engine '{engine}' merges a row that is written "
             f"again with the old one; INSERT rows that lead to the values wanted"
         )
     if action != "DELETE":
         return
-    removes = _REMOVES.get(engine)
+    removes = rules.remove_option
     if table.options.need(IGNORE_DELETE):
         raise UnsupportedFeature(
             f"DELETE of rows of table {table.name} is not supported: it drops deletes ('{IGNORE_DELETE.key}' = 'true')"
         )
-    if engine != _NEWEST_ROW and (removes is None or not table.options.need(removes)):
+    if not rules.newest_wins and (removes is None or not table.options.need(removes)):
         how = "" if removes is None else f" unless it was created with '{removes.key}' = 'true'"
         raise UnsupportedFeature(
             f"DELETE of rows of table {table.name} is not supported: its merge engine '{engine}' removes no keys{how}"

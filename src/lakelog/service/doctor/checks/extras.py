@@ -50,7 +50,7 @@ def _needed(around: CheckContext) -> set[str]:
     """The extras that a warehouse, a log and a catalog of these kinds need."""
     given = CATALOG_OPTIONS.canonical(around.catalog_options)
     kind = Options(given).need(CATALOG_TYPE)
-    asked = (around.log, _OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind))
+    asked = (_OF_SCHEME.get(scheme_of(around.warehouse)), _OF_CATALOG.get(kind), *around.log_factory.extras.values())
     return {name for name in asked if name is not None and name in EXTRAS}
 
 

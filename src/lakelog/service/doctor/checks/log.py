@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.logstore import LOG_PROBES
 from lakelog.logstore.base import LogLocation
 from lakelog.service.doctor.check import Check, CheckContext, Finding
 
-_EMBEDDED: Final = "embedded"
-
 
 class LogCheck(Check):
-    """The server of a log, or the local disk for an embedded one."""
+    """The server of a log, or the local disk for a log that is a file."""
 
     NAME = "log"
     TITLE = "the log"
 
     def look(self, around: CheckContext) -> Iterator[Finding]:
-        if around.log == _EMBEDDED and "://" in around.warehouse.removeprefix("file://"):
+        factory = around.log_factory
+        if factory.is_local and "://" in around.warehouse.removeprefix("file://"):
             yield self.warned(
-                "tables in an object store or in HDFS cannot have an embedded log",
-                "give tables with a log 'log-store.address', and look at it: lakelog doctor --log kafka --address …",
+                f"tables in an object store or in HDFS cannot have an {factory.name} log",
+                "give tables with a log 'log-store.address', and look at it: lakelog doctor --address …",
             )
-            return
-        if around.log != _EMBEDDED and not around.address:
-            yield self.failed(f"where is the log on {around.log}?", "give --address host:port")
-            return
-        if around.log == _EMBEDDED:
+        elif factory.is_local:
             with around.trial() as (_, place):
-                yield from self._probed(around, f"{place}/log.sqlite")
+                yield from self._probed(around, factory.default_address(place))
+        elif not around.address:
+            yield self.failed(f"where is the log on {factory.name}?", f"give --address: {factory.address}")
         else:
-            yield from self._probed(around, around.address or "")
+            yield from self._probed(around, around.address)
 
     def _probed(self, around: CheckContext, address: str) -> Iterator[Finding]:
-        location = LogLocation(around.log, address, "lakelog-doctor", 1, properties=around.log_properties)
+        factory = around.log_factory
+        location = LogLocation(factory.name, address, "lakelog-doctor", 1, properties=around.log_properties)
         try:
-            server = LOG_PROBES.load(around.log)(location)
+            server = factory().probe(location)
         except LakelogError as why:
-            yield self.failed(f"the log on {around.log} cannot be used", str(why))
+            yield self.failed(f"the log on {factory.name} cannot be used", str(why))
             return
         told = "; ".join(f"{name} {value}" for name, value in server.facts.items())
         yield self.passed(f"{server.name}: {told}" if told else server.name)

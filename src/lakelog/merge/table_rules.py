@@ -1,0 +1,66 @@
+"""What the options of a table ask of its merge engine, and which of them are refused for writing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lakelog.errors import InvalidOption, UnsupportedFeature
+from lakelog.merge.base import MergeEngine
+from lakelog.options.log import LOG_ENABLED
+from lakelog.options.option import Options
+from lakelog.options.parts import MERGE_ENGINES
+from lakelog.options.table import CHANGELOG_PRODUCER, DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, SEQUENCE_FIELD
+
+_LOOKUP_PRODUCER: Final = "lookup"
+_UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
+
+
+def engine_class(options: Options) -> type[MergeEngine]:
+    """The class of a table's merge engine, which says what the engine can do. Raises InvalidOption."""
+    found: type[MergeEngine] = MERGE_ENGINES.load(options.need(MERGE_ENGINE))
+    return found
+
+
+def needs_lookup(options: Options) -> bool:
+    """Whether compactions of a keyed table look up the old values of the keys of level 0 (format sheet 7).
+
+    A row of a level ≥ 1 is then the whole value of its key.
+    """
+    return (
+        options.need(CHANGELOG_PRODUCER) == _LOOKUP_PRODUCER
+        or options.need(DELETION_VECTORS)
+        or options.need(FORCE_LOOKUP)
+        or engine_class(options).oldest_wins
+    )
+
+
+def check_writable(given: Mapping[str, str]) -> None:
+    """Refuses to write a table whose options ask for something that lakelog would not do.
+
+    Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature naming key and value;
+    nothing has been changed then. Reading may still work. Raises InvalidOption for options that contradict each other.
+    """
+    options = Options(given)
+    for key in _UNKNOWN_FLAGS:
+        if given.get(key, "false").strip().lower() != "false":
+            raise _refused(key, given[key], "only false can be written")
+    if options.need(DELETION_VECTORS) and engine_class(options).oldest_wins:
+        raise InvalidOption(
+            f"option '{DELETION_VECTORS.key}' = 'true' does not go with '{MERGE_ENGINE.key}' = "
+            f"'{options.need(MERGE_ENGINE)}', which replaces no row: leave it out"
+        )
+    if options.need(LOG_ENABLED):
+        # readers of the log see rows one by one, in the order of the log
+        for option, is_refused in (
+            (MERGE_ENGINE, not engine_class(options).newest_wins),
+            (SEQUENCE_FIELD, options.get_typed(SEQUENCE_FIELD) is not None),
+        ):
+            if is_refused:
+                raise _refused(option.key, given[option.key], f"with '{LOG_ENABLED.key}' = 'false' it can be written")
+
+
+def _refused(key: str, value: str, what: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"option '{key}' = '{value}' is not supported for writing: {what}; write this table with another engine"
+    )

@@ -1,0 +1,69 @@
+"""The registries of parts that an option chooses from: one line for each part.
+
+A package outside of lakelog adds a line in its ``pyproject.toml``, as an entry point of the group named here::
+
+    [project.entry-points."lakelog.merge_engines"]
+    longest = "my_package.longest:Longest"
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lakelog.options.registry import Registry
+
+MERGE_ENGINES: Final[Registry[Any]] = Registry(
+    "merge engine",
+    {
+        "deduplicate": "lakelog.merge.engines.deduplicate:Deduplicate",
+        "partial-update": "lakelog.merge.engines.partial_update:PartialUpdate",
+        "aggregation": "lakelog.merge.engines.aggregation:Aggregation",
+        "first-row": "lakelog.merge.engines.first_row:FirstRow",
+    },
+    group="lakelog.merge_engines",
+)
+"""Value of ``merge-engine`` → subclass of ``merge.base.MergeEngine``."""
+
+LOG_SYSTEMS: Final[Registry[Any]] = Registry(
+    "log system",
+    {
+        "embedded": "lakelog.logstore.embedded:EMBEDDED",
+        "kafka": "lakelog.logstore.kafka:KAFKA",
+        "pulsar": "lakelog.logstore.pulsar:PULSAR",
+    },
+    group="lakelog.log_systems",
+)
+"""Value of ``log-store.type`` → ``logstore.factory.LogFactory``."""
+
+LOG_FORMATS: Final[Registry[Any]] = Registry(
+    "log format",
+    {
+        "debezium-json": "lakelog.logstore.formats.debezium_json:DebeziumJson",
+        "arrow": "lakelog.logstore.formats.arrow:ArrowMessages",
+    },
+    group="lakelog.log_formats",
+)
+"""Value of ``log-store.data-format`` → subclass of ``logstore.encoding.record_format.LogFormat``."""
+
+FILE_FORMATS: Final[Registry[Any]] = Registry(
+    "file format",
+    {
+        "parquet": "lakelog.fileformat.parquet:ParquetFormat",
+        "orc": "lakelog.fileformat.orc:OrcFormat",
+        "avro": "lakelog.fileformat.avro:AvroFormat",
+    },
+    group="lakelog.file_formats",
+)
+"""Value of ``file.format`` and file name extension → subclass of ``fileformat.base.FileFormat``."""
+
+CATALOGS: Final[Registry[Any]] = Registry(
+    "catalog",
+    {
+        "filesystem": "lakelog.catalog.kinds.filesystem:FilesystemCatalog",
+        "sql": "lakelog.catalog.kinds.sql:SqlCatalog",
+        "rest": "lakelog.catalog.kinds.rest:RestCatalog",
+    },
+    {"sqlalchemy": "sql-catalog", "urllib3": "rest"},
+    group="lakelog.catalogs",
+)
+"""Value of ``catalog.type`` → subclass of ``catalog.base.Catalog``, made of (warehouse, storage, its other options)."""
