@@ -93,6 +93,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture(scope="module")
+def new_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Merge engines and a log system of another package (``tests/other_package``)."""
+    from new_parts import installed
+
+    with installed(tmp_path_factory.mktemp("site")):
+        yield
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3-compatible store for all tests that ask for it; each takes a bucket of its own."""

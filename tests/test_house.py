@@ -18,6 +18,7 @@ import pytest
 
 import lakelog
 from lakelog import errors
+from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
 from lakelog.options.registry import Registry
 
 ROOT = Path(__file__).parent.parent
@@ -95,6 +96,13 @@ def test_every_registered_part_loads(modules: dict[str, ModuleType]) -> None:
     for where, registry in registries(modules):
         for name in registry:
             assert registry.load(name) is not None, f"{where}: {name}"
+
+
+def test_no_file_compares_with_the_name_of_a_part() -> None:
+    names = "|".join(sorted({*MERGE_ENGINES, *LOG_SYSTEMS}))
+    compared = re.compile(rf'(==|!=|\bin) *[(\[{{]?"({names})"')
+    found = [path for path in SOURCE.rglob("*.py") if compared.search(path.read_text(encoding="utf-8"))]
+    assert [str(path.relative_to(SOURCE)) for path in found] == []
 
 
 def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, ModuleType]) -> None:

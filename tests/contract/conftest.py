@@ -59,11 +59,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         yield started
 
 
-@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, [])) for name in sorted(LOG_SYSTEMS)])
+@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, [])) for name in (*sorted(LOG_SYSTEMS), "journal")])
 def new_location(request: pytest.FixtureRequest, tmp_path: Path) -> NewLocation:
-    """Locations of logs that do not exist yet."""
+    """Locations of logs that do not exist yet; ``journal`` is registered while the tests run."""
     name = request.param
     address, properties = "", {}
+    if name == "journal":
+        request.getfixturevalue("new_parts")
     if name == "kafka":
         address = request.getfixturevalue("broker").bootstrap
     elif name == "pulsar":

@@ -95,7 +95,7 @@ def append_and_expire(location: LogLocation, appender: LogAppender, monkeypatch:
                 break
             time.sleep(0.05)
         return gone[0], kept[0]
-    if location.system == "embedded":
+    if isinstance(LOG_SYSTEMS.create(location.system), embedded.EmbeddedLogSystem):
         monkeypatch.setattr(embedded, "_TRIM_EVERY", 1)
         with monkeypatch.context() as long_ago:
             long_ago.setattr(embedded, "now_ms", lambda: 0)
@@ -160,7 +160,9 @@ def test_a_retention_that_is_changed_reaches_the_log(system: LogSystem, location
     system.set_retention(replace(location, retention_ms=None))
     wait_until(lambda: kept_ms(location) in (None, 7 * 24 * 3_600_000))
     system.drop(location)
-    if location.system != "embedded":  # whose appenders trim by what the table says
+    if not isinstance(
+        LOG_SYSTEMS.create(location.system), embedded.EmbeddedLogSystem
+    ):  # whose appenders trim by what the table says
         with pytest.raises(LakelogError):
             system.set_retention(replace(location, retention_ms=7_200_000))
 

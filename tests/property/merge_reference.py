@@ -359,3 +359,26 @@ class Table:
         for name, accumulator in held.items():
             if name not in grouped and not row.is_retract:
                 accumulator.step(ADD, row.values[name])
+
+
+class Longest(Table):
+    """The row with the longest ``name``, of equal ones the newest."""
+
+    def fold(self, rows: Sequence[Row]) -> Row | None:
+        return max(rows, key=lambda row: (-1 if row.values["name"] is None else len(row.values["name"]), row.number))
+
+
+class LastNonNull(Table):
+    """The newest value of each column that is not NULL."""
+
+    def fold(self, rows: Sequence[Row]) -> Row | None:
+        rows = sorted(rows, key=self.age)
+        values = {name: [row.values[name] for row in rows if row.values[name] is not None] for name in self.columns}
+        return Row(rows[-1].number, rows[-1].kind, {name: held[-1] if held else None for name, held in values.items()})
+
+
+class Latest(Table):
+    """The newest row."""
+
+    def fold(self, rows: Sequence[Row]) -> Row | None:
+        return max(rows, key=self.age)

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsm_model import Model, Variant, replayed
 from lsm_world import World, new_store
-from merge_reference import Table
+from merge_reference import LastNonNull, Latest, Longest, Table
 
 from depth import DEPTH
 from lakelog.merge import ENGINES
+
+pytestmark = pytest.mark.usefixtures("new_parts")
 
 ALL = (0, 0, 2, 1, 3)
 GROUPS = ((("g",), ("s", "a")), (("h",), ("b",)))
@@ -51,6 +53,9 @@ VARIANTS = {
     "groups with functions": Variant(
         Table("partial-update", IN_GROUPS, {"s": "sum", "a": "max"}, GROUPS), never_null=frozenset("gh")
     ),
+    "of another package: longest": Variant(Longest("longest", {"v": "INT", "name": "STRING"})),
+    "of another package: last-non-null": Variant(LastNonNull("last-non-null", {"v": "INT", "name": "STRING"})),
+    "of another package: latest": Variant(Latest("latest", PLAIN), ALL),
     "first-row": Variant(Table("first-row", PLAIN)),
     "first-row without deletes": Variant(Table("first-row", PLAIN, flags=frozenset(["ignore-delete"])), ALL),
 }

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merge_reference import NoResult, Row, Table
+from merge_reference import LastNonNull, Latest, Longest, NoResult, Row, Table
 
 from depth import DEPTH
 from lakelog.errors import InvalidSchema
@@ -17,6 +17,8 @@ from lakelog.merge.runs import fold_rows, merge_runs, sort_run
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.arrow import arrow_type
 from lakelog.paimon.types.types import parse_type
+
+pytestmark = pytest.mark.usefixtures("new_parts")
 
 AGGREGATED = {"s": "INT", "mx": "INT", "lst": "STRING", "fv": "INT", "lv": "STRING", "x": "INT"}
 FUNCTIONS = {"s": "sum", "mx": "max", "lst": "listagg", "fv": "first_value", "lv": "last_value"}
@@ -53,6 +55,9 @@ TABLES = {
     "groups with last values": partial(groups=GROUPS, functions={"s": "last_value", "a": "last_non_null_value"}),
     "groups of two fields": partial(groups=((("g", "h"), ("s", "a", "b")),), functions={"s": "sum"}),
     "a group that removes": partial(groups=GROUPS, remove_on=("g",), functions={"s": "sum"}),
+    "of another package: longest": Longest("longest", {"v": "INT", "name": "STRING"}),
+    "of another package: last-non-null": LastNonNull("last-non-null", {"v": "INT", "name": "STRING"}),
+    "of another package: latest": Latest("latest", {"v": "INT", "name": "STRING"}),
     "groups that remove": partial(groups=GROUPS, remove_on=("g", "h"), functions={"s": "sum"}),
 }
 
