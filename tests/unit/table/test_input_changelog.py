@@ -209,7 +209,7 @@ def test_a_table_without_change_tracking_has_no_changelog(lake: Lake) -> None:
     ("key", "options", "said"),
     [
         ("", {"bucket": "-1"}, "'input' needs a primary key"),
-        ("id", {"merge-engine": "first-row"}, "does not go with 'merge-engine' = 'first-row': take lookup or none"),
+        ("id", {"merge-engine": "first-row"}, "does not go with 'merge-engine' = 'first-row': take none or lookup"),
         ("id", {"log-store.enabled": "true"}, "does not go with a log, which holds every row as it came"),
         (
             "id",
