@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 
-    ``later`` says what becomes of records of epochs that are not decided.
+    ``later`` says what becomes of records of epochs that are not decided; ``was_taken_over`` is as in ``Healing``.
     """
 
     table: DynamicTable
@@ -34,6 +35,7 @@ class LogRepair:
     writer: str
     accepted: Mapping[int, frozenset[str]]
     later: Later = Later.FENCED
+    was_taken_over: bool = False
 
     def repair(self, bucket: int, start: int, late: frozenset[bytes] = frozenset()) -> int:
         """Heals a bucket from an offset on; returns the verified offset. Raises Unavailable, Fenced.
@@ -64,6 +66,7 @@ class LogRepair:
             later=self.later,
             own_first=not table.emits_files,
             late=late,
+            was_taken_over=self.was_taken_over,
         )
 
 
@@ -82,16 +85,19 @@ def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptRes
 def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:
     """Takes back what a batch writer has appended that is forgotten: some of it behind what others have looked at.
 
-    It is registered meanwhile, so that somebody else does it should this process end. Raises Unavailable, Fenced.
+    It is registered meanwhile, so that somebody else does it should this process end. When a later task has registered
+    it again, all that lies behind that origin is taken back, too. Raises Unavailable, Fenced.
     """
     if table.log is None:
         return
     firsts: dict[int, int] = {}
+    with contextlib.suppress(NotFound):
+        firsts.update(table.registered.origin(writer))
     for part in (p for r in results for p in r.appends):
         firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
     table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
     keep_lease(table, writer, BATCH)
-    repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED)
+    repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     for bucket, first in firsts.items():
         repair.repair(bucket, first)
     drop_lease(table, writer)
