@@ -73,7 +73,8 @@ class Committer:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced (also behind step 3,
+        for a decision with other rows), TableReplaced.
         """
         with self.lock:
             # 1 already decided?

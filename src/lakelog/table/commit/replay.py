@@ -90,9 +90,10 @@ def check_rows(table: DynamicTable, writer: str, epoch: int, decided: int | None
     raise Fenced(
         f"epoch {epoch} of query {writer} is not committed: it has {sent} rows, but table {table.name} holds this "
         f"epoch with {decided} rows. The checkpoint is older than the table, or the source splits its rows into other "
-        f"micro-batches than before. Restore the newest checkpoint and the limits of the source, or start the query "
-        f"with a new checkpointLocation behind the rows that the table has. If the rows of the query differ each time "
-        f"that it runs, set '{CHECK_REPLAYS.key}' to false to keep the rows of the first commit"
+        f"micro-batches than before. Restore the newest checkpoint, or this copy once more with the limits of the "
+        f"source as they were; or start the query with a new checkpointLocation at the first source offset that the "
+        f"table does not have. If the rows of the query differ each time that it runs, set '{CHECK_REPLAYS.key}' to "
+        f"false to keep the rows of the first commit"
     )
 
 
