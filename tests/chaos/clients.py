@@ -144,7 +144,7 @@ def stream(client: Client) -> None:
         for lane in range(2):
             part = batch_of([row for row in rows if row[1] % 2 == lane])
             if not should_write_epoch(table, client.name, epoch):
-                results.append(AttemptResult(client.name, epoch, "", replay=True))
+                results.append(AttemptResult(client.name, epoch, "", row_count=part.num_rows, replay=True))
                 continue
             while True:
                 task = TaskWriter(table, client.name, epoch, lane)

@@ -102,7 +102,7 @@ class StreamCommits:
 def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
     """What a task of a streaming query does."""
     if not should_write_epoch(table, writer, epoch):
-        return AttemptResult(writer, epoch, "", replay=True)
+        return AttemptResult(writer, epoch, "", row_count=rows.num_rows, replay=True)
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 
 

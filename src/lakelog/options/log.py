@@ -250,6 +250,14 @@ CONCURRENT_WRITERS: Final = Option(
     "written by two of them. Without a primary key they always may.",
     scope=("table", "write"),
 )
+CHECK_REPLAYS: Final = Option(
+    "write.check-replays",
+    bool,
+    True,
+    "Whether a streaming query fails if it repeats a committed micro-batch with another number of rows. Set it to "
+    "false for a query whose rows differ each time that a micro-batch runs; the rows of the first commit stay.",
+    scope=("table", "write"),
+)
 COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
@@ -290,6 +298,7 @@ LOG_OPTIONS: Final = Declared(
         SCAN_FILTER,
         SCAN_DATA_FILES,
         CONCURRENT_WRITERS,
+        CHECK_REPLAYS,
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],

@@ -19,7 +19,7 @@ from lakelog.table.commit.commit_markers import append_markers
 from lakelog.table.commit.committer import Committer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import MarkerCounts, WriterState, state_at
+from lakelog.table.model.log_state import KEPT_EPOCHS, MarkerCounts, WriterState, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.runs.dynamic_buckets import (
     AssignedFiles,
@@ -193,7 +193,16 @@ def _sealed(
         sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in owed} | {r.epoch: number for r in records},
         run=runs[-1] if runs else None if known is None else known.run,
         digest=last.digest,
+        rows=() if verified.once or last.once else _rows(known, records),
     )
+
+
+def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[int, ...]:
+    """The numbers of rows of a writer's last epochs, up to that of the last record."""
+    counts, last = {r.epoch: r.row_count for r in records}, records[-1].epoch
+    first = min(counts) if known is None else known.epoch + 1
+    added = [counts.get(epoch, 0) for epoch in range(max(first, last - KEPT_EPOCHS + 1), last + 1)]
+    return (*(() if known is None else known.rows), *added)[-KEPT_EPOCHS:]
 
 
 @dataclass(frozen=True)
