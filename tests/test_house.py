@@ -22,8 +22,8 @@ from lakelog.options.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lakelog"
-PARTS = ("checks", "engines", "formats", "kinds", "locks", "statements", "systems")
-"""Names of the folders in which every file is an interchangeable part."""
+PARTS = {"checks", "engines", "formats", "kinds", "locks", "statements"}
+"""Names of the folders in which every file, also of a folder in them, is an interchangeable part."""
 
 
 def python_files() -> list[Path]:
@@ -104,7 +104,7 @@ def test_every_file_of_a_folder_of_parts_is_registered(modules: dict[str, Module
     parts = {
         ".".join(("lakelog", *path.relative_to(SOURCE).with_suffix("").parts))
         for path in SOURCE.rglob("*.py")
-        if path.parent.name in PARTS and path.name != "__init__.py"
+        if PARTS.intersection(path.relative_to(SOURCE).parts) and path.name != "__init__.py"
     }
     assert parts - registered == set()
 
