@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from lakelog.cli.process import Process
+from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
@@ -21,27 +21,27 @@ from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",
     {
-        "sql": "lakelog.cli.sql:sql",
-        "head": "lakelog.cli.head:head",
-        "tail": "lakelog.cli.tail:tail",
-        "load": "lakelog.cli.load:load",
-        "export": "lakelog.cli.export:export",
-        "follow": "lakelog.cli.follow:follow",
-        "tables": "lakelog.cli.tables:tables",
-        "describe": "lakelog.cli.describe:describe",
-        "show": "lakelog.cli.show:show",
-        "log": "lakelog.cli.log:log",
-        "health": "lakelog.cli.health:health",
-        "compact": "lakelog.cli.compact:compact",
-        "optimize": "lakelog.cli.optimize:optimize",
-        "expire": "lakelog.cli.expire:expire",
-        "dashboard": "lakelog.cli.dashboard:dashboard",
-        "users": "lakelog.cli.users:users",
-        "call": "lakelog.cli.call:call",
-        "metrics": "lakelog.cli.metrics:metrics",
-        "doctor": "lakelog.cli.doctor:doctor",
-        "completion": "lakelog.cli.completion:completion",
-        "demo": "lakelog.cli.demo:demo",
+        "sql": "lakelog.cli.rows.sql:sql",
+        "head": "lakelog.cli.rows.head:head",
+        "tail": "lakelog.cli.rows.tail:tail",
+        "load": "lakelog.cli.rows.load:load",
+        "export": "lakelog.cli.rows.export:export",
+        "follow": "lakelog.cli.rows.follow:follow",
+        "tables": "lakelog.cli.tables.tables:tables",
+        "describe": "lakelog.cli.tables.describe:describe",
+        "show": "lakelog.cli.tables.show:show",
+        "log": "lakelog.cli.tables.log:log",
+        "health": "lakelog.cli.tables.health:health",
+        "compact": "lakelog.cli.maintenance.compact:compact",
+        "optimize": "lakelog.cli.maintenance.optimize:optimize",
+        "expire": "lakelog.cli.maintenance.expire:expire",
+        "dashboard": "lakelog.cli.services.dashboard:dashboard",
+        "users": "lakelog.cli.services.users:users",
+        "call": "lakelog.cli.maintenance.call:call",
+        "metrics": "lakelog.cli.services.metrics:metrics",
+        "doctor": "lakelog.cli.setup.doctor:doctor",
+        "completion": "lakelog.cli.setup.completion:completion",
+        "demo": "lakelog.cli.setup.demo:demo",
     },
 )
 """Every subcommand. Its module is loaded when it is called, which keeps ``lakelog --help`` instant."""

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
-from lakelog.cli.health import health
-from lakelog.cli.log import log
+from lakelog.cli.tables.health import health
+from lakelog.cli.tables.log import log
 from lakelog.io.machine import machine_identity
 from lakelog.options import metrics as m
 from lakelog.options.option import Options

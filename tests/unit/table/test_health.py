@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.health import health
+from lakelog.cli.tables.health import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table

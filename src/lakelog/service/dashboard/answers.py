@@ -10,7 +10,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.identity.identity import Identity
 
 _KEPT_S: Final = 0.5
 _KEPT_BYTES: Final = 1 << 20

@@ -35,10 +35,10 @@ from lakelog.service.dashboard.routes import (
     tables,
     terminal,
 )
-from lakelog.service.dashboard.security.identity import Identify
-from lakelog.service.dashboard.security.limits import Limits
-from lakelog.service.dashboard.security.origins import Origins
-from lakelog.service.dashboard.security.safe_headers import SafeHeaders
+from lakelog.service.dashboard.security.identity.identity import Identify
+from lakelog.service.dashboard.security.middleware.limits import Limits
+from lakelog.service.dashboard.security.middleware.origins import Origins
+from lakelog.service.dashboard.security.middleware.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"

@@ -17,11 +17,11 @@ from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.security.cookies import Cookies
-from lakelog.service.dashboard.security.gate import Access, Gate
-from lakelog.service.dashboard.security.patience import PatientProtocol
-from lakelog.service.dashboard.security.sessions import Sessions
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.login.cookies import Cookies
+from lakelog.service.dashboard.security.login.gate import Access, Gate
+from lakelog.service.dashboard.security.login.sessions import Sessions
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
 from lakelog.service.dashboard.streams import Streams

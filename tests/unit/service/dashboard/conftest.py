@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboards import PASSWORD
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.login.users import Users
 from lakelog.sql.runtime.privilege import Privilege
 
 

@@ -16,9 +16,10 @@ import pytest
 
 from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security import local_user, patience
-from lakelog.service.dashboard.security.limits import Limits
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.middleware import patience
+from lakelog.service.dashboard.security.middleware.limits import Limits
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.sql.runtime.privilege import Privilege
 

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
-from lakelog.service.dashboard.security import local_user
-from lakelog.service.dashboard.security.cookies import Cookies
-from lakelog.service.dashboard.security.throttle import Throttle
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.login.cookies import Cookies
+from lakelog.service.dashboard.security.login.throttle import Throttle
+from lakelog.service.dashboard.security.login.users import Users
 from lakelog.sql.runtime.privilege import Privilege
 
 

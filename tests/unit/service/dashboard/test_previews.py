@@ -21,8 +21,8 @@ from lakelog.errors import Unavailable
 from lakelog.service.dashboard.previews.previews import Previews
 from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest
 from lakelog.service.dashboard.terminals import Terminals
-from lakelog.service.terminal.config import Limits
 from lakelog.service.terminal.execution import Execution
+from lakelog.service.terminal.protocol.config import Limits
 
 WIDE = 5_000
 _MB = 1_000_000

@@ -18,8 +18,8 @@ from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
 from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
 from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
 from lakelog.service.dashboard.views.log import LogPage, log_page
