@@ -313,3 +313,17 @@ def test_bad_users_are_refused(tmp_path: Path, name: str, password: str) -> None
     with pytest.raises(InvalidRequest):
         Users(tmp_path / "users").put(name, Privilege.READ, password)
     assert not (tmp_path / "users").exists()
+
+
+def test_a_body_that_does_not_end_behind_its_answer_is_hung_up_on(
+    local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    host, port = local.address.removeprefix("http://").split(":")
+    head = f"POST /nowhere HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: http://other\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(1000).startswith(b"HTTP/1.1 403")
+        slow.sendall(b"x")  # one byte ended the wait for the next request
+        while slow.recv(1000):
+            pass
