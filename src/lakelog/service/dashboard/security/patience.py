@@ -1,4 +1,4 @@
-"""A connection that waits only so long for a request's head: a client that sends one byte at a time is hung up on."""
+"""Connections that wait only so long for a request's head, and are only so many: what asks nothing takes no place."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins to wait for the first request; called by asyncio."""
         super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
+            transport.abort()  # it asks nothing yet, but takes a file of the process
+            return
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
