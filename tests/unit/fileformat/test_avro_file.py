@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zlib
 from datetime import UTC, datetime
 from typing import Any
@@ -101,3 +102,38 @@ def test_a_union_of_two_types_is_refused() -> None:
     files.write("/u.avro", write_records(schema, [{"u": 1}]))
     with pytest.raises(UnsupportedFeature, match="union"):
         list(AvroFormat().read(files, "/u.avro"))
+
+
+@pytest.mark.parametrize("codec", [b"zstandard", b"deflate", b"snappy", b"null"])
+def test_metadata_that_becomes_very_large_is_refused(codec: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelog.fileformat.avro_container._METADATA_BYTES", 1 << 20)
+    plain = bytes(4 << 20)
+    pack = zlib.compressobj(wbits=-15)
+    data = {
+        b"zstandard": lambda: pa.Codec("zstd").compress(plain, asbytes=True),
+        b"deflate": lambda: pack.compress(plain) + pack.flush(),
+        b"snappy": lambda: b"\x80\x80\x80\x80\x0f",  # only says how much it is
+        b"null": lambda: plain,
+    }[codec]()
+    made = Container({"avro.codec": codec, "avro.schema": b'"long"'}, bytes(16), ((1, data),)).to_bytes("null")
+    bomb = made.replace(b"avro.codec\x08null", b"avro.codec" + bytes([2 * len(codec)]) + codec)
+    if codec == b"null":
+        assert len(read_records(bomb)) == 1  # large itself
+        return
+    with pytest.raises(Corrupt, match="not a sound Avro file"):
+        read_records(bomb)
+
+
+def test_a_few_bytes_do_not_become_any_number_of_records() -> None:
+    empty = {"type": "record", "name": "e", "fields": []}
+    for schema, block in (
+        (empty, (1 << 60, b"")),
+        ({"type": "array", "items": "null"}, (1, b"\x80\x80\x80\x80\x80\x40\x00")),
+        ({"type": "array", "items": empty}, (1, b"\x80\x80\x80\x80\x80\x40\x00")),
+        ({"type": "record", "name": "r", "fields": [
+            {"name": "a", "type": empty}, {"name": "b", "type": {"type": "array", "items": "e"}},
+        ]}, (1, b"\x80\x80\x80\x80\x80\x40\x00")),
+    ):  # fmt: skip
+        header = {"avro.schema": json.dumps(schema).encode()}
+        with pytest.raises(Corrupt, match="not a sound Avro file"):
+            read_records(Container(header, bytes(16), (block,)).to_bytes("null"))

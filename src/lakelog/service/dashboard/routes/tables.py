@@ -41,6 +41,7 @@ Kind = Literal["files", "partitions", "buckets", "schemas", "tags", "branches", 
 _HOUR_MS = 3_600_000
 _TABS = (("", "Health"), *((tab, tab.title()) for tab in ("columns", "snapshots", "files", "log", "rows", "runs")))
 _LINES = 100
+_MOST_OFFSET = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Asked:
     def records(self, name: str, limit: int) -> RecordsRequest:
         """What these ask of the log. Raises InvalidRequest for an offset or a time that is none."""
         try:
-            offset = int(self.at) if self.start == "offset" else None
+            offset = min(int(self.at), _MOST_OFFSET) if self.start == "offset" else None
             time = datetime.fromisoformat(self.at) if self.start == "time" else None
         except ValueError:
             raise InvalidRequest(f"'{self.at}' is no {self.start}: write 1234, or 2024-01-31 12:00 (UTC)") from None
