@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 from depth import DEPTH, Depth
 from lakelog.service.servers.server_process import QUICK_START
 from lanes import COLLECTED
-from smoke import SMOKE
+from smoke import MANY_CASES, SMOKE
 
 if TYPE_CHECKING:
     from lakelog.service.servers.pulsar_server import PulsarServer
@@ -62,8 +63,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Gives every test of a folder that needs something heavy the marker of that folder."""
     here = Path(__file__).parent
     config.stash[COLLECTED] = list(items)
+    cases: Counter[tuple[Path, str]] = Counter()
     for item in items:
         folder = item.path.relative_to(here).parts[0]
+        if item.path.relative_to(here).as_posix() in MANY_CASES:
+            test = (item.path, getattr(item, "originalname", item.name))
+            if cases[test] % 4:
+                item.add_marker("slow")
+            cases[test] += 1
         if folder in _MARKERS:
             is_other = folder == "integration" and (
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None

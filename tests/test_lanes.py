@@ -11,7 +11,7 @@ import pytest
 
 from depth import SHARES, Depth
 from lanes import COLLECTED, ROOT, Lane, lanes_of
-from smoke import SMOKE
+from smoke import MANY_CASES, SMOKE
 
 WHOLE = ("browser", "docs", "interop")
 """Folders that ``make test`` does not collect: a lane runs all of each."""
@@ -58,3 +58,11 @@ def test_a_depth_says_how_many_cases_are_tried() -> None:
     assert [list(Depth(name).some(range(12))) for name in SHARES] == [[0, 5, 10], [*range(12)], [*range(12)]]
     with pytest.raises(ValueError, match="LAKELOG_DEPTH = 'deep': give one of quick, ci, night"):
         Depth("deep")
+
+
+def test_every_file_with_many_cases_is_there_and_runs_some_of_them(collected: list[pytest.Item]) -> None:
+    for name in MANY_CASES:
+        file = ROOT / "tests" / name
+        assert file.exists(), name
+        items = [item for item in collected if item.path == file]
+        assert not items or any(item.get_closest_marker("slow") is None for item in items), name
