@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lakelog.service.servers.kafka_broker import KafkaBroker
 from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp{key}) using lakelog
 tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}

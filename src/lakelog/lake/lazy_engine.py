@@ -10,8 +10,10 @@ from lakelog.catalog.base import Identifier
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.registry import Registry
 from lakelog.paimon.types.types import DataType
+from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.write.clustering import ClusteringJob
 
@@ -155,3 +157,21 @@ class LazyEngine:
             else:
                 self._engine.detach()
         self._engine = None
+
+
+class LakeStatements:
+    """Statements of the lake's session over frames, as its tables see them."""
+
+    def __init__(self, session: Session, engine: LazyEngine) -> None:
+        self._session, self._engine = session, engine
+
+    def run(self, text: str, **frames: Any) -> list[Any]:
+        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        with self._engine.started.named(frames) as views:
+            for name, view in views.items():
+                text = text.replace(f"{{{name}}}", view)
+            return self._session.run(text)
+
+    def name_of(self, identifier: Identifier) -> str:
+        """A table's name in these statements, with its catalog where it would mean another table without."""
+        return ".".join(map(quoted_name, self._session.parts_of(identifier)))

@@ -29,8 +29,8 @@ from lakelog.lake import Lake
 from lakelog.options.metrics import METRICS
 from lakelog.service.metrics import EXPORTERS
 from lakelog.service.metrics import collector as figures
+from lakelog.service.metrics.endpoint import LakelogCollector
 from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
-from lakelog.service.metrics.prometheus import LakelogCollector
 from log_tables import make, rows
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -12,7 +12,7 @@ from lakelog.service.terminal.error_report import Failure
 from lakelog.service.terminal.events import Event
 from lakelog.service.terminal.execution import Execution, ExecutionState, StatementState
 from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 __all__ = [
     "AuditEntry",

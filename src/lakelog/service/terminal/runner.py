@@ -22,10 +22,8 @@ from lakelog.service.terminal.startup_engine import ObservedEngine
 from lakelog.service.terminal.streams import Streams
 from lakelog.service.terminal.syntax import check_syntax
 from lakelog.service.terminal.time_limit import time_limit
-from lakelog.sql.parse import parse_script
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.session import Session
+from lakelog.sql.parse import Session, parse_script
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.catalog_config import CatalogConfig
 

@@ -28,19 +28,16 @@ from lakelog.filestore.skipping.predicate import equal_values
 from lakelog.io import scheme_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
-from lakelog.spark.native.cached_tables import CachedTables
+from lakelog.spark.native.cached_tables import CachedTables, counted, counted_splits
 from lakelog.spark.native.explain import report
-from lakelog.spark.native.metadata_counts import counted, counted_splits
-from lakelog.spark.native.position_filter import filter_positions, pack_bitmaps
-from lakelog.spark.native.superseded_rows import SupersededRowsCache, identity_of
+from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
 from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
-from lakelog.spark.runtime.table_options import options_of
-from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, quoted, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, options_of, quoted, spark_schema
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.union_split import TailSplit
+from lakelog.table.read.union_scan import TailSplit
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")

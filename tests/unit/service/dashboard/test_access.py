@@ -20,7 +20,7 @@ from lakelog.service.dashboard.security import local_user, patience
 from lakelog.service.dashboard.security.limits import Limits
 from lakelog.service.dashboard.security.users import Users
 from lakelog.service.dashboard.settings import DashboardSettings
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 @pytest.fixture(scope="module")

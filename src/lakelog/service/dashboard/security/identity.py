@@ -16,7 +16,7 @@ from lakelog.service.dashboard.security.local_user import is_same_user
 from lakelog.service.dashboard.security.refusal import refuse
 from lakelog.service.dashboard.security.sessions import Session
 from lakelog.service.dashboard.security.users import TOKEN_USER, User, is_token
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 _OPEN: Final = ("/login", "/healthz")
 _OPEN_UNDER: Final = "/static/"
