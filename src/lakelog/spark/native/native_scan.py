@@ -10,13 +10,13 @@ import contextlib
 import logging
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Final
 
 import pyarrow as pa
+from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
@@ -90,22 +90,18 @@ class FrameCache:
     """
 
     def __init__(self) -> None:
-        self._held: OrderedDict[object, DataFrame] = OrderedDict()
+        self._held: LRUCache[object, DataFrame] = LRUCache(_MOST_FRAMES)
         self._lock = threading.Lock()
 
     def get(self, identity: object) -> DataFrame | None:
         """The frame of these columns and files, None when it is not held (any more)."""
         with self._lock:
-            if identity in self._held:
-                self._held.move_to_end(identity)
             return self._held.get(identity)
 
     def keep(self, identity: object, frame: DataFrame) -> None:
         """Holds one more frame, and lets the one go that was used the longest ago."""
         with self._lock:
             self._held[identity] = frame
-            while len(self._held) > _MOST_FRAMES:
-                self._held.popitem(last=False)
 
 
 @dataclass(frozen=True)

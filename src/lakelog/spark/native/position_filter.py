@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelog.filestore.read.data_file_reader import DataFileReader
@@ -145,9 +145,7 @@ class SupersededRowsCache:
     """Finds the rows and keeps what it found, up to some bytes, the last used: files never change. For all threads."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._held: OrderedDict[object, dict[str, Words]] = OrderedDict()
-        self._bytes = 0
+        self._held: LRUCache[object, dict[str, Words]] = LRUCache(most_bytes, getsizeof=_size)
         self._lock = threading.Lock()
 
     def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, MaskedFile]:
@@ -166,18 +164,15 @@ class SupersededRowsCache:
     def _bits(self, reader: DataFileReader, identity: object, file: NativeFile) -> dict[str, Words]:
         with self._lock:
             if identity in self._held:
-                self._held.move_to_end(identity)
                 return self._held[identity]
         if file.merged is not None:
             masks = hidden_in_split(reader, file.merged)
         else:
             masks = {file.meta.file_name: _deleted(reader, file)}
         words = {name: bits_of(mask) for name, mask in masks.items()}
-        with self._lock:
-            self._bytes += _size(words) - _size(self._held.pop(identity, {}))
-            self._held[identity] = words
-            while self._bytes > self._most_bytes:
-                self._bytes -= _size(self._held.popitem(last=False)[1])
+        if _size(words) <= self._held.maxsize:
+            with self._lock:
+                self._held[identity] = words
         return words
 
 
