@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from lakelog import connect
 from lakelog.service.dashboard.security.login.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 PASSWORD = "correct horse battery"
 PAGES = (

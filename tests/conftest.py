@@ -19,9 +19,9 @@ from lanes import COLLECTED
 from smoke import MANY_CASES, SMOKE
 
 if TYPE_CHECKING:
-    from lakelog.service.servers.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
     from servers.postgres_server import PostgresServer
+    from servers.pulsar_server import PulsarServer
     from servers.rest_catalog import RestServers
     from servers.s3_server import S3Server
 
@@ -139,7 +139,7 @@ def rest_servers() -> Iterator[RestServers]:
 @pytest.fixture(scope="session")
 def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
     """One Pulsar for all tests that ask for it; each takes topics of its own."""
-    from lakelog.service.servers.pulsar_server import PulsarServer
+    from servers.pulsar_server import PulsarServer
 
     with PulsarServer(tmp_path_factory.mktemp("pulsar")) as server:
         yield server

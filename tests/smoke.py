@@ -1,4 +1,4 @@
-"""What `make test` runs of many: Spark tests of each capability (`make test-spark` runs the others), cases of large files.
+"""What `make test` runs of many tests: on Spark a few of each capability, elsewhere some cases of large files.
 
 A test of tests/spark is named by file and function, and by its parameters where some of them are enough.
 """

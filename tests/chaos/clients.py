@@ -25,9 +25,8 @@ from lakelog import connect
 from lakelog.errors import Fenced, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
-from lakelog.table.commit.committers import committer_for
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.seal_thread import committer_for, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from lakelog.logstore.base import LogLocation, LogSystem
-from lakelog.logstore.server_info import LogServer
+from lakelog.logstore.base import LogLocation, LogServer, LogSystem
 from lakelog.options.registry import Registry
 
 _EXTRAS: Final = {"confluent_kafka": "kafka", "pulsar": "pulsar", "urllib3": "pulsar"}

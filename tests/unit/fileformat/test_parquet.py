@@ -13,8 +13,7 @@ from lakelog.errors import Corrupt, NotFound, UnsupportedFeature
 from lakelog.fileformat.parquet import ParquetFormat
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.memory import MemoryFileIO
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.schema.schema import TableSchema, file_fields
 from lakelog.paimon.types.arrow import file_schema
 from lakelog.paimon.types.types import BIGINT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
 

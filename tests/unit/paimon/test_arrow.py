@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.paimon.schema.schema import TableSchema, new_schema
-from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.schema.schema import TableSchema, file_fields, new_schema
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type, fields_from_arrow, file_schema
 from lakelog.paimon.types.types import parse_type
 

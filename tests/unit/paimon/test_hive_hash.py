@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.paimon.rows.hive_hash import hive_buckets
+from lakelog.paimon.rows.bucket import bucket_of_rows, hive_buckets
 from lakelog.paimon.schema.schema import new_schema
 from lakelog.paimon.types.types import parse_type
 

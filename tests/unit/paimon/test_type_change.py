@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.paimon.types.promotion import can_change_type, types_after
+from lakelog.paimon.types.evolution import can_change_type, types_after
 from lakelog.paimon.types.types import INT, STRING, ArrayType, DataField, DataType, MapType, RowType, parse_type
 
 LIST = ArrayType(INT)

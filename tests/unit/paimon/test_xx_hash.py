@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelog.paimon.index.xx_hash import hash_numbers, hash_texts
+from lakelog.paimon.index.bloom_filter import hash_numbers, hash_texts
 
 MASK = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from lakelog import connect
 from lakelog.cli.tables.log import log
 from lakelog.errors import InvalidRequest
-from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.register import NamedReaders
 from log_tables import make, rows
 
 

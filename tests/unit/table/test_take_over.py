@@ -19,7 +19,7 @@ from lakelog.errors import Fenced, Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.spark.write.batch_writer import write_attempt
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now

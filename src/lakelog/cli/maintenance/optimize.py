@@ -21,7 +21,7 @@ from lakelog.lake import Lake
 from lakelog.options.option import parse_duration, parse_size
 from lakelog.options.registry import Registry
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.health.actions import KINDS
 from lakelog.table.maintenance.run_history import FAILED
 

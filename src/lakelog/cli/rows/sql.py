@@ -18,7 +18,7 @@ from lakelog.io.clock import monotonic_s
 from lakelog.options.registry import Registry
 
 _STREAMS: Final[Registry[Iterator[pa.Table]]] = Registry(
-    "stream", {"rows": "lakelog.spark.engine.stream_rows:iterate_stream"}
+    "stream", {"rows": "lakelog.spark.engine.streaming_query:iterate_stream"}
 )
 """Loaded for a streaming SELECT only: a script of statements may need no Spark at all."""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.cli.console.output import PRINTERS, format_option
 from lakelog.errors import InvalidRequest
 from lakelog.options.registry import Registry
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 _USERS: Final[Registry[Any]] = Registry(
     "service", {"users": "lakelog.service.dashboard.security.login.users:Users"}, extras={"argon2": "dashboard"}

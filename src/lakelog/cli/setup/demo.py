@@ -19,7 +19,7 @@ from rich.text import Text
 from lakelog.cli.console.process import Process
 from lakelog.errors import InternalError
 from lakelog.options.registry import Registry
-from lakelog.service.demo.report import DemoProgress, DemoReport, DemoSettings, Latency
+from lakelog.service.demo.check import DemoProgress, DemoReport, DemoSettings, Latency
 
 _DEMOS: Final[Registry[Iterator[DemoProgress | DemoReport]]] = Registry(
     "demo",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogLocation, Records
+from lakelog.logstore.base import LogLocation, LogProblem, LogServer, Records
 from lakelog.logstore.embedded.system import EmbeddedLogSystem
-from lakelog.logstore.server_info import LogProblem, LogServer
 
 _SLOW_MS = 50.0
 

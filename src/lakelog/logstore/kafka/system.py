@@ -21,7 +21,6 @@ from lakelog.logstore.base import (
     PendingAppend,
     Records,
 )
-from lakelog.logstore.kafka.messages import record_offset, records_table
 from lakelog.logstore.kafka.topic import (
     EARLIEST,
     LATEST,
@@ -29,6 +28,8 @@ from lakelog.logstore.kafka.topic import (
     KafkaTopic,
     client,
     error_of,
+    record_offset,
+    records_table,
     translated_errors,
     unavailable,
     with_leaders,

@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.answers import Answers
-from lakelog.service.dashboard.errors import (
+from lakelog.service.dashboard.answers import (
+    Answers,
     answer_http_error,
     answer_lakelog_error,
     answer_other_error,

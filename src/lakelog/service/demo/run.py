@@ -20,10 +20,9 @@ from lakelog.errors import LakelogError, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms, sleep
 from lakelog.lake import LOW_LATENCY, Lake, connect
 from lakelog.options.registry import Registry
-from lakelog.service.demo.check import check_equal
+from lakelog.service.demo.check import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency, check_equal
 from lakelog.service.demo.flights import changes
-from lakelog.service.demo.report import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 
 TABLE = "demo.flights"
 _CREATE = """create table {table} (

@@ -12,7 +12,7 @@ from lakelog.service.terminal.protocol.config import Limits, TerminalConfig
 from lakelog.service.terminal.protocol.error_report import Failure
 from lakelog.service.terminal.protocol.events import Event
 from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 __all__ = [
     "AuditEntry",

@@ -8,7 +8,7 @@ import pytest
 
 from dashboards import PASSWORD
 from lakelog.service.dashboard.security.login.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from lakelog.service.dashboard.security.login.users import Users
 from lakelog.service.dashboard.security.middleware import patience
 from lakelog.service.dashboard.security.middleware.limits import Limits
 from lakelog.service.dashboard.settings import DashboardSettings
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 @pytest.fixture(scope="module")

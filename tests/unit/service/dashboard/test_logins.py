@@ -17,7 +17,7 @@ from lakelog.service.dashboard.security.identity import local_user
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.throttle import Throttle
 from lakelog.service.dashboard.security.login.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 def test_five_wrong_logins_and_one_has_to_wait(tmp_path: Path, users_file: Path) -> None:

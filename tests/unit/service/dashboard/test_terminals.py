@@ -14,7 +14,7 @@ from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.dashboard.terminals import Terminals
 from lakelog.service.terminal.audit import AuditLog
 from lakelog.service.terminal.terminal import Terminal
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 def logged_in(user: str, key: str) -> Identity:

@@ -12,7 +12,7 @@ from lakelog.service.dashboard.actions.actions import Action
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/actions", tags=["actions"])

@@ -15,7 +15,7 @@ from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import identity_of, needs
 from lakelog.service.dashboard.security.login.gate import Refused
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["sessions"])

@@ -14,7 +14,7 @@ from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["settings"])

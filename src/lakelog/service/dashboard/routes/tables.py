@@ -13,20 +13,18 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from lakelog.errors import InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
-from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
+from lakelog.service.dashboard.previews.grid import COLUMNS, Grid, RecordsRequest, RowsRequest, SystemRequest
+from lakelog.service.dashboard.previews.grid import Request as PreviewRequest
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
-from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
-from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
 from lakelog.service.dashboard.render import Equivalents, render
 from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.security.identity.rights import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
-from lakelog.service.dashboard.views.log import LogPage, log_page
+from lakelog.service.dashboard.views.log import LogPage, TablePage, history_grid, log_page, table_page
 from lakelog.service.dashboard.views.overview import findings_of
-from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.maintenance.run_history import Run
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])

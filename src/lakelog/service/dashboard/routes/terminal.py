@@ -24,7 +24,7 @@ from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
 from lakelog.service.terminal.terminal import TerminalState
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/terminal", tags=["terminal"])

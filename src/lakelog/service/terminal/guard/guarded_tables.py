@@ -17,7 +17,7 @@ from lakelog.options.storage import STORAGE_OPTIONS
 from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.service.terminal.guard.option_rules import check_hints, check_options, check_place
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
 

@@ -22,10 +22,8 @@ from lakelog.service.terminal.protocol.results import Shown, columns_of, row_bat
 from lakelog.service.terminal.worker.startup_engine import ObservedEngine
 from lakelog.service.terminal.worker.streams import Streams
 from lakelog.service.terminal.worker.time_limit import time_limit
-from lakelog.sql.parse import parse_script
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
-from lakelog.sql.session import Session
+from lakelog.sql.parse import Session, parse_script
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.token_stream import Name
 from lakelog.table.catalog_config import CatalogConfig
 

@@ -11,7 +11,7 @@ from lakelog.errors import CommitConflict, InvalidRequest
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.ports import Engine
 from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
-from lakelog.sql.runtime.result import counts_row
+from lakelog.sql.runtime.statement import counts_row
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.maintenance.compaction_commit import CompactionSummary
 from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table

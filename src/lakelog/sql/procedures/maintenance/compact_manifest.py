@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Procedure
-from lakelog.sql.runtime.result import counts_row
-from lakelog.table.maintenance.manifest_compaction import compact_manifests
+from lakelog.sql.runtime.statement import counts_row
+from lakelog.table.maintenance.compaction_commit import compact_manifests
 from lakelog.table.model.dynamic_table import DynamicTable
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, duration, number, text
-from lakelog.sql.runtime.result import empty_result
+from lakelog.sql.runtime.statement import empty_result
 from lakelog.table.model.dynamic_table import DynamicTable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, flag, text
-from lakelog.sql.runtime.result import empty_result
+from lakelog.sql.runtime.statement import empty_result
 from lakelog.table.maintenance.retention import fast_forward
 from lakelog.table.model.dynamic_table import DynamicTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.sql.runtime.procedure import Parameter, Procedure, text
-from lakelog.table.commit.end_writer import end_writer
+from lakelog.table.commit.take_over import end_writer
 from lakelog.table.model.dynamic_table import DynamicTable
 
 

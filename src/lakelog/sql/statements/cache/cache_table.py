@@ -8,9 +8,7 @@ from typing import ClassVar, Final
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement, empty_result
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _LEVEL: Final = "storagelevel"

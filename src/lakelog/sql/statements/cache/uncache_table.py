@@ -7,9 +7,7 @@ from typing import ClassVar
 
 from lakelog.errors import NotFound
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 

@@ -8,9 +8,7 @@ from typing import ClassVar
 from lakelog.errors import InvalidOption, UnsupportedStatement
 from lakelog.sql.ddl.table_definition import PROVIDERS
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _TYPE = "type"

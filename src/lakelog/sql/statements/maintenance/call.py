@@ -9,9 +9,8 @@ from typing import ClassVar
 from lakelog.errors import InvalidRequest
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
 from lakelog.sql.runtime.procedure import Procedure, Value
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.table.model.dynamic_table import open_branch

@@ -11,8 +11,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.procedures import PROCEDURES
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement
 from lakelog.sql.syntax.token_stream import TokenStream
 
 _WRITERS_H = 24

@@ -8,9 +8,7 @@ from typing import ClassVar
 from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
 from lakelog.sql.syntax.token_stream import TokenStream
 

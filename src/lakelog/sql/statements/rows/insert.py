@@ -16,8 +16,7 @@ from lakelog.sql.dml.row_changes import DELETE, INSERT
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
 from lakelog.sql.syntax.source_text import SourceText

@@ -13,8 +13,7 @@ from lakelog.sql.dml.merge import Merge
 from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
 from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import (
     DmlTarget,
     qualified,

@@ -10,8 +10,7 @@ from lakelog.sql.dml.assignments import Path, own_values, read_assignments
 from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
 from lakelog.sql.dml.target import change_rows, resolve_target
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
 from lakelog.sql.syntax.token_stream import TokenStream
 

@@ -11,9 +11,7 @@ from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import RowType
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import text_rows
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement, text_rows
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import type_text
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.system.history.history import snapshot_log
 

@@ -10,9 +10,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.options.log import shown_value
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import text_rows
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement, text_rows
 from lakelog.sql.syntax.lexer import quoted_name, quoted_text
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.sql.syntax.type_parser import type_text

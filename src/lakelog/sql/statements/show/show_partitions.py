@@ -11,9 +11,7 @@ from lakelog.options.option import Options
 from lakelog.options.table import PARTITION_DEFAULT_NAME
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import text_rows
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement, text_rows
 from lakelog.sql.syntax.clauses import PartitionClause, read_partition
 from lakelog.sql.syntax.token_stream import TokenStream
 from lakelog.table.system import SYSTEM_TABLES

@@ -9,9 +9,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidSchema
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import TableStatement
+from lakelog.sql.runtime.statement import Privilege, TableStatement, empty_result
 from lakelog.sql.syntax.clauses import PartitionClause, read_partition
 from lakelog.sql.syntax.token_stream import TokenStream
 

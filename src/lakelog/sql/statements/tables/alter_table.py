@@ -9,9 +9,7 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import InvalidRequest
 from lakelog.sql.ddl.alter_table import Alteration, read_alterations
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.lexer import Token
 from lakelog.sql.syntax.source_text import point_at
 from lakelog.sql.syntax.token_stream import Name, TokenStream

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakelog.sql.ddl.create_or_replace import place_of
-from lakelog.sql.ddl.table_definition import TableDefinition
+from lakelog.sql.ddl.table_definition import TableDefinition, place_of
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.token_stream import TokenStream
 
 

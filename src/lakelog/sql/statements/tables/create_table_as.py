@@ -6,13 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lakelog.errors import AlreadyExists, InvalidRequest
-from lakelog.sql.ddl.create_or_replace import place_of
-from lakelog.sql.ddl.table_definition import Column, TableDefinition
+from lakelog.sql.ddl.table_definition import Column, TableDefinition, place_of
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import TokenStream
 

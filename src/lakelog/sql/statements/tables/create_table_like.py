@@ -11,9 +11,7 @@ from lakelog.paimon.schema.schema import TableSchema, check_schema, new_schema
 from lakelog.sql.ddl.table_definition import PROVIDERS
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.result import empty_result
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 

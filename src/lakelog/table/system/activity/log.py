@@ -12,8 +12,8 @@ import pyarrow as pa
 from lakelog.io.clock import now_ms
 from lakelog.logstore.protocol.header import BEGIN, DATA
 from lakelog.table.health.collect_log import bucket_lag, reader_lag
-from lakelog.table.log.named_readers import NamedReaders
 from lakelog.table.log.position import headers_of
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.log_view import LogView, look

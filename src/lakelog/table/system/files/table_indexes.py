@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lakelog.filestore.metadata.index_manifests import IndexManifests
+from lakelog.filestore.metadata.manifests import IndexManifests
 from lakelog.paimon.rows.display import partition_text
 from lakelog.paimon.types.types import ArrayType, DataField, RowType
 from lakelog.table.system.metadata import INT, LONG, TEXT, Columns, MetadataTable, needed

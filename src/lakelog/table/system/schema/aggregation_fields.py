@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lakelog.paimon.types.display import type_words
+from lakelog.paimon.types.types import type_words
 from lakelog.table.system.metadata import TEXT, Columns, MetadataTable, needed
 
 

@@ -16,7 +16,7 @@ from lakelog.service.dashboard.security.login.gate import LOCAL, Gate, Refused
 from lakelog.service.dashboard.security.login.sessions import Session
 from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, is_token
 from lakelog.service.dashboard.security.refusal import refuse
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 _OPEN: Final = ("/login", "/healthz")
 _OPEN_UNDER: Final = "/static/"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fastapi import HTTPException, Request
 
 from lakelog.service.dashboard.security.identity.identity import Identity
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 def identity_of(request: Request) -> Identity:

@@ -16,7 +16,7 @@ from lakelog.service.dashboard.security.login.sessions import Session, Sessions
 from lakelog.service.dashboard.security.login.throttle import Throttle
 from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, Users, is_token
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 LOCAL: Final = "local"
 DONE, REFUSED = "done", "refused"

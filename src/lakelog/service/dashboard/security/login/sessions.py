@@ -9,7 +9,7 @@ from typing import Final
 
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.names import new_secret
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 _IDLE_S: Final = 8 * 3600.0
 _LONGEST_S: Final = 7 * 24 * 3600.0

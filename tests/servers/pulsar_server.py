@@ -1,4 +1,4 @@
-"""A real Apache Pulsar of one node on loopback, broker and storage in one process, for the benchmarks and the tests."""
+"""A real Apache Pulsar of one node on loopback, broker and storage in one process."""
 
 from __future__ import annotations
 
