@@ -240,7 +240,7 @@ SCAN_FILTER: Final = Option(
     "scan.filter",
     str,
     None,
-    "SQL condition on the rows to read. Partitions, buckets and files without matching rows are skipped.",
+    "SQL condition on the rows to read. Partitions, buckets and files that cannot match are skipped.",
     scope=("read",),
 )
 SCAN_DATA_FILES: Final = Option(

@@ -41,7 +41,7 @@ DYNAMIC_TARGET_ROWS: Final = Option(
     "dynamic-bucket.target-row-num",
     int,
     2_000_000,
-    "Target number of keys per dynamic bucket (bucket -1). A full bucket starts the next one.",
+    "Target number of keys per dynamic bucket (bucket -1). Beyond it, new keys go to the next bucket.",
 )
 DYNAMIC_INITIAL_BUCKETS: Final = Option(
     "dynamic-bucket.initial-buckets", int, None, "Number of dynamic buckets of a new partition. Default: 1.",
@@ -284,7 +284,7 @@ WRITE_SHUFFLE: Final = Option(
     "auto",
     "Whether a batch write by lake.sql or lake.write first shuffles the rows of a bucket into one task. bucket "
     "gives each bucket one sorted run. none skips the shuffle; each task adds one run. auto shuffles if the rows "
-    "are worth several tasks and have more tasks than a bucket can take runs.",
+    "are worth several tasks and arrive in more tasks than a bucket should get runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
 )
