@@ -40,13 +40,14 @@ test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
 	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
-check: .venv ## format, lint, types, imports, spelling, the picture of the packages
+check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
 	.venv/bin/python scripts/house_picture.py --check
+	.venv/bin/python scripts/check_words.py
 
 test-all: test test-more test-long ## test, test-more and test-long
 

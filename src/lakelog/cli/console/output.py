@@ -134,13 +134,13 @@ PRINTERS: Final[dict[str, type[RowPrinter]]] = {
 
 format_option = click.option(
     "--format", "format_name", type=click.Choice(list(PRINTERS)), default="table", show_default=True,
-    help="How rows are printed.",
+    help="Output format.",
 )  # fmt: skip
 warehouse_option = click.option(
     "--warehouse", default="./warehouse", envvar="LAKELOG_WAREHOUSE", show_default=True, show_envvar=True,
-    metavar="DIR", help="Where the tables lie.",
+    metavar="DIR", help="Directory of the warehouse.",
 )  # fmt: skip
-limit_option = click.option("--limit", type=click.IntRange(min=1), help="Stop after so many rows.")
+limit_option = click.option("--limit", type=click.IntRange(min=1), help="Maximum number of rows.")
 
 
 def first_rows(chunks: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:

@@ -37,7 +37,7 @@ def call(
 ) -> None:
     """Run PROCEDURE on TABLE (db.table): tags, branches, rollback, expiry, cleaning and more.
 
-    Without arguments it lists the procedures. 'lakelog call create_tag db.t tag=v1' is CALL sys.create_tag(…) in SQL.
+    Without arguments it lists the procedures. 'lakelog call create_tag db.t tag=v1' runs CALL sys.create_tag(…).
     """
     printer = PRINTERS[format_name]()
     if procedure is None:

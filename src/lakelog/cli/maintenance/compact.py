@@ -20,9 +20,13 @@ from lakelog.table.maintenance.compaction_commit import CompactionSummary
 
 @click.command()
 @table_argument
-@click.option("--minor", is_flag=True, help="Only buckets that have too many files.")
-@click.option("--partition", "partitions", multiple=True, metavar="KEY=VALUE,…", help="Only this one; may be repeated.")
-@click.option("--where", metavar="CONDITION", help="Only partitions that meet a condition on partition columns.")
+@click.option("--minor", is_flag=True, help="Compact only buckets with too many files.")
+@click.option(
+    "--partition", "partitions", multiple=True, metavar="KEY=VALUE,…", help="Compact only this partition; repeatable."
+)
+@click.option(
+    "--where", metavar="CONDITION", help="Compact only partitions that match this condition on partition columns."
+)
 @click.option("--spark", "on_spark", is_flag=True, help="Start a local Spark session and compact on all its cores.")
 @warehouse_option
 @format_option
@@ -37,7 +41,7 @@ def compact(
     warehouse: str,
     format_name: str,
 ) -> None:
-    """Merge the files of every bucket of TABLE (db.table)."""
+    """Compact the files of every bucket of TABLE (db.table)."""
     if on_spark and process is not None:
         process.silence_children()
     lake = connect(warehouse=warehouse)

@@ -12,9 +12,9 @@ from lakelog.cli.console.output import format_option, warehouse_option
 
 @click.command()
 @table_argument
-@click.option("--retain-max", type=int, help="Keep at most so many snapshots.")
-@click.option("--retain-min", type=int, help="Keep at least so many snapshots.")
-@click.option("--older-than", help="Keep snapshots that are younger, such as '1 d'.")
+@click.option("--retain-max", type=int, help="Maximum number of snapshots to keep.")
+@click.option("--retain-min", type=int, help="Minimum number of snapshots to keep.")
+@click.option("--older-than", help="Minimum age of the snapshots to expire, such as '1 d'.")
 @warehouse_option
 @format_option
 def expire(
@@ -25,7 +25,7 @@ def expire(
     warehouse: str,
     format_name: str,
 ) -> None:
-    """Remove old snapshots of TABLE (db.table), by its options where nothing else is given."""
+    """Expire old snapshots of TABLE (db.table). Defaults come from the table's options."""
     lake = connect(warehouse=warehouse)
     try:
         gone = lake.table(table).expire_snapshots(retain_max, retain_min, older_than)

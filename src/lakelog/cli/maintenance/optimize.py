@@ -55,16 +55,21 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
 
 @click.command()
 @click.argument("tables", nargs=-1, metavar="[TABLE]…", shell_complete=complete_tables)
-@click.option("--once", is_flag=True, help="Look once, run what is needed, and end; 1 when a run has failed.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done, and why.")
+@click.option("--once", is_flag=True, help="Run the pending maintenance once and exit; 1 if a run fails.")
+@click.option("--dry-run", is_flag=True, help="Print the planned runs and their reasons only.")
+@click.option("--interval", default="30 s", show_default=True, callback=_seconds, help="Interval between table checks.")
 @click.option(
-    "--interval", default="30 s", show_default=True, callback=_seconds, help="How often tables are looked at."
+    "--parallel", type=click.IntRange(min=1), default=2, show_default=True, help="Maximum number of concurrent runs."
 )
-@click.option("--parallel", type=click.IntRange(min=1), default=2, show_default=True, help="Runs at once at most.")
-@click.option("--max-bytes-per-hour", metavar="SIZE", callback=_bytes, help="Compactions read no more than '10 gb'.")
+@click.option(
+    "--max-bytes-per-hour",
+    metavar="SIZE",
+    callback=_bytes,
+    help="Maximum bytes that compactions read per hour, such as '10 gb'.",
+)
 @click.option("--run-time", default="10 min", show_default=True, callback=_seconds,
-              help="A run ends at the next safe point after so long; the next one goes on.")  # fmt: skip
-@click.option("--only", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind; may be repeated.")
+              help="Time limit per run. Unfinished work resumes in the next run.")  # fmt: skip
+@click.option("--only", "kinds", multiple=True, type=click.Choice(KINDS), help="Run only this kind; repeatable.")
 @click.option("--spark", "on_spark", is_flag=True, help="Start a local Spark session and compact on its executors.")
 @click.option("--master", metavar="URL", help="Compact on this Spark cluster (spark://host:7077).")
 @click.option("--remote", metavar="URL", help="Compact on this Spark Connect server (sc://host:15002).")
@@ -87,10 +92,10 @@ def optimize(
     warehouse: str,
     format_name: str,
 ) -> int:
-    """Look after TABLE (db.table), or all tables, until Ctrl-C or SIGTERM: compaction, expiry, cleaning, healing.
+    """Maintain TABLE (db.table), or all tables, until Ctrl-C or SIGTERM: compaction, expiry, cleaning, healing.
 
-    Each run is one line, one JSON object with --format jsonl, and is kept beside its table (t$runs). Several of these
-    may look after the same tables, on any machines.
+    Each run prints one line, or one JSON object with --format jsonl, and is recorded in t$runs. Several optimizers on
+    any machines may maintain the same tables.
     """
     settings = OptimizerSettings(tables, kinds or KINDS, interval, parallel, max_bytes_per_hour, run_time)
     lake = _lake(process, warehouse, on_spark, master, remote)

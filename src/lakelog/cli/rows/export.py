@@ -30,7 +30,7 @@ _PRINTERS: Final[dict[str, Printer]] = {
 def export(table: str, file: Path, reading: Reading, warehouse: str, format_name: str) -> None:
     """Write the rows of TABLE (db.table) to FILE: .parquet, .arrow, .csv or .jsonl; to stdout when FILE is -.
 
-    FILE appears when it is complete. To stdout rows are CSV, or JSON lines with --format jsonl. No Spark is started.
+    FILE appears once it is complete. Rows on stdout are CSV, or JSON lines with --format jsonl. This needs no Spark.
     """
     lake = connect(warehouse=warehouse)
     try:

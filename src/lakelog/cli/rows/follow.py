@@ -12,12 +12,12 @@ from lakelog.cli.console.output import format_option, warehouse_option
 
 @click.command()
 @table_argument
-@click.option("--stop", type=click.Choice(["latest"]), help="Stop at the end that the log has now.")
-@click.option("--skip-missing", is_flag=True, help="Go on when the log has lost records that are not in the files.")
+@click.option("--stop", type=click.Choice(["latest"]), help="Stop at the current end of the log.")
+@click.option("--skip-missing", is_flag=True, help="Continue if the log has lost records that are not in files.")
 @warehouse_option
 @format_option
 def follow(table: str, stop: str | None, skip_missing: bool, warehouse: str, format_name: str) -> None:
-    """Make files of the rows that real-time queries have written to the log of TABLE (db.table), until Ctrl-C."""
+    """Materialize log-first rows of TABLE (db.table) into data files, until Ctrl-C."""
     lake = connect(warehouse=warehouse)
     printer = FactPrinter(format_name)
     try:

@@ -16,14 +16,16 @@ from lakelog.table.read.base import TableScan
 
 @click.command()
 @table_argument
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of rows."
+)
 @reading_options
 @warehouse_option
 @format_option
 def head(table: str, limit: int, reading: Reading, warehouse: str, format_name: str) -> None:
     """Print some rows of TABLE (db.table), read from its files.
 
-    Which rows of a table without an order come first is not said. No Spark is started.
+    Row order is undefined. This needs no Spark.
     """
     lake = connect(warehouse=warehouse)
     try:

@@ -16,13 +16,13 @@ from lakelog.service.row_files import read_rows
 @click.command()
 @table_argument
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--overwrite", is_flag=True, help="Replace the table, or the partitions that the rows have.")
+@click.option("--overwrite", is_flag=True, help="Replace the table, or the partitions of the new rows.")
 @warehouse_option
 @format_option
 def load(table: str, files: tuple[Path, ...], overwrite: bool, warehouse: str, format_name: str) -> None:
     """Write the rows of FILES (.parquet, .arrow, .csv with a header, .jsonl) into TABLE (db.table) as one commit.
 
-    A column _row_kind (+I, -U, +U, -D) makes them changes. When a file cannot be read, nothing is committed.
+    A column _row_kind (+I, -U, +U, -D) turns rows into changes. If a file is unreadable, nothing is committed.
     """
     lake = connect(warehouse=warehouse)
     try:

@@ -40,12 +40,12 @@ class Reading:
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command the options and an argument ``reading`` made of them."""
 
-    @click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
-    @click.option("--where", metavar="CONDITION", help="Only rows that meet a condition, as after WHERE.")
-    @click.option("--snapshot", type=int, metavar="ID", help="The rows of this snapshot.")
-    @click.option("--tag", help="The rows of this tag.")
-    @click.option("--timestamp", metavar="TIME", help="The rows of that time, such as '2024-01-31 12:00:00'.")
-    @click.option("--fresh", is_flag=True, help="Also rows that only the log has yet.")
+    @click.option("--columns", metavar="A,B,…", help="Columns to print, in this order.")
+    @click.option("--where", metavar="CONDITION", help="Condition on the rows, as in a WHERE clause.")
+    @click.option("--snapshot", type=int, metavar="ID", help="Snapshot to read.")
+    @click.option("--tag", help="Tag to read.")
+    @click.option("--timestamp", metavar="TIME", help="Time of the snapshot to read, such as '2024-01-31 12:00:00'.")
+    @click.option("--fresh", is_flag=True, help="Include rows not yet in a snapshot.")
     @wraps(command)
     def with_reading(
         *arguments: Any,

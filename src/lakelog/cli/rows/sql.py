@@ -31,11 +31,11 @@ _LOOK_AFTER_S: Final = 0.5
 
 @click.command()
 @click.argument("statements", required=False)
-@click.option("-f", "--file", type=click.File(encoding="utf-8"), help="Read the statements from a file ('-': stdin).")
+@click.option("-f", "--file", type=click.File(encoding="utf-8"), help="File with the statements ('-': stdin).")
 @warehouse_option
 @format_option
 @limit_option
-@click.option("--seconds", type=click.FloatRange(min=0), help="Stop streaming statements after so many seconds.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Maximum duration of streaming statements in seconds.")
 @click.pass_obj
 def sql(
     process: Process | None,
@@ -48,8 +48,8 @@ def sql(
 ) -> None:
     """Run SQL STATEMENTS, separated by semicolons, and print their rows.
 
-    A SELECT on the log prints rows as they come, an INSERT from the log runs on: until Ctrl-C, --seconds or --limit.
-    Without STATEMENTS and --file they are read from stdin.
+    A SELECT on the log prints rows as they arrive, and an INSERT from the log keeps running. Both end with Ctrl-C,
+    --seconds or --limit. Without STATEMENTS and --file the command reads stdin.
     """
     text = _script(statements, file)
     (process or Process()).silence_children()

@@ -23,13 +23,13 @@ from lakelog.table.tail.tail import Tail
     type=click.Choice(["latest", "earliest", "latest-full"]),
     default="latest",
     show_default=True,
-    help="Where to begin; latest-full prints the newest snapshot first.",
+    help="Start position; latest-full prints the newest snapshot first.",
 )
-@click.option("--stop", type=click.Choice(["latest"]), help="Stop at the end that the log has now.")
+@click.option("--stop", type=click.Choice(["latest"]), help="Stop at the current end of the log.")
 @click.option(
     "--position-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Go on behind what was printed with this file before, and keep there how far it is now.",
+    help="Resume from the position in this file, and save the new position there.",
 )
 @limit_option
 @warehouse_option
@@ -45,7 +45,7 @@ def tail(
 ) -> None:
     """Print the changes of TABLE (db.table) as its log receives them, with their row kind, until Ctrl-C.
 
-    With --position-file a batch that was not printed whole is printed again the next time.
+    With --position-file a partly printed batch is printed again on the next run.
     """
     lake = connect(warehouse=warehouse)
     try:

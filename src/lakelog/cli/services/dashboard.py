@@ -31,40 +31,46 @@ _SERVERS: Final[Registry[Any]] = Registry(
 
 @click.command()
 @warehouse_option
-@click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="A further catalog; may be repeated.")
+@click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="Additional catalog; repeatable.")
 @click.option(
     "--host",
     default=LOOPBACK,
     show_default=True,
-    help="Address to listen at; others than this machine's own need a login and TLS.",
+    help="Listen address. A non-loopback address needs a login and TLS.",
 )
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option(
-    "--users-file", type=click.Path(dir_okay=False, path_type=Path), help="Who may log in (lakelog users add NAME)."
+    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port; 0 picks a free port."
+)
+@click.option(
+    "--users-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the users who may log in (lakelog users add NAME).",
 )
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with a token that logs in, at least 20 characters (also LAKELOG_DASHBOARD_TOKEN).",
+    help="File with a login token of at least 20 characters (also LAKELOG_DASHBOARD_TOKEN).",
 )
 @click.option("--tls-certificate", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
-@click.option("--behind-proxy", is_flag=True, help="A proxy in front of it speaks TLS with browsers.")
+@click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
 @click.option(
-    "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further name by which browsers reach it."
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Additional host name of the dashboard; repeatable.",
 )
-@click.option("--allow-local-files", is_flag=True, help="Admins may name files of this machine in the terminal.")
+@click.option("--allow-local-files", is_flag=True, help="Allow admins to access local files in the terminal.")
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("~/.local/state/lakelog"),
     show_default=True,
-    help="Its own files: figures over time, the audit log.",
+    help="Directory for metrics history and the audit log.",
 )
-@click.option(
-    "--demo", is_flag=True, help="Fill a new warehouse with the demo's table and a live writer, and show that."
-)
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option("--demo", is_flag=True, help="Create a demo warehouse with a live writer and serve it.")
+@click.option("--open", "opens", is_flag=True, help="Open the dashboard in a browser.")
 def dashboard(
     warehouse: str,
     catalogs: tuple[str, ...],
@@ -74,9 +80,9 @@ def dashboard(
     opens: bool,
     **more: Any,
 ) -> None:
-    """Serve pages about the tables of a warehouse: how fresh, how large, what they need, and a terminal.
+    """Serve a web dashboard for a warehouse: freshness, size and maintenance of tables, and a SQL terminal.
 
-    Without --users-file and --token-file only you get in, from this machine.
+    Without --users-file and --token-file only your own user on this machine has access.
     """
     with contextlib.ExitStack() as cleanup:
         checks: dict[str, Callable[[], str]] = {}

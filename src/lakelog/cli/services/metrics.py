@@ -14,15 +14,21 @@ from lakelog.service.metrics.api import METRICS
 
 
 @click.command()
-@click.option("--serve", is_flag=True, help="Go on answering Prometheus at http://HOST:PORT/metrics, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="With --serve; 0: any.")
+@click.option("--serve", is_flag=True, help="Serve http://HOST:PORT/metrics until Ctrl-C.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9464,
+    show_default=True,
+    help="Port of --serve; 0 picks a free port.",
+)
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="With --serve; others than this machine's own need a token and TLS.",
+    help="Address of --serve. A non-loopback address needs a token and TLS.",
 )
-@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the token to ask for.")
+@click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the required token.")
 @click.option("--tls-certificate", type=click.Path(exists=True, path_type=Path, dir_okay=False), help="PEM file.")
 @click.option("--tls-key", type=click.Path(exists=True, path_type=Path, dir_okay=False), help="PEM file.")
 @warehouse_option
@@ -35,10 +41,10 @@ def metrics(
     tls_key: Path | None,
     warehouse: str,
 ) -> None:
-    """Print the figures of all tables in Prometheus' text form, or serve them.
+    """Print the metrics of all tables in the Prometheus text format, or serve them.
 
-    What a writing job counts is at the job's own endpoint (lakelog.metrics.serve in Python), or here too when both run
-    on this machine with LAKELOG_METRICS_DIR naming one directory.
+    Counters of a writing job are at the job's own endpoint (lakelog.metrics.serve in Python). They are here too if both
+    processes run on this machine with the same directory in LAKELOG_METRICS_DIR.
     """
     token = None if token_file is None else read_token(token_file)
     tls = None if tls_certificate is None or tls_key is None else (tls_certificate, tls_key)
@@ -48,7 +54,7 @@ def metrics(
             click.echo(METRICS.text(lake), nl=False)
             return
         with ended_by_signals(), METRICS.serve(lake, port=port, host=host, token=token, tls=tls) as endpoint:
-            remark(f"figures at {endpoint.url}; Ctrl-C stops")
+            remark(f"metrics at {endpoint.url}; Ctrl-C stops")
             endpoint.wait()
     except KeyboardInterrupt:
         # Ctrl-C is the usual end of a server, not a failure.

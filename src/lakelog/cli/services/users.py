@@ -22,7 +22,7 @@ _file_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("lakelog-users"),
     show_default=True,
-    help="The users file.",
+    help="Users file.",
 )
 
 
@@ -36,11 +36,11 @@ def users() -> None:
 @click.option(
     "--role", type=click.Choice([role.word for role in Privilege]), default=Privilege.READ.word, show_default=True
 )
-@click.option("--password", help="At least 12 characters. Asked for when it is not given.")
+@click.option("--password", help="Password, at least 12 characters. The command prompts for it by default.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @_file_option
 def add(name: str, role: str, password: str | None, password_stdin: bool, file: Path) -> None:
-    """Add NAME, or give NAME another password and role."""
+    """Add user NAME, or change the password and role of NAME."""
     if password is None:
         password = _from_stdin() if password_stdin else _asked()
     _USERS.create("users", file).put(name, Privilege.of(role), password)
@@ -64,16 +64,16 @@ def _asked() -> str:
 @click.argument("name")
 @_file_option
 def remove(name: str, file: Path) -> None:
-    """Take NAME out; sessions of NAME end at once."""
+    """Remove user NAME. Sessions of NAME end immediately."""
     _USERS.create("users", file).remove(name)
-    click.echo(f"{name} is gone from {file}")
+    click.echo(f"{name} removed from {file}")
 
 
 @users.command("list")
 @_file_option
 @format_option
 def list_users(file: Path, format_name: str) -> None:
-    """List the users with their roles."""
+    """List users and their roles."""
     found = _USERS.create("users", file).read().values()
     rows = pa.table(
         {"user": [user.name for user in found], "role": [user.role.word for user in found]},

@@ -35,19 +35,17 @@ _LINE_EVERY_S: Final = 5.0
 
 
 @click.command()
-@click.option(
-    "--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True, help="How long it runs, about."
-)
+@click.option("--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Approximate duration.")
 @click.option("--log", type=click.Choice(["embedded", "kafka"]), default="embedded", show_default=True)
-@click.option("--address", metavar="HOST:PORT", help="Use this Kafka; without it --log kafka starts a broker.")
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the figures to FILE.")
-@click.option("--warehouse", metavar="DIR", help="Where the table goes (default: a new temporary directory).")
+@click.option("--address", metavar="HOST:PORT", help="Kafka broker to use. Without it --log kafka starts a broker.")
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results to FILE.")
+@click.option("--warehouse", metavar="DIR", help="Warehouse of the table (default: a new temporary directory).")
 @click.option(
     "--rate",
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
-    help="Rows a second while latency is measured.",
+    help="Rows per second during the latency measurement.",
 )
 @click.pass_obj
 def demo(
@@ -61,8 +59,9 @@ def demo(
 ) -> None:
     """Stream a year of flights through one table and measure it.
 
-    One Spark query writes the changes, a second reads the log and keeps the delay by carrier, a batch query reads the
-    files, and a tail measures latency. At the end the batch read is compared, row by row, with the fold of the log.
+    One Spark query writes the changes. A second query reads the log and aggregates the delay by carrier. A batch query
+    reads the files, and a tail measures latency. At the end the demo compares the batch read, row by row, with the
+    merged log.
     """
     (process or Process()).silence_children()
     settings = DemoSettings(seconds=seconds, log=log, address=address, warehouse=warehouse, rate=rate)

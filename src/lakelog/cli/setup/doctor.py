@@ -26,15 +26,15 @@ _INDENT: Final = 8
 
 @click.command()
 @click.option("--log", type=click.Choice(list(LOG_SYSTEMS)), default="embedded", show_default=True,
-              help="The log that tables are to have.")  # fmt: skip
-@click.option("--address", metavar="HOST:PORT", help="Where that log is.")
+              help="Log system to check.")  # fmt: skip
+@click.option("--address", metavar="HOST:PORT", help="Address of the log system.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE",
-              help="A property of the log's client, as 'properties.KEY' of a table; may be repeated.")  # fmt: skip
-@click.option("--remote", metavar="sc://HOST:PORT", help="Look at the settings of this Spark Connect session, too.")
-@click.option("--only", multiple=True, type=click.Choice(list(CHECKS)), help="Make this check only; may be repeated.")
+              help="Property of the log client, like 'properties.KEY' of a table; repeatable.")  # fmt: skip
+@click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect session whose settings are checked too.")
+@click.option("--only", multiple=True, type=click.Choice(list(CHECKS)), help="Run only this check; repeatable.")
 @warehouse_option
 @format_option
-@click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format jsonl.")
 @click.pass_obj
 def doctor(
     process: Process | None,
@@ -47,9 +47,9 @@ def doctor(
     format_name: str,
     as_json: bool,
 ) -> None:
-    """Check Java, Spark, the storage, the clocks, the log and the tables, and say what to do.
+    """Check Java, Spark, storage, clocks, log and tables, and suggest fixes.
 
-    It changes nothing that stays. Exits with 1 when a check fails; what only warns does not count.
+    The command makes no lasting changes. It exits with 1 if a check fails; warnings do not count.
     """
     place = warehouse_config(warehouse)
     reached = place.reached

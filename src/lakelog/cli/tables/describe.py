@@ -12,7 +12,7 @@ from lakelog.cli.console.output import PRINTERS, format_option, warehouse_option
 
 @click.command()
 @table_argument
-@click.option("--extended", is_flag=True, help="Also keys, stores, snapshot and options.")
+@click.option("--extended", is_flag=True, help="Include keys, stores, snapshot and options.")
 @warehouse_option
 @format_option
 def describe(table: str, extended: bool, warehouse: str, format_name: str) -> None:

@@ -38,14 +38,14 @@ _WAITS = pa.schema([("waits", _TEXT), ("why", _TEXT), ("what_to_do", _TEXT)])
 
 @click.command()
 @click.argument("tables", nargs=-1, metavar="[TABLE]…", shell_complete=complete_tables)
-@click.option("--no-log", is_flag=True, help="Leave the logs out.")
+@click.option("--no-log", is_flag=True, help="Skip the logs.")
 @warehouse_option
 @format_option
 def health(tables: tuple[str, ...], no_log: bool, warehouse: str, format_name: str) -> None:
-    """Show the health of TABLE (db.table), or of all tables, the worst first: a score from 0 to 100, findings, needs
-    and waits.
+    """Show the health of TABLE (db.table), or of all tables, worst first.
 
-    With --format jsonl each table is one object with all its figures.
+    It shows a score from 0 to 100, findings, pending maintenance and blocked operations. With --format jsonl each table
+    is one object with all its statistics.
     """
     lake = connect(warehouse=warehouse)
     try:

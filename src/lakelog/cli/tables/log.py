@@ -14,7 +14,7 @@ from lakelog.errors import InvalidRequest
 
 @click.command()
 @table_argument
-@click.option("--end-writer", metavar="ID", help="First end this streaming writer, whose query never comes back.")
+@click.option("--end-writer", metavar="ID", help="End this streaming writer first. Its query must not restart.")
 @warehouse_option
 @format_option
 def log(table: str, end_writer: str | None, warehouse: str, format_name: str) -> None:

@@ -19,8 +19,8 @@ from lakelog.table.system import SYSTEM_TABLES
 _HISTORY: Final = "history"
 _LOOKUPS: Final = "lookups"
 _OTHERS: Final = {
-    _HISTORY: "The snapshots as DESCRIBE HISTORY shows them, the newest first.",
-    _LOOKUPS: "How often lookup joins with the table find something, and how fresh that is.",
+    _HISTORY: "Snapshots, newest first, as in DESCRIBE HISTORY.",
+    _LOOKUPS: "Hit counts and freshness of lookup joins with the table.",
 }
 
 
@@ -32,8 +32,8 @@ def complete_what(context: click.Context, parameter: click.Parameter, incomplete
 @click.command()
 @table_argument
 @click.argument("what", required=False, shell_complete=complete_what)
-@click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
-@click.option("--where", metavar="CONDITION", help="Only rows that meet a condition, as after WHERE.")
+@click.option("--columns", metavar="A,B,…", help="Columns to print, in this order.")
+@click.option("--where", metavar="CONDITION", help="Condition on the rows, as in a WHERE clause.")
 @limit_option
 @warehouse_option
 @format_option
@@ -48,7 +48,7 @@ def show(
 ) -> None:
     """Show WHAT of TABLE (db.table): snapshots, files, partitions, buckets, tags, branches, options, schemas, history …
 
-    Each is the system table db.table$WHAT. Without WHAT it lists what there is to show.
+    WHAT is the name of a system table, db.table$WHAT. Without WHAT the command lists the names.
     """
     printer = PRINTERS[format_name]()
     if what is None:

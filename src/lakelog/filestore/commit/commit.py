@@ -22,6 +22,7 @@ from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.io.names import random_fraction
 from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
+from lakelog.options.commit import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT
 from lakelog.options.metrics import (
     BYTES_WRITTEN,
     COMMIT_CONFLICTS,
@@ -31,7 +32,7 @@ from lakelog.options.metrics import (
     ROWS_WRITTEN,
 )
 from lakelog.options.option import Options
-from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT, check_writable
+from lakelog.options.table import check_writable
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
 from lakelog.paimon.metadata.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot

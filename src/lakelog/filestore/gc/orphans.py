@@ -14,8 +14,9 @@ from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.options.changelog import CHANGELOG_FILE_PREFIX
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+from lakelog.options.table import DATA_FILE_PREFIX
 
 DAY_MS: Final = 24 * 3_600_000
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

@@ -15,8 +15,8 @@ from lakelog.filestore.metadata.manifest_columns import EntryColumns, PlaceTest,
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.commit import MANIFEST_COMPRESSION
 from lakelog.options.option import Options
-from lakelog.options.table import MANIFEST_COMPRESSION
 from lakelog.paimon.metadata.manifest import (
     DELETE,
     INDEX_MANIFEST_SCHEMA,

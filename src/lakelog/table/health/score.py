@@ -9,7 +9,8 @@ from typing import Final
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
 from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.formatting import counted, format_age
 from lakelog.table.health.stats import BucketStats, LogFigures, TableStats

@@ -23,7 +23,7 @@ BUCKET, WRITER, READER = "bucket", "writer", "reader"
 
 
 class Log(MetadataTable):
-    """One row per bucket, per writer that may be at work, and per bucket of a reader with a ``consumer-id``.
+    """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
 
     A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
     reads; ``lag`` is the records behind it, of a bucket without the control records that the

@@ -11,7 +11,7 @@ from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTab
 
 
 class MaintenanceRuns(MetadataTable):
-    """One row per run, the newest first; see ``lakelog.table.maintenance.run_history.Run``."""
+    """One row per maintenance run, newest first; see ``lakelog.table.maintenance.run_history.Run``."""
 
     COLUMNS: ClassVar[Columns] = (
         ("kind", needed(TEXT)),

@@ -14,7 +14,7 @@ from lakelog.table.system.metadata import LONG, TEXT, Columns, MetadataTable, ne
 
 
 class TableStatistics(MetadataTable):
-    """One row, or none when the table was not analysed since its schema changed."""
+    """One row, or none if the table was not analyzed since its last schema change."""
 
     COLUMNS: ClassVar[Columns] = (
         ("snapshot_id", needed(LONG)),

@@ -16,7 +16,7 @@ from lakelog.table.read.time_travel import as_of, travel_to
 
 
 class ReadOptimized(TableScan):
-    """The rows of the highest level; all rows of a table without a primary key."""
+    """Rows of the highest level; all rows of a table without a primary key."""
 
     @property
     def row_schema(self) -> TableSchema:

@@ -10,7 +10,7 @@ from lakelog.table.system.metadata import TEXT, Columns, MetadataTable, needed
 
 
 class AggregationFields(MetadataTable):
-    """One row per column, with the values and the keys of the options ``fields.<column>.…``."""
+    """One row per column, with the keys and values of its options ``fields.<column>.…``."""
 
     COLUMNS: ClassVar[Columns] = (
         ("field_name", needed(TEXT)),

@@ -10,7 +10,7 @@ from lakelog.table.system.metadata import TEXT, Columns, MetadataTable, needed
 
 
 class TableOptions(MetadataTable):
-    """One row per option that was given; what may be a secret is not shown."""
+    """One row per explicit option; secrets are masked."""
 
     COLUMNS: ClassVar[Columns] = (("key", needed(TEXT)), ("value", needed(TEXT)))
 

@@ -13,7 +13,7 @@ from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTab
 
 
 class AllSchemas(MetadataTable):
-    """One row per schema, oldest first; columns, keys and options as JSON; what may be a secret is not shown."""
+    """One row per schema, oldest first. Columns, keys and options are JSON; secrets are masked."""
 
     COLUMNS: ClassVar[Columns] = (
         ("schema_id", needed(LONG)),
