@@ -40,12 +40,14 @@ test-deep: export LAKELOG_DEPTH ?= ci
 test-deep: .venv/spark-classes.jsa ## tests that draw their cases, with all of them (LAKELOG_DEPTH=night: ten times as many); slow tests
 	$(PYTEST) -n 2 --dist worksteal -m "(deep or slow) and $(NO_SERVER)" $(addprefix tests/,contract property spark storage unit) $(ARGS)
 
-check: .venv ## format, lint, types, imports, spelling
+check: .venv ## format, lint, types, imports, spelling, the picture of the packages, banned words
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache
 	.venv/bin/codespell
+	.venv/bin/python scripts/house_picture.py --check
+	.venv/bin/python scripts/check_words.py
 
 test-all: test test-more test-long ## test, test-more and test-long
 
@@ -116,8 +118,9 @@ chaos: .venv need-java ## kill -9 of drivers, executors and broker beside a doub
 bench: .venv need-java ## measure lakelog and its peers: docs/benchmarks.md (ARGS go to benchmarks/run.py)
 	.venv/bin/python benchmarks/run.py $(ARGS)
 
-docs: .venv ## write the generated pages of docs/reference
+docs: .venv ## write the generated pages of docs/reference and the picture of the packages
 	.venv/bin/python scripts/generate_reference.py
+	.venv/bin/python scripts/house_picture.py
 
 fmt: .venv ## format the code
 	.venv/bin/ruff format .

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog import connect
-from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.sql.runtime.statement import Privilege
 
 PASSWORD = "correct horse battery"
 PAGES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lakelog.service.servers.kafka_broker import KafkaBroker
-from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from servers.pulsar_server import PulsarServer  # noqa: E402
 
 CREATE = """create table bench.t (id bigint, grp int, amount double, name string, sent_at timestamp{key}) using lakelog
 tblproperties ('bucket' = '{buckets}', 'log-store.enabled' = 'true', {log}

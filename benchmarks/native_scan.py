@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 
 from lakelog import connect
 from lakelog.spark.native.native_scan import native_frame, python_frame
-from lakelog.spark.native.superseded_rows import SupersededRowsCache
+from lakelog.spark.native.position_filter import SupersededRowsCache
 from lakelog.spark.runtime.types import spark_schema
 from lakelog.spark.session.session import local_session
 from lakelog.table.read.file_scan import Scan

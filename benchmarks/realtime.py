@@ -29,7 +29,7 @@ from process_tree import MemorySampler, cpu_seconds, end_tree
 
 from lakelog import connect
 from lakelog.lake import Table
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 
 _CREATE = """create table db.t (id bigint, name string, sent_at double, primary key (id)) using lakelog tblproperties
 ('log-store.enabled' = 'true', 'log-store.address' = '{bootstrap}', 'bucket' = '1', 'commit.interval' = '2 s')"""

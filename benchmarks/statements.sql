@@ -158,39 +158,39 @@ show catalogs
 use {c}{db}
 --@ flink: yes
 
---# Look | DESCRIBE EXTENDED
+--# Inspect | DESCRIBE EXTENDED
 describe extended {t}
 --@ flink: yes
 
---# Look | DESCRIBE of a column
+--# Inspect | DESCRIBE of a column
 describe {t} name
 --@ flink: no
 
---# Look | DESCRIBE DETAIL
+--# Inspect | DESCRIBE DETAIL
 describe detail {t}
 --@ flink: no
 
---# Look | SHOW CREATE TABLE
+--# Inspect | SHOW CREATE TABLE
 show create table {t}
 --@ flink: yes
 
---# Look | SHOW COLUMNS
+--# Inspect | SHOW COLUMNS
 show columns in {t}
 --@ flink: no
 
---# Look | SHOW PARTITIONS
+--# Inspect | SHOW PARTITIONS
 show partitions {p}
 --@ flink: no
 
---# Look | SHOW TBLPROPERTIES
+--# Inspect | SHOW TBLPROPERTIES
 show tblproperties {t}
 --@ flink: no
 
---# Look | SHOW TAGS
+--# Inspect | SHOW TAGS
 show tags {t}
 --@ flink: no
 
---# Look | history of the table
+--# Inspect | history of the table
 describe history {t}
 --@ iceberg
 select * from {t}.history
@@ -198,7 +198,7 @@ select * from {t}.history
 select * from {tick}$snapshots`
 --@ flink: no
 
---# Look | snapshots as a table
+--# Inspect | snapshots as a table
 select snapshot_id, commit_time from {t}$snapshots
 --@ delta: none
 --@ iceberg
@@ -207,7 +207,7 @@ select snapshot_id, committed_at from {t}.snapshots
 select snapshot_id, commit_time from {tick}$snapshots`
 --@ flink: no
 
---# Look | partitions as a table
+--# Inspect | partitions as a table
 select * from {p}$partitions
 --@ delta: none
 --@ iceberg
@@ -216,7 +216,7 @@ select * from {p}.partitions
 select * from {tickp}$partitions`
 --@ flink: no
 
---# Look | tags and branches as tables
+--# Inspect | tags and branches as tables
 select * from {t}$tags;
 select * from {t}$branches
 --@ delta: none
@@ -227,7 +227,7 @@ select * from {tick}$tags`;
 select * from {tick}$branches`
 --@ flink: no
 
---# Look | the file that a row is in
+--# Inspect | the file that a row is in
 select input_file_name(), id from {t}
 --@ delta
 select _metadata.file_path, id from {t}
@@ -237,28 +237,28 @@ select _file, id from {t}
 select __paimon_file_path, id from {rows}
 --@ flink: no
 
---# Look | EXPLAIN
+--# Inspect | EXPLAIN
 explain select * from {t} where id = 1
 --@ flink: Flink's own
 
---# Look | ANALYZE TABLE
+--# Inspect | ANALYZE TABLE
 analyze table {t} compute statistics
 --@ flink: no
 
---# Look | ANALYZE TABLE … FOR COLUMNS
+--# Inspect | ANALYZE TABLE … FOR COLUMNS
 analyze table {t} compute statistics for columns id, name
 --@ flink: no
 
---# Look | REFRESH TABLE
+--# Inspect | REFRESH TABLE
 refresh table {t}
 --@ flink: no
 
---# Look | CACHE TABLE and UNCACHE TABLE
+--# Inspect | CACHE TABLE and UNCACHE TABLE
 cache table {t};
 uncache table {t}
 --@ flink: no
 
---# Look | CACHE TABLE … AS SELECT
+--# Inspect | CACHE TABLE … AS SELECT
 cache table cached_{plainname} as select * from {t};
 uncache table cached_{plainname}
 --@ flink: no

@@ -52,12 +52,12 @@ def options_page() -> str:
             "*Where*: `table` in CREATE TABLE's TBLPROPERTIES (or WITH), `read` and `write` in a hint",
             "`/*+ OPTIONS('key'='value') */` or as an option of a Spark DataFrame reader or writer.",
             '`connect` is `lakelog.connect(…, storage_options={…})`; Spark\'s `format("lakelog")` takes these, too.',
-            "Durations are written `'500 ms'`, `'2 s'`, `'1 h'`, sizes `'64 kb'`, `'128 mb'`.",
+            "Write durations as `'500 ms'`, `'2 s'`, `'1 h'`, and sizes as `'64 kb'`, `'128 mb'`.",
             "*Fixed* options cannot change once the table has a snapshot.",
-            "An unknown key is refused, and the nearest known one is named.",
+            "lakelog rejects unknown keys and suggests the nearest known key.",
             "",
             *_section("Table and file store", TABLE_OPTIONS),
-            *_section("Reads of the files at a time or of changes", SCAN_OPTIONS),
+            *_section("Time travel and incremental reads", SCAN_OPTIONS),
             *_section("Log store", LOG_OPTIONS),
             *_section("Lookup joins", LOOKUP_OPTIONS),
             *_section("Storage", STORAGE_OPTIONS),
@@ -70,7 +70,7 @@ def _section(title: str, declared: Declared) -> list[str]:
     lines = [f"## {title}", "", "| option | type | default | where | meaning |", "|---|---|---|---|---|"]
     lines += [_row(option) for option in sorted(declared.options, key=lambda one: one.key)]
     free = ", ".join(f"`{prefix}*`" for prefix in declared.free_prefixes)
-    return [*lines, "", *([f"Passed on unchecked: {free}.", ""] if free else [])]
+    return [*lines, "", *([f"Passed through unchecked: {free}.", ""] if free else [])]
 
 
 def _row(option: Option[Any]) -> str:
@@ -119,7 +119,10 @@ def _size(number: int) -> str:
 def errors_page() -> str:
     """The tree of errors, and each error's meaning."""
     lines = ["# Errors", _NOTE, "Every error that lakelog raises on purpose is a `lakelog.errors.LakelogError`."]
-    lines += ["The classes say what the caller does next; *retriable* ones say: the same again, later.", ""]
+    lines += [
+        "The class determines the next step of the caller. After a *retriable* error the same call may succeed later.",
+        "",
+    ]
     lines += ["| error | is a | retriable | meaning |", "|---|---|---|---|"]
     for name, error in inspect.getmembers(errors, inspect.isclass):
         if issubclass(error, errors.LakelogError):
@@ -136,13 +139,11 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         _NOTE,
-        "How to see them: [monitoring](../guide/monitoring.md). A counter grows from the moment that its",
-    ]
-    lines += [
-        "process began. In OpenTelemetry a metric is called `lakelog.` and its name here, its unit stands apart.",
+        "[Monitoring](../guide/monitoring.md) shows how to export metrics. Counters start at 0 with their process.",
+        "In OpenTelemetry `lakelog_rows_written_total` is `lakelog.rows_written`; the unit is a separate field.",
         "",
     ]
-    for title, kinds in (("Counted where it happens", (COUNTER, HISTOGRAM)), ("Read from the tables", (GAUGE,))):
+    for title, kinds in (("Job metrics", (COUNTER, HISTOGRAM)), ("Table metrics", (GAUGE,))):
         lines += [
             f"## {title}",
             "",
@@ -161,7 +162,7 @@ def metrics_page() -> str:
 def cli_page() -> str:
     """Every command, from the declarations of click."""
     context = click.Context(command_line, info_name="lakelog", help_option_names=["-h", "--help"])
-    lines = ["# Command line", _NOTE, "`lakelog [OPTIONS] COMMAND [ARGS]…`, or `python -m lakelog …`. A guide:"]
+    lines = ["# Command line", _NOTE, "`lakelog [OPTIONS] COMMAND [ARGS]…`, or `python -m lakelog …`. Guide:"]
     lines += ["[command line](../guide/command-line.md).", "", *_command(command_line, context), ""]
     for name in COMMANDS:
         command = command_line.get_command(context, name)
@@ -173,10 +174,10 @@ def cli_page() -> str:
 
 
 def _command(command: click.Command, context: click.Context) -> list[str]:
-    told = inspect.cleandoc(command.help or "")
+    text = inspect.cleandoc(command.help or "")
     paragraphs = [
         "```text\n" + part.removeprefix("\b\n") + "\n```" if part.startswith("\b") else " ".join(part.split())
-        for part in told.split("\n\n")
+        for part in text.split("\n\n")
     ]
     options = (p for p in command.get_params(context) if isinstance(p, click.Option))
     rows = [found for option in options if (found := option.get_help_record(context)) is not None]

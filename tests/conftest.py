@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,12 @@ from hypothesis import is_hypothesis_test, settings
 from depth import DEPTH, Depth
 from lakelog.service.servers.server_process import QUICK_START
 from lanes import COLLECTED
-from smoke import SMOKE
+from smoke import MANY_CASES, SMOKE
 
 if TYPE_CHECKING:
-    from lakelog.service.servers.pulsar_server import PulsarServer
     from servers.hdfs_cluster import HdfsCluster
     from servers.postgres_server import PostgresServer
+    from servers.pulsar_server import PulsarServer
     from servers.rest_catalog import RestServers
     from servers.s3_server import S3Server
 
@@ -62,8 +63,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Gives every test of a folder that needs something heavy the marker of that folder."""
     here = Path(__file__).parent
     config.stash[COLLECTED] = list(items)
+    cases: Counter[tuple[Path, str]] = Counter()
     for item in items:
         folder = item.path.relative_to(here).parts[0]
+        if item.path.relative_to(here).as_posix() in MANY_CASES:
+            test = (item.path, getattr(item, "originalname", item.name))
+            if cases[test] % 4:
+                item.add_marker("slow")
+            cases[test] += 1
         if folder in _MARKERS:
             is_other = folder == "integration" and (
                 _OTHER in item.path.name or item.get_closest_marker(_OTHER) is not None
@@ -141,7 +148,7 @@ def rest_servers() -> Iterator[RestServers]:
 @pytest.fixture(scope="session")
 def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
     """One Pulsar for all tests that ask for it; each takes topics of its own."""
-    from lakelog.service.servers.pulsar_server import PulsarServer
+    from servers.pulsar_server import PulsarServer
 
     with PulsarServer(tmp_path_factory.mktemp("pulsar")) as server:
         yield server

@@ -12,8 +12,8 @@ from typing import TypeVar
 from lakelog.errors import Unavailable
 from lakelog.lake.table import Table
 from lakelog.logstore.base import LogLocation
-from lakelog.service.servers.pulsar_server import PulsarServer
 from log_tables import make
+from servers.pulsar_server import PulsarServer
 
 T = TypeVar("T")
 

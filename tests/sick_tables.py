@@ -44,8 +44,6 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
             _make(lake, name, _LOG if name != "shop.visits" else "'bucket' = '1'")
         for number in range(tables - len(SICK)):
             _make(lake, f"shop.table_{number:03}", _LOG if number % 20 == 0 else "'bucket' = '1'")
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        subprocess.run([sys.executable, "-c", _DIES, str(warehouse)], env=env, check=False)
         with pytest.MonkeyPatch.context() as patch, lake.table("shop.orders").writer() as writer:
             patch.setattr("lakelog.table.write.table_writer.seal", lambda committer: None)
             writer.write(_rows(5))
@@ -55,6 +53,9 @@ def make_sick_tables(warehouse: Path, tables: int = 200) -> None:
             with lake.table("shop.visits").writer(options={"write-only": "true"}) as writer:
                 writer.write(_rows(5))
         _die_in_maintenance(lake)
+    # last: a lake that is closed takes the rows of a dead writer back
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", _DIES, str(warehouse)], env=env, check=False)
     place = warehouse / "shop.db"
     next(place.glob("payments/**/log.sqlite")).write_bytes(b"not a database" * 100)
     for path in (place / "refunds" / "schema").iterdir():

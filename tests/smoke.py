@@ -1,4 +1,4 @@
-"""The Spark tests of ``make test``: a few of each capability. ``make test-spark`` runs the others.
+"""What `make test` runs of many tests: on Spark a few of each capability, elsewhere some cases of large files.
 
 A test of tests/spark is named by file and function, and by its parameters where some of them are enough.
 """
@@ -102,3 +102,32 @@ BY_CAPABILITY: Final[dict[str, tuple[str, ...]]] = {
 }
 
 SMOKE: Final = frozenset(test for tests in BY_CAPABILITY.values() for test in tests)
+
+MANY_CASES: Final = frozenset(
+    {
+        *(
+            f"unit/table/test_{name}.py"
+            for name in (
+                "chain",
+                "judged_rows",
+                "late_retractions",
+                "log_switch",
+                "lookup_index",
+                "one_order",
+                "replays",
+                "tail_position",
+                "take_over",
+                "telling",
+                "transactional",
+                "union_scan",
+            )
+        ),
+        *(f"property/test_{name}crash_points.py" for name in ("", "history_", "overwrite_", "table_")),
+        "unit/filestore/test_compaction_changelog.py",
+        "unit/service/dashboard/test_access.py",
+        "unit/service/dashboard/test_logins.py",
+        "unit/sql/test_masking.py",
+    }
+)
+"""Files whose tests cross many parameters: of each test ``make test`` runs every fourth case, ``make test-deep`` all
+others (they are marked ``slow``)."""

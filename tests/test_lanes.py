@@ -5,11 +5,13 @@ The tests that are looked at are those of this run: all but three folders in ``m
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from depth import SHARES, Depth
 from lanes import COLLECTED, ROOT, Lane, lanes_of
-from smoke import SMOKE
+from smoke import MANY_CASES, SMOKE
 
 WHOLE = ("browser", "docs", "interop")
 """Folders that ``make test`` does not collect: a lane runs all of each."""
@@ -37,7 +39,8 @@ def test_continuous_integration_leaves_out_chaos_on_pulsar_and_other_engines_alo
     collected: list[pytest.Item],
 ) -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    verbs = [line.removeprefix("step make ") for line in script.splitlines() if line.startswith("step make ")]
+    steps = [shlex.split(line, comments=True) for line in script.splitlines() if line.startswith("step make ")]
+    verbs = [word for _, _, *words in steps for word in words]
     left_out = missing(lanes_of(*verbs), [item for item in collected if item.path.parent.name != "interop"])
     assert [name for name in left_out if "test_chaos.py" not in name or "pulsar" not in name] == []
 
@@ -55,3 +58,11 @@ def test_a_depth_says_how_many_cases_are_tried() -> None:
     assert [list(Depth(name).some(range(12))) for name in SHARES] == [[0, 5, 10], [*range(12)], [*range(12)]]
     with pytest.raises(ValueError, match="LAKELOG_DEPTH = 'deep': give one of quick, ci, night"):
         Depth("deep")
+
+
+def test_every_file_with_many_cases_is_there_and_runs_some_of_them(collected: list[pytest.Item]) -> None:
+    for name in MANY_CASES:
+        file = ROOT / "tests" / name
+        assert file.exists(), name
+        items = [item for item in collected if item.path == file]
+        assert not items or any(item.get_closest_marker("slow") is None for item in items), name

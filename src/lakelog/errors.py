@@ -82,11 +82,11 @@ class CommitConflict(LakelogError):
 
 
 class CommitUnknown(LakelogError):
-    """The answer to a commit was lost; look it up by commit user and identifier."""
+    """The response to a commit was lost. Check by commit user and identifier whether it succeeded."""
 
 
 class CommitDecided(LakelogError):
-    """The rows are decided and readable, a later step failed; whoever comes next finishes it. Do not write them again.
+    """The rows are decided and readable, a later step failed; the next writer completes it. Do not write them again.
 
     ``__cause__`` is the failure.
     """
@@ -97,7 +97,7 @@ class Fenced(LakelogError):
 
 
 class TableReplaced(LakelogError):
-    """The table that was opened is not at its place any more, or another one is; nothing was written there."""
+    """The opened table was dropped or renamed, or another table replaced it; nothing was written there."""
 
 
 class Unavailable(LakelogError):
@@ -129,4 +129,4 @@ def after_decision(table: str) -> Iterator[None]:
 
 
 class InternalError(LakelogError):
-    """Something that cannot happen has happened."""
+    """Internal invariant violated; please report a bug."""

@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Locator, Page, Route, StorageState, exp
 from browser.conftest import Open
 from dashboards import PASSWORD, TOKEN, RunningDashboard, running_dashboard
 from lakelog import connect
-from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.sql.runtime.statement import Privilege
 
 SEEDS_TABLE = """create table walk.log_table (id int, name string, ts timestamp, primary key (id)) using arctic
 tblproperties ('log-store.enabled' = 'true')"""

@@ -25,9 +25,8 @@ from lakelog import connect
 from lakelog.errors import Fenced, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
-from lakelog.table.commit.committers import committer_for
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.seal_thread import committer_for, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.staging.task_writer import TaskWriter
@@ -144,7 +143,7 @@ def stream(client: Client) -> None:
         for lane in range(2):
             part = batch_of([row for row in rows if row[1] % 2 == lane])
             if not should_write_epoch(table, client.name, epoch):
-                results.append(AttemptResult(client.name, epoch, "", replay=True))
+                results.append(AttemptResult(client.name, epoch, "", row_count=part.num_rows, replay=True))
                 continue
             while True:
                 task = TaskWriter(table, client.name, epoch, lane)

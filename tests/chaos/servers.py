@@ -10,8 +10,8 @@ import debezium_consumer
 import packed_messages
 from lakelog.logstore.base import LogLocation
 from lakelog.options.registry import Registry
-from lakelog.service.servers.kafka_broker import KafkaBroker
-from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
+from servers.pulsar_server import PulsarServer
 
 _LOST = b"Digest mismatch for ledger-id"
 

@@ -12,9 +12,9 @@ import pytest
 from lakelog.catalog import CATALOGS
 from lakelog.logstore import LOG_SYSTEMS
 from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem
-from lakelog.service.servers.kafka_broker import KafkaBroker
-from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
 from log_records import NewLocation
+from servers.pulsar_server import PulsarServer
 
 _SERVED = {"rest": [pytest.mark.rest]}
 _CATALOGS = [

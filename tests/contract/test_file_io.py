@@ -13,9 +13,9 @@ from faults import FaultPlan, FaultyFileIO
 from lakelog.errors import AlreadyExists, NotFound, TableReplaced, UnsupportedFeature
 from lakelog.io import file_io_for
 from lakelog.io.locks.file import FileLock
+from lakelog.io.storage.delegating import LockedFileIO
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.local import LocalFileIO
-from lakelog.io.storage.locked import LockedFileIO
 from lakelog.io.storage.memory import MemoryFileIO
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelog
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 
 if TYPE_CHECKING:  # a page runs in a process that has no path to the tests
     from servers.s3_server import S3Server

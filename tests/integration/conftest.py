@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakelog.service.servers.kafka_broker import KafkaBroker
-from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
+from servers.pulsar_server import PulsarServer
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from lakelog.errors import NotFound, TableReplaced
 from lakelog.lake.lake import Lake
 from lakelog.lake.table import Table
 from lakelog.logstore import topic_identity as identity
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 
 CREATE = (
     "create table db.x (id int, v string, primary key (id)) tblproperties ('log-store.enabled' = 'true', "

@@ -16,7 +16,7 @@ from lakelog import connect
 from lakelog.errors import InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.base import LogLocation, Records
 from lakelog.logstore.kafka.system import KafkaLogSystem
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 
 SYSTEM = KafkaLogSystem()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import take_over
 from log_tables import files, make, rows, silence

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
-from lakelog.service.servers.kafka_broker import KafkaBroker
-from lakelog.service.servers.pulsar_server import PulsarServer
+from lakelog.service.servers.server_process import KafkaBroker
 from log_tables import make, rows
 from pulsar_logs import on
+from servers.pulsar_server import PulsarServer
 
 
 def looked_at(table: Table) -> None:

@@ -15,9 +15,9 @@ from lakelog import connect
 from lakelog.errors import AlreadyExists, InvalidOption, LakelogError, NotFound, Unavailable
 from lakelog.logstore.pulsar.system import PulsarLogSystem
 from lakelog.logstore.pulsar.topic import PulsarTopic
-from lakelog.service.servers.pulsar_server import PulsarServer
 from log_records import append, everything
 from pulsar_logs import new_location, on, soon
+from servers.pulsar_server import PulsarServer
 
 SYSTEM = PulsarLogSystem()
 KEY = base64.b64encode(b"secret key of a test that is long enough")

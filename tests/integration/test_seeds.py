@@ -10,7 +10,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import AlreadyExists, UnsupportedStatement
-from lakelog.spark.engine.stream_rows import iterate_stream
+from lakelog.spark.engine.streaming_query import iterate_stream
 
 PAIRS = Path(__file__).with_name("seeds.sql")
 

@@ -13,7 +13,7 @@ from lakelog.errors import OffsetExpired
 from lakelog.lake.table import Table
 from lakelog.logstore.clients import appender_for, reader_for
 from lakelog.logstore.protocol.control_records import commit_record, commits_in
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.register import register_writer

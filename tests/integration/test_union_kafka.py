@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.lake.table import Table
-from lakelog.service.servers.kafka_broker import KafkaBroker
+from lakelog.service.servers.server_process import KafkaBroker
 from log_tables import files, make, rows
 
 UNION = {"read.mode": "union"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "spec"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "paimon"))
 
 from paimon_java import PaimonJava
 from test_casts import FROM_TEXT, NESTED, NUMBERS, TIMES, TO_TEXT

@@ -34,7 +34,7 @@ from lakelog.paimon.schema.changes import (
     before,
 )
 from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.types.promotion import can_change_type
+from lakelog.paimon.types.evolution import can_change_type
 from lakelog.paimon.types.types import BIGINT, INT, STRING, ArrayType, AtomicType, DataField, RowType, parse_type
 
 POINT = {

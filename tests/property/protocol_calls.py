@@ -18,9 +18,9 @@ from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
 from lakelog.table.commit import committer, replay, take_over
 from lakelog.table.commit.committer import Committer
-from lakelog.table.commit.end_writer import end_writer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
+from lakelog.table.commit.take_over import end_writer
 from lakelog.table.create import drop_table
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.position import LogPosition, SnapshotCutover
@@ -36,7 +36,7 @@ from lakelog.table.read.snapshot_switch import SnapshotPart, start_position
 from lakelog.table.read.union_scan import union_scan
 from lakelog.table.runs import rebucketing as bucket_count
 from lakelog.table.staging import backfill as catch_up
-from lakelog.table.staging import seal_trial
+from lakelog.table.staging import row_check
 from lakelog.table.write.table_writer import TableWriter
 
 
@@ -78,7 +78,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield take_over, "_LOOKED", {}
     yield bucket_count, "_CHANGED", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
-    yield seal_trial, "_TRIED", _Everything()
+    yield row_check, "_TRIED", _Everything()
 
 
 class StreamCommits:
@@ -102,7 +102,7 @@ class StreamCommits:
 def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
     """What a task of a streaming query does."""
     if not should_write_epoch(table, writer, epoch):
-        return AttemptResult(writer, epoch, "", replay=True)
+        return AttemptResult(writer, epoch, "", row_count=rows.num_rows, replay=True)
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 
 

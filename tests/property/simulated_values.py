@@ -22,7 +22,6 @@ from lakelog.table.model.log_state import LogState, state_of
 from lakelog.table.read import file_scan as scan
 from lakelog.table.read import union_scan
 from lakelog.table.runs import runs as staging
-from lakelog.table.runs import schema_adaptation as evolve
 from lakelog.table.runs import sequencing
 from lakelog.table.staging import task_writer
 
@@ -110,7 +109,7 @@ class InlineRuns:
 
     def seams(self) -> Iterator[tuple[Any, str, Any]]:
         """(module, name, what stands there instead)."""
-        for module in (evolve, scan, sequencing, staging, task_writer, union_scan):
+        for module in (scan, sequencing, staging, task_writer, union_scan):
             for name, fake in (("run_to_ipc", self.to_ipc), ("run_from_ipc", self.from_ipc)):
                 if hasattr(module, name):
                     yield module, name, fake

@@ -10,7 +10,7 @@ import pyarrow as pa
 from faults import FaultPlan, FaultyFileIO
 from lakelog.errors import NotFound
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
-from lakelog.filestore.metadata.index_manifests import IndexManifests
+from lakelog.filestore.metadata.manifests import IndexManifests
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO

@@ -26,8 +26,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import overwrite_target
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.staging.task_writer import TaskWriter
-from lakelog.table.write.overwrite import drop_partitions, truncate
-from lakelog.table.write.overwrite_writer import OverwriteWriter
+from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, truncate
 from lakelog.table.write.table_writer import TableWriter
 
 KINDS = {"2": (DIE_AFTER, LOST, LATE), "-1": (DIE_AFTER, LOST)}

@@ -10,7 +10,7 @@ import lakelog
 from lakelog.io.metrics import METER
 from lakelog.service.doctor.check import CheckContext
 from lakelog.service.doctor.run import examine
-from lakelog.service.metrics.collector import Figures, collect_from_children
+from lakelog.service.metrics.table_gauges import Figures, collect_from_children
 from lakelog.spark.session.session import STREAM_SETTINGS
 
 CREATE = """create table db.{name} (id bigint, primary key (id)) using lakelog

@@ -12,7 +12,7 @@ import pytest
 from golden.test_golden_scan import DATA, TABLES
 from lakelog.filestore.read.native_files import pick_native
 from lakelog.spark.native.native_scan import native_frame
-from lakelog.spark.native.superseded_rows import SupersededRowsCache
+from lakelog.spark.native.position_filter import SupersededRowsCache
 from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 from lakelog.table.open import open_by_path
 from lakelog.table.read.file_scan import Scan

@@ -17,7 +17,7 @@ from lakelog.logstore.base import Records
 from lakelog.logstore.clients import appender_for
 from lakelog.logstore.protocol.header import NOBODYS_HEADER
 from lakelog.paimon.rows.bucket import bucket_of_rows
-from lakelog.spark.realtime.bucket_expression import bucket_column
+from lakelog.spark.realtime.json_columns import bucket_column
 from lakelog.spark.realtime.kafka_connector import connector_needed
 from lakelog.spark.realtime.realtime import changes_of, records_of
 from lakelog.spark.runtime.types import arrow_for_spark, conform

@@ -25,7 +25,7 @@ from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.paimon.schema.changes import Position, SchemaChange, apply_changes
 from lakelog.paimon.schema.schema import TableSchema, new_schema
 from lakelog.paimon.types.types import DataType
-from lakelog.sql.session import QueryPlan, Session
+from lakelog.sql.parse import QueryPlan, Session
 from lakelog.sql.syntax.type_parser import parse_type_text, type_text
 from lakelog.table.write.dml_support import DmlSupport
 

@@ -17,6 +17,7 @@ from lakelog.errors import (
     InvalidRequest,
     NotFound,
     TableReplaced,
+    Unavailable,
 )
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.confined import confined
@@ -72,7 +73,7 @@ class Directories(Catalog):
             if database == DEFAULT_DATABASE:
                 return []
             raise self._no_database(database)
-        return [s.name for s in self._io.list(path) if s.is_dir and self._schema_ids(s.path)]
+        return [s.name for s in self._io.list(path) if s.is_dir and self._may_be_table(s.path)]
 
     def table_path(self, identifier: Identifier) -> str:
         check_name("table", identifier.table)
@@ -192,6 +193,13 @@ class Directories(Catalog):
         """The directory that a database has or would have. Raises InvalidRequest for a bad name."""
         check_name("database", name)
         return f"{self.warehouse}/{name}{_SUFFIX}"
+
+    def _may_be_table(self, path: str) -> bool:
+        """One that cannot be listed counts as a table: it shows as unreadable, and does not hide all others."""
+        try:
+            return bool(self._schema_ids(path))
+        except Unavailable:
+            return True
 
     def _schema_ids(self, table_path: str) -> list[int]:
         try:

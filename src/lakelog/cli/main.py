@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from lakelog.cli.process import Process
+from lakelog.cli.console.process import Process
 from lakelog.errors import InvalidRequest, LakelogError, NotFound
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 from lakelog.options.names import visible
@@ -21,27 +21,27 @@ from lakelog.sql.runtime.spark_errors import lakelog_error_in_text
 COMMANDS: Final[Registry[click.Command]] = Registry(
     "command",
     {
-        "sql": "lakelog.cli.sql:sql",
-        "head": "lakelog.cli.head:head",
-        "tail": "lakelog.cli.tail:tail",
-        "load": "lakelog.cli.load:load",
-        "export": "lakelog.cli.export:export",
-        "follow": "lakelog.cli.follow:follow",
-        "tables": "lakelog.cli.tables:tables",
-        "describe": "lakelog.cli.describe:describe",
-        "show": "lakelog.cli.show:show",
-        "log": "lakelog.cli.log:log",
-        "health": "lakelog.cli.health:health",
-        "compact": "lakelog.cli.compact:compact",
-        "optimize": "lakelog.cli.optimize:optimize",
-        "expire": "lakelog.cli.expire:expire",
-        "dashboard": "lakelog.cli.dashboard:dashboard",
-        "users": "lakelog.cli.users:users",
-        "call": "lakelog.cli.call:call",
-        "metrics": "lakelog.cli.metrics:metrics",
-        "doctor": "lakelog.cli.doctor:doctor",
-        "completion": "lakelog.cli.completion:completion",
-        "demo": "lakelog.cli.demo:demo",
+        "sql": "lakelog.cli.rows.sql:sql",
+        "head": "lakelog.cli.rows.head:head",
+        "tail": "lakelog.cli.rows.tail:tail",
+        "load": "lakelog.cli.rows.load:load",
+        "export": "lakelog.cli.rows.export:export",
+        "follow": "lakelog.cli.rows.follow:follow",
+        "tables": "lakelog.cli.tables.tables:tables",
+        "describe": "lakelog.cli.tables.describe:describe",
+        "show": "lakelog.cli.tables.show:show",
+        "log": "lakelog.cli.tables.log:log",
+        "health": "lakelog.cli.tables.health:health",
+        "compact": "lakelog.cli.maintenance.compact:compact",
+        "optimize": "lakelog.cli.maintenance.optimize:optimize",
+        "expire": "lakelog.cli.maintenance.expire:expire",
+        "dashboard": "lakelog.cli.services.dashboard:dashboard",
+        "users": "lakelog.cli.services.users:users",
+        "call": "lakelog.cli.maintenance.call:call",
+        "metrics": "lakelog.cli.services.metrics:metrics",
+        "doctor": "lakelog.cli.setup.doctor:doctor",
+        "completion": "lakelog.cli.setup.completion:completion",
+        "demo": "lakelog.cli.setup.demo:demo",
     },
 )
 """Every subcommand. Its module is loaded when it is called, which keeps ``lakelog --help`` instant."""
@@ -54,20 +54,20 @@ _SUMMARIES: Final = {
     "tail": "Print the changes of a table as its log receives them.",
     "load": "Write the rows of files into a table, without Spark.",
     "export": "Write the rows of a table to a file, without Spark.",
-    "follow": "Make files of rows that were written to the log first.",
+    "follow": "Materialize log-first rows into data files.",
     "tables": "List the tables of a warehouse.",
     "describe": "Show the columns of a table.",
-    "show": "Show what a table knows of itself: snapshots, files, tags, history …",
-    "log": "Show how far the log of a table, its writers and its readers are.",
-    "health": "Show how well tables are, what they need and what waits.",
-    "compact": "Merge the files of a table.",
-    "optimize": "Keep tables healthy: compaction, expiry, cleaning, healing, by need.",
-    "expire": "Remove old snapshots of a table.",
-    "dashboard": "Serve pages about the tables of a warehouse, with a terminal.",
-    "users": "Say who may log in to the dashboard.",
+    "show": "Show a system table: snapshots, files, tags, history …",
+    "log": "Show the log of a table: buckets, writers and readers.",
+    "health": "Show the health of tables, findings and pending maintenance.",
+    "compact": "Compact the files of a table.",
+    "optimize": "Maintain tables: compaction, expiry, cleaning and healing on demand.",
+    "expire": "Expire old snapshots of a table.",
+    "dashboard": "Serve a web dashboard for a warehouse, with a terminal.",
+    "users": "Manage the users of the dashboard.",
     "call": "Run a procedure on a table: tags, branches, rollback, cleaning …",
-    "metrics": "Print the figures of all tables for Prometheus, or serve them.",
-    "doctor": "Check Java, Spark, storage, clocks, log and tables, and say what to do.",
+    "metrics": "Print the metrics of all tables for Prometheus, or serve them.",
+    "doctor": "Check Java, Spark, storage, clocks, log and tables, and suggest fixes.",
     "completion": "Print the completion script for a shell.",
     "demo": "Stream a year of flights through one table and measure it.",
 }
@@ -96,12 +96,12 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lakelog")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), envvar="LAKELOG_CONFIG", show_envvar=True,
-              help="A TOML file that says how the warehouse is reached.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Print results and errors, nothing else.")
+              help="TOML file with the warehouse and its connection options.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--log-level", type=click.Choice(LEVELS), envvar=LOG_LEVEL, show_envvar=True,
-              help="Print lakelog's log from this level on to stderr.")  # fmt: skip
+              help="Minimum level of log lines on stderr.")  # fmt: skip
 @click.option("--log-format", type=click.Choice(FORMATS), envvar=LOG_FORMAT, show_envvar=True,
-              help="The form of its lines.")  # fmt: skip
+              help="Format of log lines.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's own messages.")
 @click.pass_context
 def lakelog(
@@ -114,7 +114,7 @@ def lakelog(
 ) -> None:
     """One table, two speeds: a log for seconds and files for minutes.
 
-    The options here stand before the command. Exit codes: 0 done, 1 failed, 2 the request has to change, 130 Ctrl-C.
+    These options precede the command. Exit codes: 0 success, 1 failure, 2 invalid request, 130 Ctrl-C.
     """
     process = ctx.ensure_object(Process)
     process.config, process.quiet, process.debug = config, quiet, debug

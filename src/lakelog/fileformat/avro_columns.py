@@ -16,8 +16,8 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from lakelog.errors import Corrupt
-from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, parse_container
-from lakelog.fileformat.avro_file import read_plain, without_logical_types
+from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, parse_metadata
+from lakelog.fileformat.avro_file import check_sizes, read_plain, without_logical_types
 
 Columns = Mapping[str, pl.Series]
 """Columns of equal length by path, like ``_FILE._KEY_STATS._MIN_VALUES``."""
@@ -32,10 +32,11 @@ def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYT
     A path goes into nested records. A field that the writer does not have has no column; values come raw (see
     ``avro_file.read_records``). A file without records has no part. Raises Corrupt, UnsupportedFeature.
     """
-    container = parse_container(data)
+    container = parse_metadata(data)
     try:
         schema = without_logical_types(json.loads(container.header[SCHEMA_KEY]))
-    except (ValueError, KeyError) as why:
+        check_sizes(schema, set())
+    except (ValueError, KeyError, TypeError) as why:
         raise Corrupt(f"not a sound Avro file: {why!r}") from None
     header = {SCHEMA_KEY: json.dumps(schema).encode()}
     fast = _is_plain_record(schema)

@@ -5,6 +5,7 @@ Blocks are compressed here and not by the Avro library, whose codecs come from f
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ SCHEMA_KEY: Final = "avro.schema"
 CODEC_KEY: Final = "avro.codec"
 _SYNC_SIZE: Final = 16
 _ZSTD_LEVEL: Final = 3
+_METADATA_BYTES: Final = 256 << 20
+_METADATA_RATIO: Final = 32
+_PART_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,33 @@ class Container:
         return b"".join(parts)
 
 
-def parse_container(data: bytes) -> Container:
-    """Reads the parts of a file. Raises Corrupt, UnsupportedFeature (a codec that is not known)."""
+def parse_metadata(data: bytes) -> Container:
+    """Reads the parts of a metadata file, which is refused when its few bytes become very many. Raises as below."""
+    return parse_container(data, max(_METADATA_BYTES, _METADATA_RATIO * len(data)))
+
+
+def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
+    """Reads the parts of a file. Raises Corrupt, also for more plain bytes than ``most_bytes`` and for more records
+    than bytes; UnsupportedFeature (a codec that is not known).
+    """
     try:
         header, at = _header(data)
         sync = data[at : at + _SYNC_SIZE]
         if len(sync) < _SYNC_SIZE:
             raise Corrupt("not an Avro file: it ends inside its header")
         codec = header.get(CODEC_KEY, b"null").decode()
-        blocks = tuple((n, _decompress(block, codec)) for n, block in _blocks(data, at + _SYNC_SIZE, sync))
+        blocks, left = [], most_bytes
+        for count, block in _blocks(data, at + _SYNC_SIZE, sync):
+            plain = _decompress(block, codec, left)
+            left -= len(plain)
+            if left < 0 or not 0 <= count <= len(plain):
+                raise Corrupt(
+                    f"not a sound Avro file: {count} records in a block, of {most_bytes - left} bytes or more"
+                )
+            blocks.append((count, plain))
     except (IndexError, UnicodeDecodeError, OSError, zlib.error) as why:
         raise Corrupt(f"not a sound Avro file: {why!r}") from None
-    return Container(header, sync, blocks)
+    return Container(header, sync, tuple(blocks))
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
@@ -83,18 +102,29 @@ def _blocks(data: bytes, at: int, sync: bytes) -> Iterator[tuple[int, bytes]]:
         yield count, block
 
 
-def _decompress(data: bytes, codec: str) -> bytes:
+def _decompress(data: bytes, codec: str, most: int) -> bytes:
+    """The plain bytes, or a few more than ``most`` of them."""
     if codec == "null":
         return data
     if codec == "zstandard":
-        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read())
+        return _read_at_most(pa.CompressedInputStream(pa.BufferReader(data), "zstd"), most)
     if codec == "deflate":
-        return zlib.decompress(data, wbits=-15)
+        return zlib.decompressobj(wbits=-15).decompress(data, min(most + 1, sys.maxsize))
     if codec == "snappy":
         # the length of the plain bytes comes first, a checksum last
         length, _ = _read_varint(data, 0)
+        if length > most:
+            raise Corrupt(f"not a sound Avro file: a block of {length} bytes, more than {most}")
         return bytes(pa.Codec("snappy").decompress(data[:-4], decompressed_size=length, asbytes=True))
     raise UnsupportedFeature(f"an Avro file is compressed by '{codec}': zstandard, snappy, deflate and null are known")
+
+
+def _read_at_most(stream: pa.NativeFile, most: int) -> bytes:
+    parts, size = [], 0
+    while size <= most and (part := stream.read(_PART_BYTES)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _zstd() -> pa.Codec:

@@ -12,7 +12,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, to_parsing_canonical_form
 
 from lakelog.errors import Corrupt
-from lakelog.fileformat.avro_container import SCHEMA_KEY, parse_container
+from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, parse_container, parse_metadata
 
 Record = dict[str, Any]
 Block = tuple[int, bytes]
@@ -28,16 +28,20 @@ def read_records(data: bytes) -> list[Record]:
     Values come raw: a timestamp, date or time is the number in the file, a decimal its bytes, because a creation
     time is kept as a number and a year may be beyond what Python can say. Raises Corrupt, UnsupportedFeature.
     """
-    return read_container(data)[1]
+    return _records(parse_metadata(data))[1]
 
 
 def read_container(data: bytes) -> tuple[dict[str, Any], list[Record]]:
     """The writer's schema, with its logical types, and all records. Raises Corrupt, UnsupportedFeature."""
-    container = parse_container(data)
+    return _records(parse_container(data))
+
+
+def _records(container: Container) -> tuple[dict[str, Any], list[Record]]:
     try:
         schema = json.loads(container.header[SCHEMA_KEY])
+        check_sizes(schema, set())
         raw = json.dumps(without_logical_types(schema)).encode()
-    except (ValueError, KeyError) as why:
+    except (ValueError, KeyError, TypeError) as why:
         raise Corrupt(f"not a sound Avro file: {why!r}") from None
     return schema, read_plain(replace(container, header={SCHEMA_KEY: raw}).to_bytes("null"))
 
@@ -69,13 +73,42 @@ def write_records(
 
 def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:
     """The blocks of a container file; None when its records are not of exactly this schema. Raises Corrupt."""
-    container = parse_container(data)
+    container = parse_metadata(data)
     try:
         written = json.loads(container.header[SCHEMA_KEY])
         is_same = to_parsing_canonical_form(written) == to_parsing_canonical_form(dict(schema))
     except (ValueError, KeyError, SchemaParseException) as why:
         raise Corrupt(f"not a sound Avro file: {why!r}") from None
     return container.blocks if is_same else None
+
+
+def check_sizes(schema: Any, empty: set[str]) -> None:
+    """Raises Corrupt for a list whose items take no bytes: a few bytes could say that it has any number of them.
+
+    ``empty`` gets the names of such types; a type is defined before it is named.
+    """
+    if isinstance(schema, list):
+        for part in schema:
+            check_sizes(part, empty)
+    elif isinstance(schema, dict):
+        parts = [schema.get(key) for key in ("items", "values", "type")]
+        for part in (*parts, *(field["type"] for field in schema.get("fields", ()))):
+            check_sizes(part, empty)
+        if schema["type"] in ("record", "fixed") and not _takes_bytes(schema, empty):
+            empty.add(str(schema.get("name")).rpartition(".")[2])
+        if schema["type"] == "array" and not _takes_bytes(schema["items"], empty):
+            raise Corrupt("not a sound Avro file: it has a list whose items take no bytes")
+
+
+def _takes_bytes(schema: Any, empty: set[str]) -> bool:
+    """Whether each value of a type takes a byte at least."""
+    if isinstance(schema, str):
+        return schema != "null" and schema.rpartition(".")[2] not in empty
+    if isinstance(schema, list) or schema["type"] in ("array", "map", "enum"):
+        return True
+    if schema["type"] == "record":
+        return any(_takes_bytes(field["type"], empty) for field in schema["fields"])
+    return bool(schema["size"]) if schema["type"] == "fixed" else _takes_bytes(schema["type"], empty)
 
 
 def without_logical_types(schema: Any) -> Any:

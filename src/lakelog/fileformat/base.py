@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakelog.errors import Corrupt
 from lakelog.io.storage.file_io import FileIO
 from lakelog.paimon.types.arrow import arrow_type
-from lakelog.paimon.types.nested import fresh_offsets, map_array
+from lakelog.paimon.types.evolution import fresh_offsets, map_array
 from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 
 BATCH_ROWS = 65536

@@ -10,31 +10,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelog.filestore.commit.commit import TableCommit
-from lakelog.filestore.commit.counted_commit import counted_commit
+from lakelog.filestore.commit.commit import TableCommit, counted_commit
 from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.compaction.compactor import Compactor
-from lakelog.filestore.compaction.planner import pick_compaction
-from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.compaction.planner import CompactionResult, pick_compaction
 from lakelog.filestore.gc.consumers import Consumers
 from lakelog.filestore.gc.expiry import Expiry, Retention
 from lakelog.filestore.gc.orphans import DAY_MS, OrphanCleaning, Orphans
 from lakelog.filestore.gc.partition_expiry import PartitionExpiry, PartitionRule, Properties
 from lakelog.filestore.gc.reachability import ReachableFiles
-from lakelog.filestore.metadata.changelog_history import ChangeHistory
 from lakelog.filestore.metadata.identity import Identity
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
-from lakelog.filestore.metadata.manifests import Manifests
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.schemas import Schemas
-from lakelog.filestore.metadata.snapshots import Snapshots
+from lakelog.filestore.metadata.snapshots import ChangeHistory, Snapshots
 from lakelog.filestore.read.data_file_reader import DataFileReader, row_schema
 from lakelog.filestore.read.deletion_vectors import vector_places
-from lakelog.filestore.read.feature_check import check_files, check_readable
-from lakelog.filestore.read.inline_runs import attach_runs
 from lakelog.filestore.read.plan import BucketKey, Split, flat, plan_splits
-from lakelog.filestore.read.split_reader import SplitReader
+from lakelog.filestore.read.split_reader import SplitReader, attach_runs, check_files, check_readable
 from lakelog.filestore.refs.branches import Branches
 from lakelog.filestore.refs.rollback import Rollback
 from lakelog.filestore.refs.tags import Tags

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.io.locks import lock_of
+from lakelog.io.storage.delegating import LockedFileIO
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.locked import LockedFileIO
 from lakelog.options.registry import Registry
 from lakelog.options.storage import STORAGE_OPTIONS
 

@@ -1,4 +1,4 @@
-"""Which machine this is, and which of its processes run."""
+"""This machine, its boot and its processes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import platform
 import uuid
 from pathlib import Path
+from typing import Final
+
+from lakelog.errors import InvalidRequest
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_THREADS: Final = Path("/proc/self/task")
 
 
 def machine_identity() -> str:
@@ -31,3 +35,34 @@ def is_running(process: int) -> bool:
     except OSError:  # it runs for another user
         return True
     return True
+
+
+class _State:
+    has_threads = False
+    """Whether polars had threads at the last fork of this process."""
+    is_broken = False
+    """Whether this process is the child of such a fork."""
+
+
+def check_not_forked() -> None:
+    """Raises InvalidRequest in a process that was forked off one whose polars was at work; called by writers."""
+    if _State.is_broken:
+        raise InvalidRequest(
+            "this process was forked from one that had used lakelog, and cannot write: polars' threads do not survive "
+            "a fork. Start it with multiprocessing.get_context('spawn'), or fork before the first use of lakelog"
+        )
+
+
+def _look() -> None:
+    found = False
+    with contextlib.suppress(OSError):
+        found = any((thread / "comm").read_text().startswith("polars") for thread in _THREADS.iterdir())
+    _State.has_threads = found
+
+
+def _in_child() -> None:
+    _State.is_broken = _State.is_broken or _State.has_threads
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_look, after_in_child=_in_child)

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from lakelog.logstore.clients import close_clients
-from lakelog.table.tail.position import TailPosition
-from lakelog.table.tail.tail import Tail
+from lakelog.table.tail.tail import Tail, TailPosition
 
 
 class AsyncTail(AsyncIterator[pa.RecordBatch]):

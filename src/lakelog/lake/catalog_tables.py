@@ -18,8 +18,7 @@ from lakelog.table.create import create_table, drop_table
 from lakelog.table.maintenance.analyze import analyze
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_options import canonical_options
-from lakelog.table.open import base_of, open_table
-from lakelog.table.scans import scan_of
+from lakelog.table.open import base_of, open_table, scan_of
 from lakelog.table.write.dml_support import DmlSupport, changeable
 from lakelog.table.write.overwrite import delete_partitions, drop_partitions, truncate
 

@@ -11,11 +11,10 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.shared_counts import share_counts
 from lakelog.lake.catalog_tables import CatalogTables
-from lakelog.lake.lazy_engine import LazyEngine
-from lakelog.lake.statements import LakeStatements
+from lakelog.lake.lazy_engine import LakeStatements, LazyEngine
 from lakelog.lake.table import Table
 from lakelog.options.log import EMIT_MODE
-from lakelog.sql.session import Session
+from lakelog.sql.parse import Session
 from lakelog.table.catalog_config import WAREHOUSE
 from lakelog.table.health.health import TableHealth, unreadable_health
 from lakelog.table.lookup.stats import lookup_stats

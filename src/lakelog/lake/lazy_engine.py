@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from typing import Any
 
 from lakelog.catalog.base import Identifier
 from lakelog.lake.catalog_tables import CatalogTables
 from lakelog.options.registry import Registry
-from lakelog.paimon.types.types import DataType
+from lakelog.sql.parse import Session
 from lakelog.sql.runtime.ports import Engine
-from lakelog.sql.runtime.query_plan import QueryPlan
+from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.maintenance.compaction_task import Executor
-from lakelog.table.write.clustering import ClusteringJob
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -22,6 +20,11 @@ ENGINES: Registry[Engine] = Registry(
         "guarded": "lakelog.spark.guard.guarded_engine:GuardedEngine",
     },
 )
+
+
+def _forwarded(name: str) -> Any:
+    """A method of ``Engine`` that is the real engine's, which it starts."""
+    return lambda self, *arguments, **more: getattr(self.started, name)(*arguments, **more)
 
 
 class LazyEngine:
@@ -69,71 +72,22 @@ class LazyEngine:
             return False
         return bool(self.started.is_spark_relation(name))
 
-    def run_query(self, plan: QueryPlan) -> object:
-        """Runs a query on Spark."""
-        result: object = self.started.run_query(plan)
-        return result
-
-    def insert(
-        self,
-        table: Identifier,
-        plan: QueryPlan,
-        columns: tuple[str, ...] | None,
-        options: dict[str, str],
-        partition: Mapping[str, str | None],
-        overwrite: bool,
-    ) -> Any:
-        """Writes a query's rows on Spark."""
-        result: object = self.started.insert(table, plan, columns, options, partition, overwrite)
-        return result
-
-    def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """The columns of a query."""
-        result: Sequence[tuple[str, DataType]] = self.started.columns_of(plan)
-        return result
-
-    def millis_of(self, expression: str) -> int:
-        """The time that an expression is."""
-        return int(self.started.millis_of(expression))
-
-    def simple_types(self, table: Identifier) -> Mapping[str, str]:
-        """Types of columns as Spark writes them."""
-        result: Mapping[str, str] = self.started.simple_types(table)
-        return result
-
-    def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
-        """The data files that a plan names."""
-        result: Sequence[str] = self.started.files_of(table, plan, options)
-        return result
-
-    def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
-        """Runs a query on Spark and keeps its rows."""
-        result: AbstractContextManager[str] = self.started.kept(plan)
-        return result
-
-    def replace_files(
-        self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
-    ) -> None:
-        """Writes a query's rows in place of data files, on Spark."""
-        self.started.replace_files(table, plan, files, options)
-
-    def write_sorted(self, files: ClusteringJob) -> None:
-        """Writes rows again, laid out by columns, on Spark."""
-        self.started.write_sorted(files)
-
-    def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
-        """Keeps the rows of a table in Spark's memory."""
-        self.started.cache_table(table, level, lazy)
+    run_query = _forwarded("run_query")
+    insert = _forwarded("insert")
+    columns_of = _forwarded("columns_of")
+    millis_of = _forwarded("millis_of")
+    simple_types = _forwarded("simple_types")
+    files_of = _forwarded("files_of")
+    kept = _forwarded("kept")
+    replace_files = _forwarded("replace_files")
+    write_sorted = _forwarded("write_sorted")
+    cache_table = _forwarded("cache_table")
+    pass_through = _forwarded("pass_through")
 
     def uncache_table(self, table: Identifier | None) -> None:
         """Lets rows go; a session that has not started keeps none."""
         if self._engine is not None:
             self._engine.uncache_table(table)
-
-    def pass_through(self, text: str) -> object:
-        """Hands a statement to Spark."""
-        result: object = self.started.pass_through(text)
-        return result
 
     def update_catalogs(self) -> None:
         """Tells a session that runs; one that starts later asks by itself."""
@@ -155,3 +109,21 @@ class LazyEngine:
             else:
                 self._engine.detach()
         self._engine = None
+
+
+class LakeStatements:
+    """Statements of the lake's session over frames, as its tables see them."""
+
+    def __init__(self, session: Session, engine: LazyEngine) -> None:
+        self._session, self._engine = session, engine
+
+    def run(self, text: str, **frames: Any) -> list[Any]:
+        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        with self._engine.started.named(frames) as views:
+            for name, view in views.items():
+                text = text.replace(f"{{{name}}}", view)
+            return self._session.run(text)
+
+    def name_of(self, identifier: Identifier) -> str:
+        """A table's name in these statements, with its catalog where it would mean another table without."""
+        return ".".join(map(quoted_name, self._session.parts_of(identifier)))

@@ -14,36 +14,32 @@ from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.lake.async_batches import AsyncTail
 from lakelog.lake.changes import Statements, TableChanges
-from lakelog.lake.describe import describe
+from lakelog.lake.describe import describe, table_html
 from lakelog.lake.history import TableHistory
-from lakelog.lake.html import table_html
 from lakelog.logstore.base import LogLocation
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.table_statistics import TableStatistics
 from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.predicate_parser import parse_filter
-from lakelog.table.commit.end_writer import end_writer
 from lakelog.table.commit.seal import seal_staged
+from lakelog.table.commit.take_over import end_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.maintenance.analyze import analyze, table_statistics
-from lakelog.table.maintenance.compaction_commit import CompactionSummary
+from lakelog.table.maintenance.compaction_commit import CompactionSummary, ManifestSummary, compact_manifests
 from lakelog.table.maintenance.compaction_job import Progress, chosen_partitions, compact_table
 from lakelog.table.maintenance.compaction_task import Executor
-from lakelog.table.maintenance.manifest_compaction import ManifestSummary, compact_manifests
 from lakelog.table.model.dynamic_table import DynamicTable, open_branch
 from lakelog.table.model.log_options import canonical_options
 from lakelog.table.model.partition_selection import overwrite_target
+from lakelog.table.open import hints_of, scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream, StreamPlan, StreamStart
-from lakelog.table.scans import hints_of, scan_of
 from lakelog.table.tail.subscribe import follow
 from lakelog.table.tail.tail import Tail
 from lakelog.table.write.materializer import LogMaterializer
-from lakelog.table.write.overwrite import drop_partitions, truncate
-from lakelog.table.write.overwrite_writer import OverwriteWriter
-from lakelog.table.write.rescale import rescale
+from lakelog.table.write.overwrite import OverwriteWriter, drop_partitions, rescale, truncate
 from lakelog.table.write.table_writer import TableWriter
 
 

@@ -20,11 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
-from lakelog.logstore.server_info import LogServer
 
 LARGEST_OFFSET: Final = 2**62 - 1
 """No log has a larger one; numbers above are for what is newer than all of a log."""
-
 _NOTE_EVERY_S: Final = 60.0
 
 
@@ -284,3 +282,20 @@ class LogSystem(ABC):
     @abstractmethod
     def reader(self, location: LogLocation) -> LogReader:
         """Opens a reader. Raises as ``check``."""
+
+
+@dataclass(frozen=True)
+class LogProblem:
+    """Something about the server that may go wrong one day, and what to do."""
+
+    found: str
+    what_to_do: str
+
+
+@dataclass(frozen=True)
+class LogServer:
+    """A server that answers. ``facts`` are for people: what, value with its unit."""
+
+    name: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[LogProblem, ...] = ()

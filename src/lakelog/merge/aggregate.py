@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,3 +112,16 @@ def counted(steps: Steps, valid: Mask) -> Mask:
     """The steps that make the result of a function for which NULL does not count and SET forgets what was before."""
     counts: Mask = valid & steps.since_set & (steps.ops != SKIP)
     return counts
+
+
+def frozen(value: Any) -> Hashable:
+    """A nested Python value as one that can be a key of a dict; equal values give equal keys, NaN equals itself."""
+    if isinstance(value, dict):
+        return ("row", *((name, frozen(part)) for name, part in value.items()))
+    if isinstance(value, list | tuple):
+        return ("list", *(frozen(part) for part in value))
+    if isinstance(value, float) and value != value:
+        return ("NaN",)
+    if isinstance(value, float) and value == 0:
+        return ("zero", str(value))
+    return value  # type: ignore[no-any-return]

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelog.options.changelog import CHANGELOG_PRODUCERS
 from lakelog.options.fields import split_names
 from lakelog.options.option import Option, Options
-from lakelog.options.table import CHANGELOG_PRODUCERS, IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
+from lakelog.options.table import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_ORDER
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from lakelog.errors import InvalidOption
 from lakelog.merge.base import KIND_COLUMN, Mask
+from lakelog.options.changelog import CHANGELOG_DEDUPLICATE_IGNORES, CHANGELOG_ROW_DEDUPLICATE
 from lakelog.options.fields import split_names
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_DEDUPLICATE_IGNORES, CHANGELOG_ROW_DEDUPLICATE
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema
 

@@ -16,13 +16,10 @@ from lakelog.errors import InvalidSchema
 from lakelog.merge.base import Indices
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
-
 Part: TypeAlias = Numbers | pa.Array
 """One key column: whole numbers in the order of the values where the type allows it, else binary or decimal values."""
-
 Key: TypeAlias = tuple[Any, ...]
 """The values of one key, comparable with those of every batch with the same columns."""
-
 _LONG_DECIMAL: Final = 18
 _MAX_SPAN: Final = 1 << 63
 
@@ -146,3 +143,25 @@ def _packed(parts: Sequence[Part]) -> Numbers | None:
         out *= span
         out += part - low
     return out
+
+
+def find_keys(wanted: Sequence[Part], among: Sequence[Part]) -> Indices:
+    """For each key of ``wanted`` the row of ``among`` that has it; -1: none has.
+
+    Both are key columns in comparable form (``merge.keys.key_parts``) of the same types, sorted, each key once. Called
+    for each piece of a compaction that looks up what it replaces.
+    """
+    first, other = wanted[0], among[0]
+    if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+        if not len(other):
+            return np.full(len(first), -1)
+        at = np.minimum(np.searchsorted(other, first), len(other) - 1)
+        return np.where(other[at] == first, at, -1)
+    rows = len(other)
+    both = [concat_parts([there, here]) for there, here in zip(among, wanted, strict=True)]
+    order = sort_rows(both)
+    # equal keys keep their order, so the row before that of a wanted key is the one with its key
+    again = np.flatnonzero(~key_starts(both, order))
+    found = np.full(len(first), -1)
+    found[order[again] - rows] = order[again - 1]
+    return found

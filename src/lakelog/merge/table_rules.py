@@ -7,10 +7,11 @@ from typing import Final
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.merge.base import MergeEngine
+from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.parts import MERGE_ENGINES
-from lakelog.options.table import CHANGELOG_PRODUCER, DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, SEQUENCE_FIELD
+from lakelog.options.table import DELETION_VECTORS, FORCE_LOOKUP, MERGE_ENGINE, SEQUENCE_FIELD
 
 _LOOKUP_PRODUCER: Final = "lookup"
 _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")

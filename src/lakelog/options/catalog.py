@@ -11,8 +11,8 @@ CATALOG_TYPE: Final = Option(
     "catalog.type",
     str,
     "filesystem",
-    "What knows the names of databases and tables: the directories of the warehouse (filesystem), a database that "
-    "SQLAlchemy opens (sql), laid out as by Paimon's JDBC catalog, or a server of Paimon's REST catalog (rest).",
+    "Catalog of databases and tables: warehouse directories (filesystem), a SQLAlchemy database in Paimon's JDBC "
+    "layout (sql), or a server of Paimon's REST catalog (rest).",
     scope=("lake",),
     choices=CATALOGS,
 )
@@ -20,8 +20,8 @@ CATALOG_URI: Final = Option(
     "catalog.uri",
     str,
     None,
-    "SQLAlchemy URL of the database of a sql catalog, such as postgresql+psycopg://user:password@host/database or "
-    "sqlite:////data/catalog.db; or the address of a rest catalog's server, such as https://host:port.",
+    "SQLAlchemy URL of a sql catalog's database, such as postgresql+psycopg://user:password@host/database or "
+    "sqlite:////data/catalog.db. For a rest catalog: address of the server, such as https://host:port.",
     scope=("lake",),
     secret=True,
 )
@@ -29,7 +29,7 @@ CATALOG_KEY: Final = Option(
     "catalog.key",
     str,
     "jdbc",
-    "Name of this catalog in the database; several may share one.",
+    "Name of this catalog in the database. Several catalogs may share a database.",
     scope=("lake",),
     aliases=("catalog-key",),
 )
@@ -38,7 +38,7 @@ CATALOG_TOKEN: Final = Option(
     "catalog.token",
     str,
     None,
-    "Bearer token for the server of a rest catalog; it goes with every request, so give an https address.",
+    "Bearer token for the server of a rest catalog. Every request carries it, so use an https address.",
     scope=("lake",),
     secret=True,
 )
@@ -46,7 +46,7 @@ CATALOG_WAREHOUSE: Final = Option(
     "catalog.warehouse",
     str,
     None,
-    "Name of the warehouse at the server of a rest catalog; by default the warehouse as it was given.",
+    "Name of the warehouse on the server of a rest catalog. Default: the warehouse of the connection.",
     scope=("lake",),
 )
 
@@ -54,8 +54,8 @@ CATALOG_EXTERNAL_PATHS: Final = Option(
     "catalog.external-paths",
     str,
     None,
-    "Directories, with commas, in which tables may have data files outside of their own directory (Paimon's "
-    "data-file.external-paths), or an embedded log. Such files are read and never deleted. None unless given.",
+    "Directories, separated by commas, for data files of tables outside their own directory (Paimon's "
+    "data-file.external-paths), or for an embedded log. Such files are read and never deleted. Default: none.",
     scope=("lake",),
 )
 

@@ -11,30 +11,32 @@ STOP_TRIGGER: Final = Option(
     "num-sorted-run.stop-trigger",
     int,
     None,
-    "Sorted runs of a bucket at which a streaming writer makes no snapshots until a compaction has caught up (the log "
-    "goes on); the compaction trigger + 3 unless given.",
+    "Number of sorted runs of a bucket at which a streaming writer pauses snapshots until compaction has caught up. "
+    "Writes to the log continue. Default: the compaction trigger + 3.",
     ("table", "write"),
 )
 FULL_COMPACTION_COMMITS: Final = Option(
     "full-compaction.delta-commits",
     int,
     None,
-    "A streaming writer compacts fully after so many commits, a batch write after each when this is above 0.",
+    "Number of commits after which a streaming writer runs a full compaction. If above 0, a batch write runs one "
+    "after each commit.",
     ("table", "write"),
 )
 FULL_COMPACTION_INTERVAL: Final = Option(
     "changelog-producer.compaction-interval",
     timedelta,
     None,
-    "A streaming writer compacts fully when the last time is this long ago; with the changelog producer "
-    "full-compaction after each commit when neither this nor a number of commits is given.",
+    "Interval between full compactions of a streaming writer. With the changelog producer full-compaction and "
+    "neither this option nor full-compaction.delta-commits, a full compaction follows each commit.",
     ("table", "write"),
 )
 LOOKUP_WAIT: Final = Option(
     "lookup-wait",
     bool,
     True,
-    "A batch write into a table whose readers skip level 0 compacts it before it returns, so that its rows are seen.",
+    "Whether a batch write compacts level 0 before it returns, if readers of the table skip level 0. Its rows are "
+    "then visible.",
     ("table", "write"),
     aliases=("changelog-producer.lookup-wait",),
 )

@@ -10,17 +10,22 @@ from lakelog.options.option import Option, Options
 
 PREFIX: Final = "fields."
 
-AGGREGATE_FUNCTION: Final = Option("aggregate-function", str, None, "What the values of a key become.")
-IGNORE_RETRACT: Final = Option("ignore-retract", bool, False, "Rows of kind -U and -D do not count for this column.")
-LIST_DELIMITER: Final = Option("list-agg-delimiter", str, ",", "What stands between the values of listagg.")
-DISTINCT: Final = Option("distinct", bool, False, "Whether collect and listagg keep equal values once.")
-NESTED_KEY: Final = Option("nested-key", str, None, "Fields, with commas, that are the key of nested_update's rows.")
-NESTED_SEQUENCE_FIELD: Final = Option(
-    "nested-sequence-field", str, None, "Fields, with commas, that decide which of nested_update's rows is the newest."
+AGGREGATE_FUNCTION: Final = Option("aggregate-function", str, None, "Function that aggregates the values of a key.")
+IGNORE_RETRACT: Final = Option(
+    "ignore-retract", bool, False, "Whether to ignore rows of kind -U and -D for this column."
 )
-COUNT_LIMIT: Final = Option("count-limit", int, 2**31 - 1, "The most rows that nested_update keeps.")
+LIST_DELIMITER: Final = Option("list-agg-delimiter", str, ",", "Delimiter between the values of listagg.")
+DISTINCT: Final = Option("distinct", bool, False, "Whether collect and listagg keep equal values once.")
+NESTED_KEY: Final = Option("nested-key", str, None, "Key fields of nested_update's rows, separated by commas.")
+NESTED_SEQUENCE_FIELD: Final = Option(
+    "nested-sequence-field", str, None, "Fields that determine the newest of nested_update's rows, separated by commas."
+)
+COUNT_LIMIT: Final = Option("count-limit", int, 2**31 - 1, "Maximum number of rows that nested_update keeps.")
 SEQUENCE_GROUP: Final = Option(
-    "sequence-group", str, None, "Columns, with commas, that are updated when the columns named in the key are newer."
+    "sequence-group",
+    str,
+    None,
+    "Columns, separated by commas, that are updated when the columns in the option's key are newer.",
 )
 
 

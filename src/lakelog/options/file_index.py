@@ -16,19 +16,18 @@ INDEX_IN_MANIFEST: Final = Option(
     "file-index.in-manifest-threshold",
     MemorySize,
     MemorySize(500),
-    "A file index up to this size is kept in the manifest, a larger one in a file beside the data file.",
+    "Maximum size of a file index in the manifest. A larger index goes to a separate file in the data file's "
+    "directory.",
 )
-INDEX_READ: Final = Option(
-    "file-index.read.enabled", bool, True, "Whether reads leave out the files whose index excludes what is asked for."
-)
+INDEX_READ: Final = Option("file-index.read.enabled", bool, True, "Whether reads use file indexes to skip files.")
 
 FILE_INDEX_OPTIONS: Final = (INDEX_IN_MANIFEST, INDEX_READ)
 
 BLOOM_COLUMNS: Final = f"{BLOOM_PREFIX}columns"
 """The option with the columns that have a Bloom filter in each data file, with commas."""
 
-_ITEMS: Final = Option("items", int, 1_000_000, "Distinct values for which a filter is made.")
-_FPP: Final = Option("fpp", float, 0.1, "Share of values that a filter takes for present though they are not.")
+_ITEMS: Final = Option("items", int, 1_000_000, "Expected number of distinct values of a filter.")
+_FPP: Final = Option("fpp", float, 0.1, "False positive probability of a filter.")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ LOG_TYPE: Final = Option(
     "log-store.type",
     str,
     None,
-    "Log system; by default pulsar for an address like pulsar://…, kafka for any other one, embedded without one.",
+    "Log system of the table. Default: pulsar for an address like pulsar://…, kafka for any other address, embedded "
+    "without an address.",
     choices=LOG_SYSTEMS,
     aliases=("log.system",),
     immutable=True,
@@ -37,15 +38,15 @@ LOG_ADDRESS: Final = Option(
     "log-store.address",
     str,
     None,
-    "Bootstrap servers of Kafka; service URL of Pulsar (pulsar://host:6650); file path of an embedded log (by default "
-    "inside the table's directory).",
+    "Address of the log: bootstrap servers of Kafka, service URL of Pulsar (pulsar://host:6650), or file path of an "
+    "embedded log. Default of an embedded log: a file in the table's directory.",
     aliases=("kafka.bootstrap.servers",),
 )
 LOG_TOPIC: Final = Option(
     "log-store.topic",
     str,
     None,
-    "Topic of the log; made with the table. By default a name made from the table's and a random part.",
+    "Topic of the log. CREATE TABLE creates it. Default: the table's name and a random suffix.",
     aliases=("kafka.topic",),
     immutable=True,
 )
@@ -53,8 +54,8 @@ DATA_FORMAT: Final = Option(
     "log-store.data-format",
     str,
     "debezium-json",
-    "Format of the log's values: debezium-json, one change a record, for any consumer; or arrow, many a record, for "
-    "speed.",
+    "Encoding of log values. debezium-json stores one change per record, for any consumer; arrow stores many per "
+    "record, for speed.",
     choices=LOG_FORMATS,
     aliases=("log.format",),
     immutable=True,
@@ -63,18 +64,21 @@ LOG_RETENTION: Final = Option(
     "log-store.retention",
     timedelta,
     None,
-    "How long the log keeps rows (the files keep them for ever); by default the log system's own retention.",
+    "Time for which the log keeps rows; the files keep them forever. Default: the log system's own retention.",
     aliases=("log.retention",),
 )
 DROP_WITH_TABLE: Final = Option(
-    "log-store.drop-with-table", bool, False, "Whether DROP TABLE deletes the topic, too. An embedded log always goes."
+    "log-store.drop-with-table",
+    bool,
+    False,
+    "Whether DROP TABLE also deletes the topic. An embedded log is always deleted.",
 )
 CONSISTENCY_GUARANTEE: Final = Option(
     "log-store.consistency-guarantee.enabled",
     bool,
     True,
-    "Whether a reader of the log emits the corrections that take redundant rows back after a failure. "
-    "Without them duplicates stay, for sinks that cannot delete.",
+    "Whether a log reader emits the corrections that retract redundant rows after a failure. Use false for sinks "
+    "that cannot delete; duplicates then remain.",
     scope=("table", "read"),
     aliases=("log-store.consistency-guarantee.enable",),
 )
@@ -82,8 +86,8 @@ LOG_CONSISTENCY: Final = Option(
     "log.consistency",
     str,
     "eventual",
-    "When a read of the log shows rows: at once, and redundant ones are taken back after a failure (eventual); or once "
-    "their epoch is in a snapshot, and nothing is ever taken back (transactional).",
+    "Visibility of log rows. eventual emits rows at once and retracts redundant ones after a failure. transactional "
+    "emits rows once their epoch is in a snapshot and never retracts them.",
     scope=("table", "read"),
     choices=("eventual", "transactional"),
     aliases=("table-storage.log.consistency",),
@@ -92,8 +96,8 @@ CHANGELOG_MODE: Final = Option(
     "log.changelog-mode",
     str,
     "auto",
-    "What the log holds: all (every change with its before-image) or upsert (the newest row of a key); "
-    "auto is upsert with a primary key, all without.",
+    "Content of the log: all (every change with its before-image) or upsert (the newest row of a key). auto is "
+    "upsert with a primary key, all without.",
     choices=("auto", "all", "upsert"),
     aliases=("table-storage.log.changelog-mode",),
     immutable=True,
@@ -102,7 +106,7 @@ CHANGELOG_MODES: Final = Option(
     "log.consumer.changelog.modes",
     str,
     "all-kinds",
-    "Row kinds that a read of the log emits: all of them, or inserts only.",
+    "Row kinds that a log read emits: all kinds, or inserts only.",
     scope=("table", "read"),
     choices=("all-kinds", "append-only"),
 )
@@ -110,8 +114,7 @@ RETRACTIONS: Final = Option(
     "log.consumer.retractions",
     str,
     "drop",
-    "What a read with log.consumer.changelog.modes = append-only does with a change that is no insert: leave it out "
-    "(drop), or fail (error).",
+    "Handling of non-insert changes when log.consumer.changelog.modes = append-only: skip them (drop) or fail (error).",
     scope=("table", "read"),
     choices=("drop", "error"),
 )
@@ -119,15 +122,15 @@ NORMALIZE: Final = Option(
     "log.consumer.normalize",
     bool,
     False,
-    "Whether a read of an upsert log gives whole changes (+I, -U and +U, -D) and drops those that change nothing, from "
-    "a state on disk of all keys that it has given. A log of mode all has whole changes already.",
+    "Whether a read of an upsert log emits whole changes (+I, -U and +U, -D) and drops changes without effect. The "
+    "read keeps all emitted keys in a state on disk. A log of mode all already has whole changes.",
     scope=("table", "read"),
 )
 EMIT_MODE: Final = Option(
     "emit.mode",
     str,
     "auto",
-    "Stores that a write fills; auto is both when the log is on.",
+    "Stores that a write fills. auto is both if the table has a log.",
     scope=("table", "write"),
     choices=("auto", "file", "log", "file,log"),
     aliases=("arctic.emit.mode", "mixed-format.emit.mode"),
@@ -136,8 +139,8 @@ WATERMARK_GAP: Final = Option(
     "emit.auto-write-to-logstore.watermark-gap",
     timedelta,
     None,
-    "With emit.mode = auto: rows go to the files alone until the watermark of a writer is at most so far behind the "
-    "clock, then to both stores, for good. Needs watermark.column.",
+    "Maximum distance of a writer's watermark from the clock before it writes to the log, with emit.mode = auto. "
+    "Until then it writes files only; afterwards it permanently writes both stores. Needs watermark.column.",
     scope=("table", "write"),
     aliases=(
         "arctic.emit.auto-write-to-logstore.watermark-gap",
@@ -148,7 +151,7 @@ WATERMARK_COLUMN: Final = Option(
     "watermark.column",
     str,
     None,
-    "Column of the event time (TIMESTAMP, DATE, or BIGINT in ms since 1970): a write keeps its watermark in the "
+    "Event-time column: TIMESTAMP, DATE, or BIGINT in ms since 1970. Each write stores its watermark in the "
     "snapshot, where scan.watermark finds it.",
     scope=("table", "write"),
 )
@@ -156,22 +159,23 @@ WATERMARK_DELAY: Final = Option(
     "watermark.delay",
     timedelta,
     timedelta(0),
-    "How late rows may be: the watermark is so far behind the newest event time.",
+    "Maximum lateness of rows. The watermark is the newest event time minus this delay.",
     scope=("table", "write"),
 )
 CHANGE_TRACKING: Final = Option(
     "change-tracking",
     bool,
     True,
-    "Whether writes tell readers what they change: in the log, and in changelog files. false is for tables, or for "
-    "batch writes, whose changes nobody follows.",
+    "Whether writes record their changes for readers, in the log and in changelog files. Use false for tables or "
+    "batch writes without readers of changes.",
     scope=("table", "write"),
 )
 READ_MODE: Final = Option(
     "read.mode",
     str,
     "file",
-    "Store that a read uses: file (batch), log (a stream), or union (batch: the files and what only the log has yet).",
+    "Store that a read uses: file (batch), log (stream), or union (batch: files plus the log records that are not "
+    "in files yet).",
     scope=("table", "read"),
     choices=("file", "log", "union"),
     aliases=("arctic.read.mode", "mixed-format.read.mode", "streaming-read-mode"),
@@ -180,7 +184,8 @@ STARTUP_MODE: Final = Option(
     "scan.startup.mode",
     str,
     "latest",
-    "Where a new reader of the log begins; latest-full reads the newest snapshot whole, then the log from its offsets.",
+    "Start position of a new log reader. latest-full reads the newest snapshot in full, then the log from the "
+    "snapshot's offsets.",
     scope=("table", "read"),
     choices=("latest-full", "latest", "earliest", "timestamp", "specific-offsets"),
 )
@@ -188,8 +193,8 @@ EXPIRED_OFFSETS: Final = Option(
     "scan.expired-offsets",
     str,
     "error",
-    "What a read does whose records the log no longer holds: fail (error), go on with what it holds, without the rows "
-    "between (earliest), or begin anew with the newest snapshot whole (latest-full).",
+    "Action if the log has expired the records at a reader's offset. error fails; earliest skips the expired "
+    "records; latest-full restarts from a full read of the newest snapshot.",
     scope=("table", "read"),
     choices=("error", "earliest", "latest-full"),
 )
@@ -197,8 +202,7 @@ ON_BAD_RECORD: Final = Option(
     "scan.on-bad-record",
     str,
     "error",
-    "Effect of a log record that cannot be read: the read fails and names the record (error), or goes on without it "
-    "and counts it (skip).",
+    "Action on an unreadable log record. error fails and names the record; skip omits the record and counts it.",
     scope=("table", "read"),
     choices=("error", "skip"),
 )
@@ -206,14 +210,15 @@ STARTUP_TIMESTAMP: Final = Option(
     "scan.startup.timestamp-millis",
     int,
     None,
-    "Begin at records appended at or after this time (ms since 1970), with scan.startup.mode = timestamp.",
+    "Start time of the read in ms since 1970, with scan.startup.mode = timestamp. The read starts at records "
+    "appended at or after this time.",
     scope=("table", "read"),
 )
 STARTUP_OFFSETS: Final = Option(
     "scan.startup.specific-offsets",
     str,
     None,
-    "Begin at these offsets, with scan.startup.mode = specific-offsets: "
+    "Start offsets of the read, with scan.startup.mode = specific-offsets: "
     "'partition:0,offset:42;partition:1,offset:300'.",
     scope=("table", "read"),
 )
@@ -221,42 +226,54 @@ WRITER_TIMEOUT: Final = Option(
     "log.writer-timeout",
     timedelta,
     timedelta(seconds=20),
-    "The lease of a writer of the log: one that has not renewed it for this long counts as dead. Its uncommitted rows "
-    "are left out of union reads and taken back by the next writer, by the optimizer or when a lake is closed.",
+    "Lease duration of a log writer. A writer that does not renew its lease for this long counts as dead. Union "
+    "reads leave out its uncommitted rows. The next writer, the optimizer or closing a lake retracts them.",
     scope=("table", "read"),
 )
 MAX_ROWS_PER_TRIGGER: Final = Option(
-    "read.max-rows-per-trigger", int, 1_000_000, "Most log records of one micro-batch.", scope=("table", "read")
+    "read.max-rows-per-trigger",
+    int,
+    1_000_000,
+    "Maximum number of log records per micro-batch.",
+    scope=("table", "read"),
 )
 SCAN_FILTER: Final = Option(
     "scan.filter",
     str,
     None,
-    "Rows to read, as a condition in SQL: partitions, buckets and files that cannot have such rows are skipped.",
+    "SQL condition on the rows to read. Partitions, buckets and files that cannot match are skipped.",
     scope=("read",),
 )
 SCAN_DATA_FILES: Final = Option(
     "scan.data-files",
     str,
     None,
-    "Read only these data files of a table without a primary key: names, separated by commas. It is an error when one "
-    "of them is no part of the table any more.",
+    "Data files to read, as comma-separated names, in a table without a primary key. The read fails if a file is no "
+    "longer part of the table.",
     scope=("read",),
 )
 CONCURRENT_WRITERS: Final = Option(
     "write.concurrent-writers",
     bool,
     False,
-    "Whether several streaming queries may write a table with a primary key at a time: right only if no key is "
-    "written by two of them. Without a primary key they always may.",
+    "Whether several streaming queries may write a table with a primary key at the same time. Requires that no two "
+    "of them write the same key. Without a primary key they always may.",
+    scope=("table", "write"),
+)
+CHECK_REPLAYS: Final = Option(
+    "write.check-replays",
+    bool,
+    True,
+    "Whether a streaming query fails if it repeats a committed micro-batch with a different number of rows. Use "
+    "false for a nondeterministic query; the rows of the first commit remain.",
     scope=("table", "write"),
 )
 COMMIT_INTERVAL: Final = Option(
     "commit.interval",
     timedelta,
     timedelta(seconds=1),
-    "How often a streaming write seals its finished micro-batches into a snapshot. lakelog's own batch reads "
-    "see them at once.",
+    "Interval between the snapshots of a streaming write. Each snapshot seals the finished micro-batches. lakelog's "
+    "own batch reads see these at once.",
     scope=("table", "write"),
 )
 
@@ -291,6 +308,7 @@ LOG_OPTIONS: Final = Declared(
         SCAN_FILTER,
         SCAN_DATA_FILES,
         CONCURRENT_WRITERS,
+        CHECK_REPLAYS,
         COMMIT_INTERVAL,
     ],
     [PROPERTIES_PREFIX],

@@ -14,23 +14,23 @@ LOOKUP_ASYNC: Final = Option(
     "lookup.async",
     bool,
     False,
-    "Whether a thread keeps the index of a lookup join fresh and tasks take what is there; without it each task first "
-    "reads what is new.",
+    "Whether a thread refreshes the index of a lookup join while tasks use the current index. If false, each task "
+    "first reads the new rows.",
     _READ,
 )
 LOOKUP_REFRESH: Final = Option(
     "lookup.refresh-interval",
     timedelta,
     timedelta(milliseconds=200),
-    "How often the thread of an asynchronous lookup join looks for new rows. Without lookup.async: after this time a "
-    "task that is still at work looks again.",
+    "Interval between the refreshes of an asynchronous lookup join. Without lookup.async: interval after which a "
+    "running task refreshes again.",
     _READ,
 )
 LOOKUP_SOURCE: Final = Option(
     "lookup.source",
     str,
     "auto",
-    "What a lookup join follows for new rows: the log, or the snapshots of the files. auto is the log if the table has "
+    "Source of new rows for a lookup join: the log, or the snapshots of the files. auto is the log if the table has "
     "one.",
     _READ,
     choices=("auto", "log", "files"),
@@ -39,8 +39,8 @@ LOOKUP_SHUFFLE: Final = Option(
     "lookup.shuffle",
     str,
     "auto",
-    "Whether rows are brought to tasks by the bucket of their key before they are looked up, so that a task needs the "
-    "index of few buckets. auto does so where the columns of the join are known to tell the bucket; none never.",
+    "Whether to shuffle rows to tasks by the bucket of their key before the lookup, so that a task needs the index "
+    "of few buckets. auto shuffles where the join columns are known to determine the bucket; none never shuffles.",
     _READ,
     choices=("auto", "none"),
 )
@@ -48,28 +48,28 @@ LOOKUP_MEMORY: Final = Option(
     "lookup.cache-max-memory-size",
     MemorySize,
     MemorySize(64 << 20),
-    "Memory in which each Python worker of a lookup join keeps blocks of its indexes, which lie on its local disk.",
+    "Memory of each Python worker of a lookup join for cached index blocks. The indexes are on its local disk.",
     _READ,
 )
 LOOKUP_RETRIES: Final = Option(
     "lookup.retry.attempts",
     int,
     0,
-    "How often a row that found nothing is looked up again, for rows of the joined table that come late.",
+    "Number of lookup retries for a row without a match, in case the row of the joined table is late.",
     _READ,
 )
 LOOKUP_RETRY_DELAY: Final = Option(
     "lookup.retry.delay",
     timedelta,
     timedelta(seconds=1),
-    "How long a lookup join waits before it looks up again what it has not found.",
+    "Delay of a lookup join before each retry.",
     _READ,
 )
 LOOKUP_NAME: Final = Option(
     "lookup.name",
     str,
     None,
-    "Name under which the figures of a lookup join are kept (lake.lookup_stats); a new one each time unless given.",
+    "Name for the statistics of a lookup join (lake.lookup_stats). Default: a new name for each join.",
     ("read",),
     fault=file_name_fault,
 )

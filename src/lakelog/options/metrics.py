@@ -11,127 +11,126 @@ from lakelog.options.metric import COUNTER, DURATIONS, GAUGE, HISTOGRAM, Metric
 ROWS_WRITTEN: Final = Metric(
     "rows_written",
     COUNTER,
-    "Rows that commits have added to a store (`log` or `files`). Those of the log count when their epoch is decided; "
-    "of the files, when their snapshot is made, also those that a change of rows writes again.",
+    "Rows that commits added to a store (`log` or `files`). Log rows count when their epoch is decided. File rows "
+    "count with their snapshot and include rows that row changes rewrite.",
     ("table", "store"),
 )
 BYTES_WRITTEN: Final = Metric(
     "bytes_written",
     COUNTER,
-    "Bytes of these rows: of keys and values in the log, of new data files.",
+    "Bytes of these rows: keys and values in the log, new data files in the file store.",
     ("table", "store"),
     "bytes",
 )
-ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows that tails of the log have handed out.")
+ROWS_TAILED: Final = Metric("rows_tailed", COUNTER, "Rows returned by tails of the log.")
 COMMITS: Final = Metric(
     "commits",
     COUNTER,
-    "Commits to the files that have made a snapshot, by its kind (`APPEND`, `COMPACT`, `OVERWRITE`, `ANALYZE`).",
+    "Successful commits to the files, by kind (`APPEND`, `COMPACT`, `OVERWRITE`, `ANALYZE`).",
     ("table", "kind"),
 )
 COMMIT_DURATION: Final = Metric(
-    "commit_duration", HISTOGRAM, "How long these commits took, all rounds.", ("table", "kind"), "seconds", DURATIONS
+    "commit_duration",
+    HISTOGRAM,
+    "Duration of these commits, including retries.",
+    ("table", "kind"),
+    "seconds",
+    DURATIONS,
 )
 COMMIT_CONFLICTS: Final = Metric(
-    "commit_conflicts", COUNTER, "Rounds of commits that lost the number of their snapshot to another commit."
+    "commit_conflicts", COUNTER, "Commit attempts that lost their snapshot id to another commit."
 )
-COMMIT_FAILURES: Final = Metric(
-    "commit_failures", COUNTER, "Commits that have failed, by the class of the error.", ("table", "error")
-)
-EPOCHS_DECIDED: Final = Metric("epochs_decided", COUNTER, "Epochs (micro-batches) that this process has decided.")
-SEALS: Final = Metric("seals", COUNTER, "Snapshots made of decided epochs.")
+COMMIT_FAILURES: Final = Metric("commit_failures", COUNTER, "Failed commits, by error class.", ("table", "error"))
+EPOCHS_DECIDED: Final = Metric("epochs_decided", COUNTER, "Epochs (micro-batches) decided by this process.")
+SEALS: Final = Metric("seals", COUNTER, "Snapshots of decided epochs.")
 SEAL_DURATION: Final = Metric(
     "seal_duration",
     HISTOGRAM,
-    "How long these seals took, with the writing of their files.",
+    "Duration of these seals, including the file writes.",
     ("table",),
     "seconds",
     DURATIONS,
 )
 COMPENSATIONS: Final = Metric(
-    "compensations", COUNTER, "Records appended to the log to take redundant rows of failed attempts back."
+    "compensations", COUNTER, "Records appended to the log to retract redundant rows of failed attempts."
 )
-COMPACTIONS: Final = Metric("compactions", COUNTER, "Runs of a compaction that had something to do.")
+COMPACTIONS: Final = Metric("compactions", COUNTER, "Compaction runs that changed files.")
 COMPACTION_DURATION: Final = Metric(
-    "compaction_duration", HISTOGRAM, "How long these runs took.", ("table",), "seconds", DURATIONS
+    "compaction_duration", HISTOGRAM, "Duration of these runs.", ("table",), "seconds", DURATIONS
 )
-COMPACTED_FILES: Final = Metric("compacted_files", COUNTER, "Files that compactions have replaced.")
+COMPACTED_FILES: Final = Metric("compacted_files", COUNTER, "Files replaced by compactions.")
 COMPACTED_BYTES: Final = Metric(
-    "compacted_bytes", COUNTER, "Bytes of the files that compactions have replaced.", ("table",), "bytes"
+    "compacted_bytes", COUNTER, "Bytes of the files replaced by compactions.", ("table",), "bytes"
 )
 COMPACTION_CONFLICTS: Final = Metric(
-    "compaction_conflicts", COUNTER, "Buckets whose compaction was thrown away because another commit was faster."
+    "compaction_conflicts", COUNTER, "Buckets whose compaction was discarded after a conflict with another commit."
 )
-SNAPSHOTS_EXPIRED: Final = Metric("snapshots_expired", COUNTER, "Snapshots that expiry has removed.")
-PARTITIONS_EXPIRED: Final = Metric("partitions_expired", COUNTER, "Partitions that expiry has dropped.")
-ORPHANS_REMOVED: Final = Metric("orphans_removed", COUNTER, "Files that nothing named and orphan cleaning has removed.")
-BAD_RECORDS: Final = Metric(
-    "bad_records", COUNTER, "Records of the log that could not be read and were skipped.", ("table",)
-)
+SNAPSHOTS_EXPIRED: Final = Metric("snapshots_expired", COUNTER, "Snapshots removed by expiry.")
+PARTITIONS_EXPIRED: Final = Metric("partitions_expired", COUNTER, "Partitions dropped by expiry.")
+ORPHANS_REMOVED: Final = Metric("orphans_removed", COUNTER, "Unreferenced files removed by orphan cleaning.")
+BAD_RECORDS: Final = Metric("bad_records", COUNTER, "Unreadable log records that were skipped.", ("table",))
 LOG_ERRORS: Final = Metric(
     "log_errors",
     COUNTER,
-    "Appends to the log and reads of it that have failed, by the class of the error.",
+    "Failed log appends and reads, by error class.",
     ("table", "operation", "error"),
 )
 
 # what is: read from the table when somebody asks
 
-CATALOG_UP: Final = Metric(
-    "catalog_up", GAUGE, "1 when the tables of the catalog could be listed, 0 when not.", ("catalog",)
-)
-TABLE_UP: Final = Metric("table_up", GAUGE, "1 when the figures of the table could be read, 0 when not.")
-LOG_UP: Final = Metric("log_up", GAUGE, "1 when the log of the table answers, 0 when not; none without a log.")
+CATALOG_UP: Final = Metric("catalog_up", GAUGE, "1 if the tables of the catalog can be listed, else 0.", ("catalog",))
+TABLE_UP: Final = Metric("table_up", GAUGE, "1 if the statistics of the table can be read, else 0.")
+LOG_UP: Final = Metric("log_up", GAUGE, "1 if the log of the table responds, else 0. Absent without a log.")
 LOOK_DURATION: Final = Metric(
-    "look_duration", GAUGE, "How long it took to read the figures of the table.", ("table",), "seconds"
+    "look_duration", GAUGE, "Duration of the latest read of the table's statistics.", ("table",), "seconds"
 )
 HEALTH: Final = Metric(
     "health_score",
     GAUGE,
-    "Health score of the table, 0 to 100, as `lakelog health` shows it; at most 20 with a finding.",
+    "Health score of the table, 0 to 100, as in `lakelog health`; at most 20 with a finding.",
 )
-FINDINGS: Final = Metric(
-    "finding", GAUGE, "1 for each kind of thing that is wrong with the table now.", ("table", "kind")
-)
+FINDINGS: Final = Metric("finding", GAUGE, "1 for each kind of finding on the table.", ("table", "kind"))
 NEEDS: Final = Metric(
-    "need_urgency", GAUGE, "How urgently the table needs a kind of care, 1 to 100.", ("table", "kind")
+    "need_urgency", GAUGE, "Urgency of each kind of pending maintenance, 1 to 100.", ("table", "kind")
 )
-WAITS: Final = Metric("waits", GAUGE, "Number of blocked operations; `lakelog health` says which and why.")
-NEWEST_SNAPSHOT: Final = Metric("newest_snapshot", GAUGE, "The id of the newest snapshot: it grows with each commit.")
-SNAPSHOTS: Final = Metric("snapshots", GAUGE, "Snapshots that the table keeps.")
-EXPIRABLE: Final = Metric("expirable_snapshots", GAUGE, "Those of them that an expiry would remove now.")
+WAITS: Final = Metric("waits", GAUGE, "Number of blocked operations. `lakelog health` lists them with the reasons.")
+NEWEST_SNAPSHOT: Final = Metric("newest_snapshot", GAUGE, "Id of the newest snapshot. It increases with each commit.")
+SNAPSHOTS: Final = Metric("snapshots", GAUGE, "Snapshots of the table.")
+EXPIRABLE: Final = Metric("expirable_snapshots", GAUGE, "Snapshots that an expiry would remove now.")
 FILES: Final = Metric("files", GAUGE, "Data files of the newest snapshot.")
 FILE_BYTES: Final = Metric("file_bytes", GAUGE, "Bytes of these files.", ("table",), "bytes")
-FILE_ROWS: Final = Metric("file_rows", GAUGE, "Rows in these files; those of one key in several files all count.")
-SMALL_FILES: Final = Metric("small_files", GAUGE, "Those of the files that are small.")
-LEVEL0_FILES: Final = Metric("level0_files", GAUGE, "Those of the files that no compaction has touched.")
-MOST_RUNS: Final = Metric("most_sorted_runs", GAUGE, "Sorted runs of the bucket that has the most.")
-BACKLOG_FILES: Final = Metric("compaction_backlog_files", GAUGE, "Files that a compaction would take now.")
+FILE_ROWS: Final = Metric("file_rows", GAUGE, "Rows in these files. Rows of one key in several files count separately.")
+SMALL_FILES: Final = Metric("small_files", GAUGE, "Small data files of the newest snapshot.")
+LEVEL0_FILES: Final = Metric(
+    "level0_files", GAUGE, "Data files of the newest snapshot that no compaction has processed."
+)
+MOST_RUNS: Final = Metric("most_sorted_runs", GAUGE, "Sorted runs of the bucket with the most.")
+BACKLOG_FILES: Final = Metric("compaction_backlog_files", GAUGE, "Files that a compaction would process now.")
 BACKLOG_BYTES: Final = Metric(
-    "compaction_backlog_bytes", GAUGE, "Bytes of the files that a compaction would take now.", ("table",), "bytes"
+    "compaction_backlog_bytes", GAUGE, "Bytes of the files that a compaction would process now.", ("table",), "bytes"
 )
 FRESHNESS: Final = Metric(
-    "freshness", GAUGE, "How long ago a store (`log` or `files`) got its newest row.", ("table", "store"), "seconds"
+    "freshness", GAUGE, "Age of the newest row in a store (`log` or `files`).", ("table", "store"), "seconds"
 )
 OLDEST_WAITING: Final = Metric(
-    "oldest_waiting_row", GAUGE, "How long the oldest row of the log that the files do not have has waited, 0: none.",
+    "oldest_waiting_row", GAUGE, "Age of the oldest log row that is not in the files. 0 if there is none.",
     ("table",), "seconds",
 )  # fmt: skip
 LOG_END: Final = Metric(
-    "log_end_offset", GAUGE, "The offset behind the last record of a bucket of the log.", ("table", "bucket")
+    "log_end_offset", GAUGE, "End offset of a log bucket: the offset after its last record.", ("table", "bucket")
 )
 LOG_APPLIED: Final = Metric(
-    "log_applied_offset", GAUGE, "The offset up to which the newest snapshot has a bucket.", ("table", "bucket")
+    "log_applied_offset", GAUGE, "Offset up to which the newest snapshot includes a log bucket.", ("table", "bucket")
 )
 LOG_LAG: Final = Metric(
-    "log_lag", GAUGE, "Records of a bucket of the log that the newest snapshot does not have.", ("table", "bucket")
+    "log_lag", GAUGE, "Records of a log bucket that the newest snapshot does not include.", ("table", "bucket")
 )
 READER_LAG: Final = Metric(
-    "reader_lag", GAUGE, "Records of the log that a reader with a `consumer-id` has not read.", ("table", "reader")
+    "reader_lag", GAUGE, "Log records that a reader with a `consumer-id` has not read.", ("table", "reader")
 )
-OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that are in no snapshot yet.")
+OPEN_EPOCHS: Final = Metric("open_epochs", GAUGE, "Epochs of writers that no snapshot includes.")
 OLDEST_OPEN: Final = Metric(
-    "oldest_open_epoch", GAUGE, "How long the oldest of these epochs has been open, 0: none.", ("table",), "seconds"
+    "oldest_open_epoch", GAUGE, "Age of the oldest of these epochs. 0 if there is none.", ("table",), "seconds"
 )
 
 METRICS: Final = {metric.name: metric for metric in list(vars().values()) if isinstance(metric, Metric)}

@@ -11,14 +11,14 @@ OPTIMIZER_ENABLED: Final = Option(
     "optimizer.enabled",
     bool,
     True,
-    "Whether `lakelog optimize` looks after the table; commands and writers do what they are told either way.",
+    "Whether `lakelog optimize` maintains the table. Commands and writers are not affected.",
     aliases=("self-optimizing.enabled",),
 )
 ORPHAN_INTERVAL: Final = Option(
     "optimizer.orphan-interval",
     timedelta,
     timedelta(days=7),
-    "How long after the last cleaning `lakelog optimize` looks for orphan files again; 0 never does.",
+    "Interval between orphan file cleanings of `lakelog optimize`. 0 disables them.",
 )
 
 OPTIMIZER_OPTIONS: Final[tuple[Option[Any], ...]] = (OPTIMIZER_ENABLED, ORPHAN_INTERVAL)

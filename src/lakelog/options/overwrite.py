@@ -10,28 +10,30 @@ DYNAMIC_PARTITION_OVERWRITE: Final = Option(
     "dynamic-partition-overwrite",
     bool,
     True,
-    "An overwrite of a partitioned table that names no partition replaces only those that the new rows have.",
+    "Whether an overwrite without a partition clause replaces only the partitions of the new rows, in a partitioned "
+    "table.",
     scope=("table", "write"),
 )
 OVERWRITE_PARTITION: Final = Option(
     "overwrite.partition",
     str,
     None,
-    'What an overwrite by a DataFrame replaces: partition columns and values as JSON, like {"day": "2024-01-31"}.',
+    'Partition that a DataFrame overwrite replaces: partition columns and values as JSON, like {"day": "2024-01-31"}.',
     scope=("write",),
 )
 OVERWRITE_DATA_FILES: Final = Option(
     "overwrite.data-files",
     str,
     None,
-    "What an overwrite of a table without a primary key replaces instead: these data files, as a JSON list of names.",
+    "Data files that an overwrite replaces in a table without a primary key, as a JSON list of names.",
     scope=("write",),
 )
 OVERWRITE_SAME_ROWS: Final = Option(
     "overwrite.same-rows",
     bool,
     False,
-    "With overwrite.data-files: the new files have the rows of the old ones, so that readers of changes skip them.",
+    "Whether the new files have the rows of the old files, with overwrite.data-files. Readers of changes then skip "
+    "them.",
     scope=("write",),
 )
 

@@ -13,46 +13,46 @@ OPTIMIZATION_INTERVAL: Final = Option(
     "compaction.optimization-interval",
     timedelta,
     None,
-    "Compact a bucket fully when the last time is this long ago, so that read-optimized reads are no older.",
+    "Interval between full compactions of a bucket. It limits the age of read-optimized reads.",
     _WRITE,
 )
 TOTAL_SIZE_THRESHOLD: Final = Option(
     "compaction.total-size-threshold",
     MemorySize,
     None,
-    "Always compact a bucket fully as long as all its files are smaller than this.",
+    "Total size of a bucket below which compactions are always full.",
     _WRITE,
 )
 INCREMENTAL_SIZE_THRESHOLD: Final = Option(
     "compaction.incremental-size-threshold",
     MemorySize,
     None,
-    "Compact a bucket fully when its files below the highest level are larger than this.",
+    "Total size of a bucket's files below the highest level that starts a full compaction.",
     _WRITE,
 )
 FORCE_UP_LEVEL_ZERO: Final = Option(
-    "compaction.force-up-level-0", bool, False, "Every compaction takes all files of level 0.", _WRITE
+    "compaction.force-up-level-0", bool, False, "Whether every compaction includes all files of level 0.", _WRITE
 )
 FORCE_REWRITE: Final = Option(
     "compaction.force-rewrite-all-files",
     bool,
     False,
-    "Compactions write every file again, also those that could stay as they are.",
+    "Whether compactions rewrite all files, including those that need no rewrite.",
     _WRITE,
 )
 DELETE_RATIO: Final = Option(
     "compaction.delete-ratio-threshold",
     float,
     0.2,
-    "Share of deleted rows above which a file of a table without a primary key is written again.",
+    "Fraction of deleted rows above which a file of a table without a primary key is rewritten.",
     _WRITE,
 )
 LOOKUP_COMPACT: Final = Option(
     "lookup-compact",
     str,
     "radical",
-    "Whether tables whose compactions look up old values compact every new file (radical), or only when "
-    "'lookup-compact.max-interval' files have come together (gentle).",
+    "Compaction of tables whose compactions look up old values. radical compacts every new file; gentle waits for "
+    "'lookup-compact.max-interval' files.",
     _WRITE,
     choices=("radical", "gentle"),
 )
@@ -60,22 +60,23 @@ LOOKUP_COMPACT_INTERVAL: Final = Option(
     "lookup-compact.max-interval",
     int,
     None,
-    "Files of level 0 that a gentle lookup compaction waits for; twice the compaction trigger unless given, and not "
-    "less than it.",
+    "Number of level 0 files that start a gentle lookup compaction, at least the compaction trigger. Default: twice "
+    "the compaction trigger.",
     _WRITE,
 )
 LOOKUP_CACHE_SIZE: Final = Option(
     "lookup.cache-max-disk-size",
     MemorySize,
     None,
-    "Local disk for copies of files that compactions look up again and again; 0 makes none, without it no limit.",
+    "Maximum local disk space for copies of files that compactions look up repeatedly. 0 disables the copies. "
+    "Default: no limit.",
     _WRITE,
 )
 LOOKUP_CACHE_RETENTION: Final = Option(
     "lookup.cache-file-retention",
     timedelta,
     timedelta(hours=1),
-    "A local copy of a file that no compaction has looked up for this long is deleted.",
+    "Time since the last lookup after which the local copy of a file is deleted.",
     _WRITE,
 )
 

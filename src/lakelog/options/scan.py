@@ -13,9 +13,10 @@ SCAN_MODE: Final = Option(
     "scan.mode",
     str,
     "default",
-    "Where a read of the files begins. default follows from the other scan options; a stream without any reads the "
-    "newest snapshot whole, then its changes (latest-full). latest, earliest, from-snapshot and from-timestamp begin "
-    "with the changes there; from-snapshot-full with that snapshot whole; compacted-full with the newest compaction.",
+    "Start position of a file read. default follows from the other scan options; a stream without them uses "
+    "latest-full: the newest snapshot in full, then its changes. latest, earliest, from-snapshot and from-timestamp "
+    "start with changes. from-snapshot-full starts with that full snapshot, compacted-full with the newest "
+    "compaction.",
     _READ,
     choices=(
         "default",
@@ -30,60 +31,71 @@ SCAN_MODE: Final = Option(
         "incremental",
     ),
 )
-SCAN_SNAPSHOT: Final = Option("scan.snapshot-id", int, None, "Read this snapshot; a stream begins with it.", _READ)
+SCAN_SNAPSHOT: Final = Option("scan.snapshot-id", int, None, "Snapshot to read. A stream starts with it.", _READ)
 SCAN_TIMESTAMP: Final = Option(
     "scan.timestamp",
     str,
     None,
-    "Read the newest snapshot of this time or before: '2024-01-31 12:00:00' in the machine's zone, or with an offset.",
+    "Time of the read: '2024-01-31 12:00:00' in the machine's time zone, or with an offset. Reads the newest "
+    "snapshot at or before this time.",
     _READ,
 )
 SCAN_TIMESTAMP_MILLIS: Final = Option(
-    "scan.timestamp-millis", int, None, "Read the newest snapshot of this time (ms since 1970) or before.", _READ
+    "scan.timestamp-millis",
+    int,
+    None,
+    "Time of the read in ms since 1970. Reads the newest snapshot at or before this time.",
+    _READ,
 )
-SCAN_TAG: Final = Option("scan.tag-name", str, None, "Read the snapshot that this tag names.", _READ)
+SCAN_TAG: Final = Option("scan.tag-name", str, None, "Tag whose snapshot is read.", _READ)
 SCAN_WATERMARK: Final = Option(
-    "scan.watermark", int, None, "Read the first snapshot with this watermark (ms) or a later one.", _READ
+    "scan.watermark",
+    int,
+    None,
+    "Minimum watermark in ms. Reads the first snapshot with this watermark or a later one.",
+    _READ,
 )
 SCAN_VERSION: Final = Option(
-    "scan.version", str, None, "Read a tag, 'watermark-<ms>' or a snapshot id: what VERSION AS OF takes.", _READ
+    "scan.version", str, None, "Version to read, as in VERSION AS OF: a tag, 'watermark-<ms>' or a snapshot id.", _READ
 )
 INCREMENTAL_BETWEEN: Final = Option(
     "incremental-between",
     str,
     None,
-    "Read what changed between two snapshots 'a,b' (a excluded, b included) or two tags.",
+    "Range of changes to read: two snapshots 'a,b' (a excluded, b included) or two tags.",
     _READ,
 )
 INCREMENTAL_BETWEEN_TIMESTAMP: Final = Option(
     "incremental-between-timestamp",
     str,
     None,
-    "Read what changed between two times 'a,b': ms since 1970, or text as for scan.timestamp.",
+    "Time range of changes to read: 'a,b' in ms since 1970, or as text like scan.timestamp.",
     _READ,
 )
 INCREMENTAL_MODE: Final = Option(
     "incremental-between-scan-mode",
     str,
     "auto",
-    "What changes between two snapshots are: the rows of new files (delta), changelog files, or the comparison of "
-    "both states (diff). auto is the changelog if the table has one, else the delta; two tags are compared.",
+    "Source of the changes between two snapshots: rows of new files (delta), changelog files (changelog), or a "
+    "comparison of both states (diff). auto uses the changelog if the table has one, else the delta; it compares "
+    "two tags.",
     _READ,
     choices=("auto", "delta", "changelog", "diff"),
 )
 STREAM_OVERWRITE: Final = Option(
-    "streaming-read-overwrite", bool, False, "Whether a stream reads what an overwrite brought, too.", _READ
+    "streaming-read-overwrite", bool, False, "Whether a stream also reads the rows that an overwrite added.", _READ
 )
 CONSUMER_ID: Final = Option(
     "consumer-id",
     str,
     None,
-    "Name under which a stream of the files records its position; expiry keeps the snapshots that it still needs.",
+    "Name under which a stream of the files records its position. Expiry keeps the snapshots that the consumer "
+    "still needs.",
     _READ,
     fault=file_name_fault,
 )
 CONSUMER_IGNORE_PROGRESS: Final = Option(
-    "consumer.ignore-progress", bool, False, "Do not begin where this consumer has stopped.", _READ
+    "consumer.ignore-progress", bool, False, "Whether to ignore the recorded position of this consumer.", _READ
 )
 
 SCAN_OPTIONS: Final = Declared(

@@ -14,7 +14,7 @@ S3_ENDPOINT: Final = Option(
     "s3.endpoint",
     str,
     None,
-    "URL of an S3-compatible store; by default Amazon's, or AWS_ENDPOINT_URL.",
+    "URL of an S3-compatible store. Default: AWS_ENDPOINT_URL, else Amazon S3.",
     scope=("lake",),
     aliases=("fs.s3a.endpoint",),
 )
@@ -22,7 +22,7 @@ S3_ACCESS_KEY: Final = Option(
     "s3.access-key",
     str,
     None,
-    "Access key; by default AWS_ACCESS_KEY_ID, or the role of the machine.",
+    "Access key. Default: AWS_ACCESS_KEY_ID, or the role of the machine.",
     scope=("lake",),
     aliases=("s3.access.key", "fs.s3a.access.key"),
     secret=True,
@@ -31,7 +31,7 @@ S3_SECRET_KEY: Final = Option(
     "s3.secret-key",
     str,
     None,
-    "Secret key; by default AWS_SECRET_ACCESS_KEY.",
+    "Secret key. Default: AWS_SECRET_ACCESS_KEY.",
     scope=("lake",),
     aliases=("s3.secret.key", "fs.s3a.secret.key"),
     secret=True,
@@ -40,7 +40,7 @@ S3_SESSION_TOKEN: Final = Option(
     "s3.session-token",
     str,
     None,
-    "Token of temporary credentials; by default AWS_SESSION_TOKEN.",
+    "Token of temporary credentials. Default: AWS_SESSION_TOKEN.",
     scope=("lake",),
     aliases=("s3.session.token", "fs.s3a.session.token"),
     secret=True,
@@ -49,7 +49,7 @@ S3_REGION: Final = Option(
     "s3.region",
     str,
     None,
-    "Region of the bucket; by default AWS_REGION, else us-east-1.",
+    "Region of the bucket. Default: AWS_REGION, else us-east-1.",
     scope=("lake",),
     aliases=("s3.endpoint.region", "fs.s3a.endpoint.region"),
 )
@@ -57,7 +57,7 @@ S3_PATH_STYLE: Final = Option(
     "s3.path-style",
     bool,
     True,
-    "Whether the bucket's name stands in the path of a URL, not in its host.",
+    "Whether the bucket's name is in the path of a URL instead of its host.",
     scope=("lake",),
     aliases=("s3.path.style.access", "fs.s3a.path.style.access"),
 )
@@ -65,8 +65,8 @@ STORAGE_LOCK: Final = Option(
     "storage.lock",
     str,
     "none",
-    "Lock that makes a commit atomic on an object store without conditional put: file (writers on one machine), or sql "
-    "(a database that all writers reach). Every writer needs the same lock.",
+    "Lock that makes commits atomic on an object store without conditional put: file (writers on one machine), or "
+    "sql (a database that all writers reach). Every writer needs the same lock.",
     scope=("lake",),
     choices=("none", "file", "sql"),
 )
@@ -74,7 +74,7 @@ STORAGE_LOCK_ADDRESS: Final = Option(
     "storage.lock.address",
     str,
     None,
-    "Directory of the file lock, or the SQLAlchemy URL of the sql lock's database.",
+    "Directory of the file lock, or SQLAlchemy URL of the sql lock's database.",
     scope=("lake",),
     secret=True,
 )

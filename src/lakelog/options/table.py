@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
 from lakelog.errors import InvalidOption
+from lakelog.options.changelog import CHANGELOG_OPTIONS, CHANGELOG_PRODUCER
+from lakelog.options.commit import COMMIT_OPTIONS
 from lakelog.options.compaction import COMPACTION_OPTIONS
 from lakelog.options.file_index import BLOOM_PREFIX, FILE_INDEX_OPTIONS
 from lakelog.options.log import LOG_ENABLED
@@ -23,247 +24,267 @@ MiB: Final = 1 << 20
 _WRITE: Final = ("table", "write")
 
 PRIMARY_KEY: Final = Option(
-    "primary-key", str, None, "Primary key columns, with commas; another way to write PRIMARY KEY (…).", immutable=True
+    "primary-key", str, None, "Primary key columns, separated by commas; same as PRIMARY KEY (…).", immutable=True
 )
 PARTITION: Final = Option(
-    "partition", str, None, "Partition columns, with commas; another way to write PARTITIONED BY (…).", immutable=True
+    "partition", str, None, "Partition columns, separated by commas; same as PARTITIONED BY (…).", immutable=True
 )
 
 BUCKET: Final = Option(
     "bucket",
     int,
     -1,
-    "Number of buckets; -1 means dynamic buckets with a primary key and none without. A bucket is one LSM tree and one "
-    "log partition.",
+    "Number of buckets. -1 means dynamic buckets with a primary key, and no buckets without. A bucket is one LSM "
+    "tree and one log partition.",
 )
 DYNAMIC_TARGET_ROWS: Final = Option(
-    "dynamic-bucket.target-row-num", int, 2_000_000, "Keys of a dynamic bucket (bucket -1) before the next one begins."
+    "dynamic-bucket.target-row-num",
+    int,
+    2_000_000,
+    "Target number of keys per dynamic bucket (bucket -1). Beyond it, new keys go to the next bucket.",
 )
 DYNAMIC_INITIAL_BUCKETS: Final = Option(
-    "dynamic-bucket.initial-buckets", int, None, "Dynamic buckets that a partition begins with; 1 unless given.",
+    "dynamic-bucket.initial-buckets", int, None, "Number of dynamic buckets of a new partition. Default: 1.",
     immutable=True,
 )  # fmt: skip
 DYNAMIC_MAX_BUCKETS: Final = Option(
-    "dynamic-bucket.max-buckets", int, -1, "Dynamic buckets of a partition at most; then they grow. -1 is no limit."
+    "dynamic-bucket.max-buckets",
+    int,
+    -1,
+    "Maximum number of dynamic buckets per partition; beyond it the buckets grow. -1 means no limit.",
 )
 BUCKET_KEY: Final = Option(
-    "bucket-key", str, None, "Columns that decide the bucket, with commas; without it the primary key.", immutable=True
+    "bucket-key",
+    str,
+    None,
+    "Columns that determine the bucket, separated by commas. Default: the primary key.",
+    immutable=True,
 )
 BUCKET_FUNCTION: Final = Option(
     "bucket-function.type",
     str,
     "default",
-    "How a bucket follows from the bucket key; mod takes the remainder of one whole-number column.",
+    "Function that maps the bucket key to a bucket. mod uses the remainder of one integer column.",
     choices=("default", "mod", "hive"),
     immutable=True,
 )
 
 FILE_FORMAT: Final = Option(
-    "file.format", str, "parquet", "Format of new data files; one table may hold files of several formats.",
+    "file.format", str, "parquet", "Format of new data files. One table may hold files of several formats.",
     choices=FILE_FORMATS,
 )  # fmt: skip
 FILE_COMPRESSION: Final = Option(
     "file.compression", str, "zstd",
-    "Compression of new data files. Paimon's writers ask for null, not none, in Avro files and zlib, not gzip, in ORC.",
+    "Compression of new data files. Paimon's writers use null instead of none in Avro files, and zlib instead of "
+    "gzip in ORC files.",
     _WRITE, choices=("none", "zstd", "snappy", "gzip", "lz4", "brotli", "zlib", "null"),
 )  # fmt: skip
 FILE_FORMAT_PER_LEVEL: Final = Option(
-    "file.format.per.level", str, None, "Formats of some levels' files, like 0:avro,5:orc; the others have file.format."
+    "file.format.per.level",
+    str,
+    None,
+    "Format of new data files by level, like 0:avro,5:orc. Other levels use file.format.",
 )
 FILE_COMPRESSION_PER_LEVEL: Final = Option(
-    "file.compression.per.level", str, None, "Compressions of some levels' files, like 0:none,5:zstd.", _WRITE
+    "file.compression.per.level", str, None, "Compression of new data files by level, like 0:none,5:zstd.", _WRITE
 )
 FILE_SUFFIX_COMPRESSION: Final = Option(
-    "file.suffix.include.compression", bool, False, "Names of data files tell their compression: data-….zstd.parquet."
+    "file.suffix.include.compression",
+    bool,
+    False,
+    "Whether names of data files include the compression: data-….zstd.parquet.",
 )
 DATA_DIRECTORY: Final = Option(
-    "data-file.path-directory", str, None, "Directory below the table's in which partitions and buckets lie.",
+    "data-file.path-directory", str, None, "Directory of partitions and buckets, inside the table's directory.",
     immutable=True, fault=directory_fault,
 )  # fmt: skip
-ZSTD_LEVEL: Final = Option("file.compression.zstd-level", int, 1, "Level of zstd in new data files, 1 to 22.", _WRITE)
+ZSTD_LEVEL: Final = Option(
+    "file.compression.zstd-level", int, 1, "Compression level of zstd in new data files, 1 to 22.", _WRITE
+)
 THIN_MODE: Final = Option(
-    "data-file.thin-mode", bool, False, "Leave the copies of the key columns out of new data files."
+    "data-file.thin-mode", bool, False, "Whether to omit the copies of the key columns from new data files."
 )
 DATA_FILE_PREFIX: Final = Option(
-    "data-file.prefix", str, "data-", "How names of data files begin.", fault=name_part_fault
-)
-CHANGELOG_FILE_PREFIX: Final = Option(
-    "changelog-file.prefix", str, "changelog-", "How names of changelog files begin.", fault=name_part_fault
+    "data-file.prefix", str, "data-", "Prefix of the names of data files.", fault=name_part_fault
 )
 TARGET_FILE_SIZE: Final = Option(
     "target-file-size",
     MemorySize,
     None,
-    "Begin a new data file at about this size: 128 mb with a primary key, 256 mb without, unless given.",
+    "Approximate size at which a write starts a new data file. Default: 128 mb with a primary key, 256 mb without.",
     _WRITE,
 )
 STATS_MODE: Final = Option(
     "metadata.stats-mode",
     str,
     "truncate(16)",
-    "Column statistics in manifests: none, counts, full or truncate(n); 'fields.<column>.stats-mode' for one column.",
+    "Column statistics in manifests: none, counts, full or truncate(n). Use 'fields.<column>.stats-mode' for one "
+    "column.",
     _WRITE,
 )
 STATS_MODE_PER_LEVEL: Final = Option(
-    "metadata.stats-mode.per.level", str, None, "Statistics of some levels' files, like 0:none.", _WRITE
+    "metadata.stats-mode.per.level", str, None, "Column statistics by level, like 0:none.", _WRITE
 )
 STATS_FIRST_COLUMNS: Final = Option(
-    "metadata.stats-keep-first-n-columns", int, -1, "Only so many columns have statistics; -1 is all of them.", _WRITE
+    "metadata.stats-keep-first-n-columns",
+    int,
+    -1,
+    "Number of leading columns with statistics. -1 means all columns.",
+    _WRITE,
 )
 STATS_DENSE: Final = Option(
-    "metadata.stats-dense-store", bool, True, "Columns without statistics take no place in manifests.", _WRITE
+    "metadata.stats-dense-store", bool, True, "Whether manifests omit columns without statistics.", _WRITE
 )
 
 MERGE_ENGINE: Final = Option(
     "merge-engine",
     str,
     "deduplicate",
-    "What the rows of one key become.",
+    "Rule that merges the rows of one key.",
     choices=MERGE_ENGINES,
     immutable=True,
 )
 SEQUENCE_FIELD: Final = Option(
-    "sequence.field", str, None, "Columns, with commas, that decide which row of a key is the newest."
+    "sequence.field", str, None, "Columns that determine the newest row of a key, separated by commas."
 )
 SEQUENCE_FIELD_ORDER: Final = Option(
-    "sequence.field.sort-order", str, "ascending", "Whether the largest or the smallest sequence field is the newest.",
+    "sequence.field.sort-order", str, "ascending",
+    "Sort order of the sequence field: ascending makes the largest value the newest, descending the smallest.",
     choices=("ascending", "descending"),
 )  # fmt: skip
 IGNORE_DELETE: Final = Option(
-    "ignore-delete", bool, False, "Drop incoming rows of kind -D and -U.",
+    "ignore-delete", bool, False, "Whether to drop incoming rows of kind -D and -U.",
     aliases=("first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"),
 )  # fmt: skip
 DEFAULT_AGGREGATE: Final = Option(
-    "fields.default-aggregate-function", str, None, "Aggregate function of columns that have none of their own."
+    "fields.default-aggregate-function", str, None, "Aggregate function of columns without their own."
 )
 AGGREGATION_REMOVE_ON_DELETE: Final = Option(
-    "aggregation.remove-record-on-delete", bool, False, "A row of kind -D deletes the key.", immutable=True
+    "aggregation.remove-record-on-delete", bool, False, "Whether a row of kind -D deletes the key.", immutable=True
 )
 PARTIAL_REMOVE_ON_DELETE: Final = Option(
-    "partial-update.remove-record-on-delete", bool, False, "A row of kind -D deletes the key.", immutable=True
+    "partial-update.remove-record-on-delete", bool, False, "Whether a row of kind -D deletes the key.", immutable=True
 )
 PARTIAL_REMOVE_ON_GROUP: Final = Option(
     "partial-update.remove-record-on-sequence-group",
     str,
     None,
-    "Columns of sequence groups, with commas: a row of kind -D that is newer in one of them deletes the key.",
+    "Columns of sequence groups, separated by commas. A row of kind -D that is newer in one of them deletes the key.",
     immutable=True,
 )
 ROWKIND_FIELD: Final = Option(
-    "rowkind.field", str, None, "A column that holds the row kind (+I, -U, +U, -D) of each row.", immutable=True
+    "rowkind.field", str, None, "Column with the row kind (+I, -U, +U, -D) of each row.", immutable=True
 )
-CHANGELOG_PRODUCERS: Final = ("none", "input", "full-compaction", "lookup")
-CHANGELOG_PRODUCER: Final = Option(
-    "changelog-producer",
-    str,
-    "none",
-    "Whether and when changelog files are written for readers of the files' changes.",
-    choices=CHANGELOG_PRODUCERS,
-)
-CHANGELOG_ROW_DEDUPLICATE: Final = Option(
-    "changelog-producer.row-deduplicate",
+DELETION_VECTORS: Final = Option(
+    "deletion-vectors.enabled",
     bool,
     False,
-    "Changelogs made by compactions leave out updates that changed nothing (producers lookup and full-compaction).",
-)
-CHANGELOG_DEDUPLICATE_IGNORES: Final = Option(
-    "changelog-producer.row-deduplicate-ignore-fields",
-    str,
-    None,
-    "Columns, with commas, whose change alone is no change for row-deduplicate, like the time of a load.",
-)
-CHANGELOG_FILE_FORMAT: Final = Option(
-    "changelog-file.format", str, None, "Format of changelog files; that of data files unless given.",
-    choices=FILE_FORMATS,
-)  # fmt: skip
-CHANGELOG_FILE_COMPRESSION: Final = Option(
-    "changelog-file.compression", str, None, "Compression of changelog files; that of data files unless given.",
-    _WRITE, choices=FILE_COMPRESSION.choices,
-)  # fmt: skip
-CHANGELOG_FILE_STATS_MODE: Final = Option(
-    "changelog-file.stats-mode", str, None, "Statistics of changelog files in manifests; those of data files unless "
-    "given.", _WRITE,
-)  # fmt: skip
-DELETION_VECTORS: Final = Option(
-    "deletion-vectors.enabled", bool, False, "Mark deleted rows beside the data files instead of merging on read."
+    "Whether to mark deleted rows in deletion vectors instead of merging on read.",
 )
 WIDE_VECTORS: Final = Option(
     "deletion-vectors.bitmap64",
     bool,
     False,
-    "New deletion vectors have 64-bit positions, like those of Apache Iceberg; old ones are taken over.",
+    "Whether new deletion vectors have 64-bit positions, as in Apache Iceberg. Existing vectors are converted when "
+    "they are rewritten.",
 )
 MERGE_ON_READ: Final = Option(
     "deletion-vectors.merge-on-read",
     bool,
     False,
-    "Batch readers of a keyed table with deletion vectors merge level 0 too, instead of skipping it.",
+    "Whether batch reads of a keyed table with deletion vectors also merge level 0. By default they skip it.",
 )
 FORCE_LOOKUP: Final = Option(
-    "force-lookup", bool, False, "Compactions look up what they replace, as with deletion vectors.", immutable=True
+    "force-lookup",
+    bool,
+    False,
+    "Whether compactions look up the rows that they replace, as with deletion vectors.",
+    immutable=True,
 )
 INDEX_BESIDE_DATA: Final = Option(
-    "index-file-in-data-file-dir", bool, False, "Index files of a bucket lie beside its data files.", immutable=True
+    "index-file-in-data-file-dir",
+    bool,
+    False,
+    "Whether the index files of a bucket are in the directory of its data files.",
+    immutable=True,
 )
 
 DELETION_VECTORS_MODIFIABLE: Final = Option(
-    "deletion-vectors.modifiable", bool, False, "Let 'deletion-vectors.enabled' change; compact the table fully before."
+    "deletion-vectors.modifiable",
+    bool,
+    False,
+    "Whether 'deletion-vectors.enabled' may change. Compact the table fully before the change.",
 )
 
 NULL_TO_NOT_NULL_DISABLED: Final = Option(
     "alter-column-null-to-not-null.disabled",
     bool,
     True,
-    "Refuse to make a nullable column NOT NULL; false is a promise that no row has NULL there.",
+    "Whether to reject changes of a nullable column to NOT NULL. With false, you guarantee that no row has NULL in "
+    "the column.",
 )
 EXPLICIT_CASTING_DISABLED: Final = Option(
     "disable-explicit-type-casting",
     bool,
     False,
-    "Refuse changes of a column's type by which values may lose something, such as BIGINT to INT.",
+    "Whether to reject lossy changes of a column's type, such as BIGINT to INT.",
 )
 ADD_COLUMN_BEFORE_PARTITION: Final = Option(
     "add-column-before-partition",
     bool,
     False,
-    "Put a new column without a position before the first partition column, not at the end.",
+    "Whether a new column without a position goes before the first partition column instead of to the end.",
 )
 
 WRITE_ONLY: Final = Option(
-    "write-only", bool, False, "Neither compact nor expire after a write; another job does it.", _WRITE
+    "write-only",
+    bool,
+    False,
+    "Whether to skip compaction and expiry after a write and leave them to another job.",
+    _WRITE,
 )
 WRITE_BUFFER_SIZE: Final = Option(
-    "write-buffer-size", MemorySize, MemorySize(256 * MiB), "Memory of one writer before rows go to files.", _WRITE
+    "write-buffer-size",
+    MemorySize,
+    MemorySize(256 * MiB),
+    "Memory of one writer for buffered rows. A full buffer is flushed to files.",
+    _WRITE,
 )
 COMPACTION_TRIGGER: Final = Option(
-    "num-sorted-run.compaction-trigger", int, 5, "Sorted runs of a bucket that start a compaction.", _WRITE
+    "num-sorted-run.compaction-trigger", int, 5, "Number of sorted runs of a bucket that starts a compaction.", _WRITE
 )
 COMPACTION_MIN_FILES: Final = Option(
     "compaction.min.file-num",
     int,
     5,
-    "Small neighbouring files of a table without a primary key that start a compaction.",
+    "Number of adjacent small files that starts a compaction, in a table without a primary key.",
     _WRITE,
 )
-NUM_LEVELS: Final = Option("num-levels", int, None, "Levels of a bucket; the compaction trigger + 1 unless given.")
+NUM_LEVELS: Final = Option(
+    "num-levels", int, None, "Number of levels of a bucket. Default: the compaction trigger + 1."
+)
 SIZE_AMPLIFICATION: Final = Option(
     "compaction.max-size-amplification-percent",
     int,
     200,
-    "Compact a whole bucket when its newer runs pass this share of the oldest.",
+    "Maximum size of a bucket's newer runs as a percentage of its oldest run. Beyond it the whole bucket is compacted.",
     _WRITE,
 )
 SIZE_RATIO: Final = Option(
-    "compaction.size-ratio", int, 1, "Percent by which the next run may be larger and still be compacted.", _WRITE
+    "compaction.size-ratio",
+    int,
+    1,
+    "Percentage by which the next run may be larger and still be included in a compaction.",
+    _WRITE,
 )
 
 WRITE_SHUFFLE: Final = Option(
     "write.shuffle",
     str,
     "auto",
-    "Whether a batch write by lake.sql or lake.write first brings the rows of a bucket into one task: bucket gives "
-    "each bucket one sorted run; none saves the shuffle and gives it one for each task; auto shuffles what is worth "
-    "several tasks and comes in more tasks than a bucket can take runs.",
+    "Whether a batch write by lake.sql or lake.write first shuffles the rows of a bucket into one task. bucket "
+    "gives each bucket one sorted run. none skips the shuffle; each task adds one run. auto shuffles if the rows "
+    "are worth several tasks and arrive in more tasks than a bucket should get runs.",
     _WRITE,
     choices=("auto", "none", "bucket"),
 )
@@ -276,61 +297,23 @@ PARTITION_DEFAULT_NAME: Final = Option(
     fault=name_part_fault,
 )
 PARTITION_LEGACY_NAME: Final = Option(
-    "partition.legacy-name", bool, True, "Directory values as stored (a DATE as days), not as SQL text.", immutable=True
+    "partition.legacy-name",
+    bool,
+    True,
+    "Whether directory values are the stored values (a DATE as days) instead of SQL text.",
+    immutable=True,
 )
 
-MANIFEST_TARGET_SIZE: Final = Option(
-    "manifest.target-file-size", MemorySize, MemorySize(8 * MiB), "Manifests below this size may be merged."
-)
-MANIFEST_MERGE_COUNT: Final = Option("manifest.merge-min-count", int, 30, "Small manifests that start a merge of them.")
-MANIFEST_FULL_COMPACTION_SIZE: Final = Option(
-    "manifest.full-compaction-threshold-size",
-    MemorySize,
-    MemorySize(16 * MiB),
-    "Size of changed manifests that starts a full rewrite.",
-)
-MANIFEST_COMPRESSION: Final = Option(
-    "manifest.compression",
-    str,
-    "zstd",
-    "Compression of manifests; Paimon's writers know null, not none.",
-    choices=("zstd", "none", "null"),
-)
-
-COMMIT_MAX_RETRIES: Final = Option(
-    "commit.max-retries",
-    int,
-    None,
-    "Maximum number of times that a commit which lost a race is tried again. Without it a commit is tried again for as "
-    "long as other commits succeed, and 10 times without any.",
-    _WRITE,
-)
-COMMIT_TIMEOUT: Final = Option(
-    "commit.timeout", timedelta, None, "How long a commit may try again; no limit unless given.", _WRITE
-)
-COMMIT_MIN_WAIT: Final = Option(
-    "commit.min-retry-wait", timedelta, timedelta(milliseconds=10), "First wait of a commit that lost a race.", _WRITE
-)
-COMMIT_MAX_WAIT: Final = Option(
-    "commit.max-retry-wait", timedelta, timedelta(seconds=10), "Longest wait of a commit that lost a race.", _WRITE
-)
-COMMIT_USER_PREFIX: Final = Option(
-    "commit.user-prefix", str, None, "How the commit user's name begins.", _WRITE, fault=name_part_fault
-)
-
-SNAPSHOTS_MIN: Final = Option("snapshot.num-retained.min", int, 10, "Snapshots that expiry always keeps.")
-SNAPSHOTS_MAX: Final = Option("snapshot.num-retained.max", int, 2**31 - 1, "Snapshots that expiry keeps at most.")
-SNAPSHOT_TIME: Final = Option(
-    "snapshot.time-retained", timedelta, timedelta(hours=1), "Age up to which expiry keeps a snapshot."
-)
-SNAPSHOT_EXPIRE_LIMIT: Final = Option("snapshot.expire.limit", int, 50, "Snapshots that one expiry removes at most.")
-
+_IMPORTED: Final = (LOG_ENABLED, CHANGELOG_PRODUCER)
+"""Declared in other modules; already in another set."""
 _ALL: Final[tuple[Option[Any], ...]] = (
-    *(value for value in list(globals().values()) if isinstance(value, Option) and value is not LOG_ENABLED),
+    *(value for value in list(globals().values()) if isinstance(value, Option) and value not in _IMPORTED),
     *OVERWRITE_OPTIONS,
     *RETENTION_OPTIONS,
     *COMPACTION_OPTIONS,
+    *CHANGELOG_OPTIONS,
     *PICKING_OPTIONS,
+    *COMMIT_OPTIONS,
     *FILE_INDEX_OPTIONS,
     *OPTIMIZER_OPTIONS,
 )

@@ -1,1 +1,1 @@
-"""Jobs on top of a lake: the demo and the real broker that it can start."""
+"""Jobs on top of a lake: dashboard, terminal, optimizer, metrics, doctor, demo, and the servers that it starts."""

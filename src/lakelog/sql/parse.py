@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lakelog.errors import InternalError
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.ports import Engine, Tables
+from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.runtime.statement import ParsedStatement
 from lakelog.sql.statements import PASS_THROUGH, STATEMENTS
 from lakelog.sql.syntax.lexer import Kind, Token, tokenize
@@ -140,3 +143,18 @@ def _template(tokens: Sequence[Token]) -> str:
             if token.is_word("SELECT") or (token.is_word("AS") and not tokens[at - 1].is_word("STORED")):
                 return "AS"
     return ""
+
+
+__all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]
+
+
+class Session(SessionContext):
+    """The current catalog and database, and the way to run statements there."""
+
+    def run(self, text: str) -> list[object]:
+        """Runs the statements of a script in order; one result per statement.
+
+        A result is a pyarrow Table for DDL, SHOW and DESCRIBE, and what the engine returned otherwise. The whole
+        script is parsed first: when one statement is malformed, none has run. Raises what the statements raise.
+        """
+        return [statement.run(self) for statement in parse_script(text)]

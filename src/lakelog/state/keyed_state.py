@@ -27,8 +27,7 @@ from lakelog.merge.normalize import taken
 from lakelog.merge.output import live_rows
 from lakelog.merge.runs import merge_runs
 from lakelog.paimon.rows.row_kind import INSERT
-from lakelog.state.block_cache import BlockCache
-from lakelog.state.sorted_run import KeyedRun, run_in_memory, write_run
+from lakelog.state.sorted_run import BlockCache, KeyedRun, run_in_memory, write_run
 
 _MOST_RUNS: Final = 12
 _MOST_IN_MEMORY: Final = 32 << 20

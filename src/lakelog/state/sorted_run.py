@@ -6,6 +6,8 @@ kept by whoever names the file (``keyed_state``), so that opening one reads noth
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,8 +17,7 @@ import pyarrow as pa
 
 from lakelog.io.storage.file_io import FileIO
 from lakelog.merge.base import Indices
-from lakelog.merge.keys import Part, concat_parts, key_parts, sort_rows
-from lakelog.merge.matching import find_keys
+from lakelog.merge.keys import Part, concat_parts, find_keys, key_parts, sort_rows
 
 BLOCK_ROWS: Final = 8192
 
@@ -151,3 +152,43 @@ def blocks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held, count = ([whole.slice(cut)] if cut < count else []), count - cut
     if held:
         yield pa.concat_batches(held)
+
+
+BlockKey = tuple[str, str, int]
+"""Directory, file and number of a block."""
+
+
+class BlockCache:
+    """Decoded blocks by their place, at most ``limit`` bytes of them. Thread-safe.
+
+    ``hits`` and ``loads`` count the blocks that were there, and those that had to be read.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.hits, self.loads, self.bytes = limit, 0, 0, 0
+        self._lock = threading.Lock()
+        self._blocks: OrderedDict[BlockKey, pa.RecordBatch] = OrderedDict()
+
+    def get(self, place: BlockKey, load: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+        """The block at a place, read by ``load`` unless it is held."""
+        with self._lock:
+            found = self._blocks.get(place)
+            if found is not None:
+                self._blocks.move_to_end(place)
+                self.hits += 1
+                return found
+        block = load()
+        with self._lock:
+            self.loads += 1
+            if place not in self._blocks and block.nbytes <= self.limit:
+                self._blocks[place] = block
+                self.bytes += block.nbytes
+            while self.bytes > self.limit:
+                self.bytes -= self._blocks.popitem(last=False)[1].nbytes
+        return block
+
+    def forget(self, directory: str, name: str | None = None) -> None:
+        """Drops the blocks of a file, or of all files of a directory."""
+        with self._lock:
+            for place in [p for p in self._blocks if p[0] == directory and name in (None, p[1])]:
+                self.bytes -= self._blocks.pop(place).nbytes

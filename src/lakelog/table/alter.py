@@ -16,8 +16,8 @@ from lakelog.errors import (
     NotFound,
     UnsupportedFeature,
 )
+from lakelog.filestore.metadata.schemas import can_read_as
 from lakelog.filestore.read.changes import check_producer
-from lakelog.filestore.read.schema_evolution import can_read_as
 from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.logstore import LOG_SYSTEMS, log_factory, log_system_at
 from lakelog.merge.table_rules import check_writable

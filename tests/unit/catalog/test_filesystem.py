@@ -9,8 +9,8 @@ import pytest
 from lakelog.catalog import CATALOGS
 from lakelog.catalog.base import Identifier
 from lakelog.catalog.kinds.filesystem import FilesystemCatalog
-from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
-from lakelog.io.storage.file_io import FileIO
+from lakelog.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
+from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.io.storage.memory import MemoryFileIO
 from lakelog.paimon.schema.schema import new_schema
@@ -49,6 +49,24 @@ def test_a_table_of_paimon_is_found_and_read() -> None:
 def test_an_empty_warehouse_has_nothing(catalog: FilesystemCatalog) -> None:
     assert catalog.list_databases() == []
     assert catalog.list_tables("default") == []
+
+
+def test_a_table_that_cannot_be_listed_does_not_hide_the_others(
+    shop: FilesystemCatalog, io: FileIO, monkeypatch
+) -> None:
+    shop.create_table(ORDERS, SCHEMA)
+    shop.create_table(Identifier("shop", "closed"), SCHEMA)
+    real = type(io).list
+
+    def denied(self: FileIO, path: str) -> list[FileStatus]:
+        if path.endswith("closed/schema"):
+            raise Unavailable(f"{path}: permission denied")
+        return real(self, path)
+
+    monkeypatch.setattr(type(io), "list", denied)
+    assert sorted(shop.list_tables("shop")) == ["closed", "orders"]
+    with pytest.raises(Unavailable):
+        shop.load_table(Identifier("shop", "closed"))
 
 
 def test_what_is_created_is_listed_and_loaded(shop: FilesystemCatalog) -> None:

@@ -21,10 +21,10 @@ from click.testing import CliRunner, Result
 
 import lakelog
 from lakelog.cli import main
-from lakelog.cli.connection import WarehouseConfig, warehouse_config
+from lakelog.cli.console.connection import WarehouseConfig, warehouse_config
+from lakelog.cli.console.output import PRINTERS
 from lakelog.cli.main import COMMANDS
 from lakelog.cli.main import lakelog as command
-from lakelog.cli.output import PRINTERS
 from lakelog.errors import InvalidOption, NotFound
 from lakelog.io.metrics import METER
 

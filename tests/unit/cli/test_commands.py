@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from lakelog.cli import describe as describe_module
-from lakelog.cli import sql as sql_module
-from lakelog.cli import tables as tables_module
-from lakelog.cli import tail as tail_module
+from lakelog.cli.rows import sql as sql_module
+from lakelog.cli.rows import tail as tail_module
+from lakelog.cli.tables import describe as describe_module
+from lakelog.cli.tables import tables as tables_module
 
 
 class Frame:

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from lakelog.cli import demo as demo_module
+from lakelog.cli.setup import demo as demo_module
 from lakelog.errors import InternalError
-from lakelog.service.demo.report import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
+from lakelog.service.demo.check import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
 
 PROGRESS = DemoProgress(
     stage="streaming",

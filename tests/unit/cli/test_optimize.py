@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli import optimizer_events
-from lakelog.cli.optimize import optimize
+from lakelog.cli.maintenance import optimizer_events
+from lakelog.cli.maintenance.optimize import optimize
 from lakelog.errors import InvalidOption
 from lakelog.filestore.store import FileStore
 

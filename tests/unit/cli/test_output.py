@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
+from lakelog.cli.console.output import PRINTERS, CsvPrinter, JsonLinesPrinter, TablePrinter, first_rows
 from lakelog.cli.main import lakelog as command
-from lakelog.cli.output import PRINTERS, CsvPrinter, JsonLinesPrinter, TablePrinter, first_rows
 
 ALL_TYPES = pa.table(
     {

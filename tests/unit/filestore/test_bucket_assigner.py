@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from depth import DEPTH
 from lakelog.errors import Corrupt, InvalidRequest
-from lakelog.filestore.write.bucket_assigner import BucketAssigner
-from lakelog.filestore.write.hash_index import HashIndex
+from lakelog.filestore.write.bucket_assigner import BucketAssigner, HashIndex
 from lakelog.options.option import Options
 
 EMPTY = b"\x00" * 12

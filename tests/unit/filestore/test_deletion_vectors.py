@@ -13,13 +13,13 @@ from pyroaring import BitMap, BitMap64
 
 from lakelog.errors import Corrupt, NotFound
 from lakelog.filestore.commit.request import CommitRequest, IndexChange
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.read.plan import plan_splits, skips_level_zero
 from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.external import ExternalFileIO
+from lakelog.io.storage.delegating import ExternalFileIO
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, DeletionVectorRange, IndexManifestEntry
 from lakelog.paimon.schema.schema import TableSchema

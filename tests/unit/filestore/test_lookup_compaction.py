@@ -8,8 +8,8 @@ import pytest
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import CommitRequest
-from lakelog.filestore.compaction.result import CompactionResult
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, IndexManifests
+from lakelog.filestore.compaction.planner import CompactionResult
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS, IndexManifests
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
 from lakelog.paimon.schema.schema import TableSchema

@@ -11,7 +11,7 @@ import pytest
 from faults import DIE_AFTER, DIE_BEFORE, Died, FaultPlan, FaultyFileIO
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import CommitRequest
-from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.compaction.planner import CompactionResult
 from lakelog.filestore.gc.expiry import Retention
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid

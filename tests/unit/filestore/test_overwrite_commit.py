@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.errors import CommitConflict, InvalidRequest, NotFound
 from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS, HASH, IndexManifests
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS, HASH, IndexManifests
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 from lakelog.io.storage.memory import MemoryFileIO

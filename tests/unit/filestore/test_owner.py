@@ -15,9 +15,8 @@ from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.gc.expiry import Retention
 from lakelog.io import clock
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.locked import LockedFileIO
+from lakelog.io.storage.delegating import LockedFileIO, ServerCommittedFileIO
 from lakelog.io.storage.memory import MemoryFileIO
-from lakelog.io.storage.owned import ServerCommittedFileIO
 from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 
 I = 0  # noqa: E741 - a row kind

@@ -19,7 +19,7 @@ from lakelog.filestore.skipping.predicate import Compare, IsNull
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore
 from lakelog.io.names import new_uuid
-from lakelog.io.storage.external import ExternalFileIO
+from lakelog.io.storage.delegating import ExternalFileIO
 from lakelog.paimon.metadata.data_file import EMPTY_STATS, BucketFiles, DataFileMeta
 from lakelog.paimon.rows.partition import encode_partition
 from lakelog.paimon.schema.schema import POSTPONE_BUCKET, TableSchema

@@ -9,7 +9,7 @@ import pytest
 from lakelog.errors import TableReplaced, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.metadata.identity import Identity
-from lakelog.filestore.read.schema_evolution import can_read_as, rows_as
+from lakelog.filestore.metadata.schemas import can_read_as, rows_as
 from lakelog.filestore.store import FileStore
 from lakelog.paimon.schema.changes import AddColumn, ChangeType, DropColumn, RenameColumn, SchemaChange, apply_changes
 from lakelog.paimon.types.types import BIGINT, STRING, parse_type

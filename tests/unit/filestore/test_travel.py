@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.filestore.read.time_travel import pick_by_time, pick_by_watermark
+from lakelog.filestore.metadata.snapshots import pick_by_time, pick_by_watermark
 from lakelog.paimon.metadata.snapshot import Snapshot
 
 

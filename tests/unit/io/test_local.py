@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.errors import CommitUnknown, Unavailable, UnsupportedFeature
+from lakelog.errors import CommitUnknown, Corrupt, Unavailable, UnsupportedFeature
 from lakelog.io import file_io_for
 from lakelog.io.storage.local import LocalFileIO
 
@@ -96,3 +96,26 @@ def test_a_directory_goes_though_somebody_writes_to_it_meanwhile(tmp_path: Path,
     else:
         io.delete_dir(str(place))
         assert not place.exists()
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (LocalFileIO().read, LocalFileIO().open_input):
+        with pytest.raises(Corrupt, match="pipe"):
+            read(str(tmp_path / "pipe"))
+
+
+def test_a_sparse_file_of_any_size_is_not_read_whole(tmp_path: Path) -> None:
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(Corrupt, match="1,099,511,627,776 bytes"):
+        LocalFileIO().read(str(tmp_path / "sparse"))
+
+
+def test_a_list_leaves_out_links_to_themselves_and_names_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "data").touch()
+    os.mkdir(os.fsencode(tmp_path) + b"/\xff.db")
+    io = LocalFileIO()
+    assert [os.path.basename(one.path) for one in io.list(str(tmp_path))] == ["data"]
+    assert io.list(str(tmp_path / "loop")) == []

@@ -15,9 +15,8 @@ import pytest
 from lakelog.errors import CommitUnknown, InvalidOption, Unavailable
 from lakelog.io import file_io_for
 from lakelog.io.locks import LOCKS, file
-from lakelog.io.storage.create_lock import CreateLock
+from lakelog.io.storage.delegating import CreateLock, LockedFileIO
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.locked import LockedFileIO
 from lakelog.io.storage.memory import MemoryFileIO
 
 RIVALS = 6

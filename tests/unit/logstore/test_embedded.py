@@ -129,3 +129,16 @@ def test_clients_are_kept_per_log(location: LogLocation) -> None:
     assert reader_for(location) is reader_for(location)
     other = SYSTEM.create(replace(location, address=location.address + "2", log_id=""))
     assert appender_for(other) is not appender_for(location)
+
+
+def test_a_log_with_a_view_is_not_used(location: LogLocation) -> None:
+    with sqlite3.connect(location.address) as database:
+        database.execute("alter table ends rename to others")
+        database.execute(
+            "create view ends(bucket, next, trimmed) as "
+            "with recursive n(i) as (select 1 union all select i + 1 from n) "
+            "select i, i, 0 from n where i < 0"
+        )
+    database.close()
+    with pytest.raises(Corrupt, match="'ends', which no log has"):
+        SYSTEM.reader(location).end_offsets()

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.merge.keys import key_parts
-from lakelog.merge.matching import find_keys
+from lakelog.merge.keys import find_keys, key_parts
 
 KEYS: dict[str, tuple[list[pa.DataType], Any]] = {
     "int": ([pa.int32()], lambda n: (n - 50,)),

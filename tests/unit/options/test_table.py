@@ -6,14 +6,14 @@ import pytest
 
 from lakelog.errors import InvalidOption, UnsupportedFeature
 from lakelog.merge.table_rules import check_writable
+from lakelog.options.commit import COMMIT_TIMEOUT
 from lakelog.options.option import Options
+from lakelog.options.retention import SNAPSHOT_TIME
 from lakelog.options.table import (
     BUCKET,
-    COMMIT_TIMEOUT,
     COMPACTION_TRIGGER,
     IGNORE_DELETE,
     MERGE_ENGINE,
-    SNAPSHOT_TIME,
     TABLE_OPTIONS,
     TARGET_FILE_SIZE,
     WRITE_BUFFER_SIZE,

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import lakelog
-from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.compaction.planner import CompactionResult
 from lakelog.filestore.store import FileStore
 from lakelog.service.optimizer.optimizer import Optimizer
 

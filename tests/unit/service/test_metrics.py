@@ -28,9 +28,9 @@ from lakelog.io.metrics import METER
 from lakelog.lake import Lake
 from lakelog.options.metrics import METRICS
 from lakelog.service.metrics import EXPORTERS
-from lakelog.service.metrics import collector as figures
+from lakelog.service.metrics import table_gauges as figures
+from lakelog.service.metrics.endpoint import LakelogCollector
 from lakelog.service.metrics.otel import OtelExport, WithHistograms, _Moment, export_by
-from lakelog.service.metrics.prometheus import LakelogCollector
 from log_tables import make, rows
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -18,7 +18,7 @@ from lakelog.lake import Lake
 from lakelog.service.optimizer import optimizer as optimizer_module
 from lakelog.service.optimizer.optimizer import Event, Optimizer
 from lakelog.service.optimizer.runner import RunContext, RunResult, run_action
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.health.actions import KINDS
 from lakelog.table.maintenance.compaction_lease import Leases
 from lakelog.table.maintenance.compaction_task import LocalExecutor, leases_of

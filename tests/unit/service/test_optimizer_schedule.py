@@ -6,7 +6,7 @@ import pytest
 
 from lakelog.errors import InvalidRequest
 from lakelog.service.optimizer.scheduler import Scheduler
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.health.actions import COMPACTION, EXPIRY, HEALING, Action
 from lakelog.table.maintenance.run_history import DONE, FAILED, NOTHING
 

@@ -12,7 +12,7 @@ import pytest
 from lakelog.errors import NotFound
 from lakelog.filestore.read.native_files import NativeFile, pick_native
 from lakelog.filestore.store import FileStore
-from lakelog.spark.native.superseded_rows import SupersededRowsCache
+from lakelog.spark.native.position_filter import SupersededRowsCache
 from unit.filestore.test_deletion_vectors import delete_rows, files_of
 from unit.filestore.test_inline_runs import PLACE, ipc
 

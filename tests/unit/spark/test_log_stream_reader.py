@@ -14,7 +14,7 @@ from lakelog.errors import InvalidRequest, NotFound, OffsetExpired
 from lakelog.lake.table import Table
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.runtime.types import spark_schema
-from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
 from log_tables import make, rows, trim
 

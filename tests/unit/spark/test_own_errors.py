@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.errors import CommitConflict
-from lakelog.spark.engine.errors import lakelog_error_in
+from lakelog.spark.engine.input_frames import lakelog_error_in
 
 
 def test_a_conflict_is_found_and_nothing_else() -> None:

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from lakelog import connect
 from lakelog.errors import InvalidOption, NotFound
-from lakelog.spark.runtime.table_options import options_of
+from lakelog.spark.runtime.types import options_of
 from lakelog.spark.session import data_source as source
 from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.table.catalog_config import CatalogConfig

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from lakelog.spark.runtime.task_attempts import Try, each_ran_once
+from lakelog.spark.runtime.worker_end import Try, each_ran_once
 
 
 def session(speculation: str | None = None) -> Mock:

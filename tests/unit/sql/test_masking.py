@@ -33,6 +33,9 @@ SPELLINGS = (
     "'password' = 'A''AA",
     "\u0130 'password' = 'AAA'",
     "'token' 'password' = 'AAA'",
+    "SET s3.secret-key = AAA AA/+=",
+    "set `password`=AAA",
+    "select 1; set\n fs.s3a.token  =  AAA",
 )
 
 
@@ -60,7 +63,7 @@ SIZE = 200_000
 PIECES = (
     " ", "'", '"', "`", "\\", "\\ ", "(", ".", "=", "\n", "a", "k'", "''", "/*", "*/", "--\n", "://a", "://a@",
     "password", "password ", "password'", "password''", "password=", "password/*", "--password\n", "passw'", "auth=",
-    "access", "properties.", "\\'", "\u0130", "passw(", "key'='",
+    "access", "properties.", "\\'", "\u0130", "passw(", "key'='", "set ", "set a=", "set password ",
 )  # fmt: skip
 SHAPES = {
     **{f"{piece!r} many times": piece * (SIZE // len(piece)) for piece in PIECES},

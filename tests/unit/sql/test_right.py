@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.sql.statements import STATEMENTS
 
 READ = ("SHOW", "DESC", "USE", "SET CATALOG", "SELECT", "FROM", "TABLE", "VALUES", "WITH", "(", "REFRESH")

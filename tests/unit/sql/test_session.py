@@ -7,9 +7,8 @@ import pytest
 from lakelog.catalog.base import Identifier
 from lakelog.errors import CommitConflict, NotFound, UnsupportedStatement
 from lakelog.paimon.schema.schema import TableSchema, new_schema
-from lakelog.sql.parse import parse_script
+from lakelog.sql.parse import Session, parse_script
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
-from lakelog.sql.session import Session
 from lakelog.sql.syntax.type_parser import parse_type_text
 from lakelog.table.write.dml_support import DmlSupport
 

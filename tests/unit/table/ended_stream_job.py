@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 import lakelog
-from lakelog.table.commit.committers import committer_for
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import sealer_for
+from lakelog.table.commit.seal_thread import committer_for, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.staging.task_writer import TaskWriter
 from log_tables import rows

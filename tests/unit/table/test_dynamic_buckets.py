@@ -5,7 +5,7 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import UnsupportedFeature
-from lakelog.filestore.write.hash_index import HashIndex
+from lakelog.filestore.write.bucket_assigner import HashIndex
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.staging.task_writer import TaskWriter

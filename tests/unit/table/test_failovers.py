@@ -130,18 +130,20 @@ def test_a_driver_that_was_replaced_stops(table: Table) -> None:
         old.committer.commit(1, late)
 
 
-def test_a_seal_after_an_older_checkpoint_takes_all_that_its_offset_covers(table: Table) -> None:
+@pytest.mark.parametrize("repeated", [1, 2, 3])
+def test_a_seal_after_an_older_checkpoint_takes_all_that_its_offset_covers(table: Table, repeated: int) -> None:
     """A reader that begins with the snapshot goes on at its offset: below it there must be no epoch that it has not."""
     job = Job(table)
-    job.epoch(0, range(5))
-    job.epoch(1, range(5, 9))
+    for number in range(4):
+        job.epoch(number, [number])
     job = Job(table)
-    job.epoch(0, range(5))
+    for number in range(repeated):
+        job.epoch(number, [number])
     behind = end(table)
     snapshot = seal(job.committer)
-    assert snapshot is not None and snapshot.total_record_count == 9
+    assert snapshot is not None and snapshot.total_record_count == 4
     state = newest_state(job.table.store)[1].writers["query"]
-    assert (state.epoch, state.verified) == (1, behind)
+    assert (state.epoch, state.verified) == (3, behind)
 
 
 @pytest.mark.parametrize("epochs", [0, 2])
@@ -167,20 +169,3 @@ def test_a_writer_that_is_not_there_cannot_be_ended(table: Table) -> None:
     Job(table).epoch(0, [1])
     with pytest.raises(NotFound, match="query"):
         table.end_writer("other")
-
-
-def test_a_checkpoint_of_more_than_one_epoch_ago_is_warned_of(table: Table, caplog) -> None:
-    """Epochs are known by their numbers: rows that the source puts into one of them now are not written."""
-    job = Job(table)
-    for number in range(4):
-        job.epoch(number, [number])
-    Job(table).epoch(3, [3])
-    assert not caplog.records, "Spark repeats the newest epoch whenever a query starts again"
-    seal(job.committer)
-    again = Job(table)
-    again.epoch(1, [1, 2, 3, 4, 5])
-    again.epoch(2, [6])
-    (warned,) = [record.getMessage() for record in caplog.records if record.name == "lakelog.commit"]
-    assert "query query sends epoch 1 of table db.t again, but has committed epochs up to 3" in warned
-    assert "new checkpointLocation" in warned
-    assert files(table) == net(table) == {(i, f"e{i}"): 1 for i in range(4)}

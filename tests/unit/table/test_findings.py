@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from lakelog import connect
-from lakelog.cli.health import health
-from lakelog.cli.log import log
+from lakelog.cli.tables.health import health
+from lakelog.cli.tables.log import log
 from lakelog.io.machine import machine_identity
 from lakelog.options import metrics as m
 from lakelog.options.option import Options
@@ -22,7 +22,7 @@ from lakelog.service.dashboard.views.overview import line_of
 from lakelog.service.dashboard.watcher import Watched, sample_of
 from lakelog.service.metrics.table_gauges import health_samples
 from lakelog.table.health.actions import Action
-from lakelog.table.health.findings import pick_findings
+from lakelog.table.health.score import pick_findings
 from lakelog.table.health.stats import DeadRun, LogBucketFigures, LogFigures, SnapshotFigures, TableStats
 from lakelog.table.maintenance.run_history import Run, Runs
 from log_tables import make, rows, silence

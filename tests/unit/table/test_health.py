@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 import lakelog
-from lakelog.cli.health import health
+from lakelog.cli.tables.health import health
 from lakelog.errors import Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.table.health import collect_log as log_figures
-from lakelog.table.log.named_readers import NamedReaders
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.maintenance.compaction_task import leases_of
 from log_tables import make, rows
 

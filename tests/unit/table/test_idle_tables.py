@@ -14,7 +14,7 @@ from lakelog.logstore.embedded.system import EmbeddedReader
 from lakelog.logstore.protocol.header import ABORT, COMMIT, parse_kinds
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
-from lakelog.table.log.gaps import only_control_records_expired
+from lakelog.table.log.committed_reader import only_control_records_expired
 from lakelog.table.log.register import register_writer
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.epoch_record import EpochRecord

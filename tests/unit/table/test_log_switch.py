@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.errors import NotFound, OffsetExpired
+from lakelog.logstore.embedded.system import EmbeddedReader
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal
 from lakelog.table.log.position import LogPosition
@@ -61,6 +62,34 @@ def test_an_empty_table_begins_with_its_log(tmp_path) -> None:
         writer.write(rows(1))
         writer.flush()
         assert changes(table) == [("+I", 1, "a")]
+
+
+@pytest.mark.parametrize("ends_of_log", range(4))
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+def test_a_writer_that_is_taken_back_while_the_reader_begins(tmp_path, monkeypatch, key, ends_of_log) -> None:
+    """The reader takes the ends of the log, then the open rows are taken back, then it lists the writers.
+
+    Some of the rows may have been taken back before (``ends_of_log`` records of each bucket are hidden from the reader
+    when it asks for the ends).
+    """
+    table = make(tmp_path, key=key)
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    open_rows = table.writer()
+    open_rows.write(rows(1, 2, 3, 4, name="open"))
+    open_rows.flush()
+    real = EmbeddedReader.end_offsets
+
+    def ends(reader: EmbeddedReader, *given: object) -> dict[int, int]:
+        monkeypatch.setattr(EmbeddedReader, "end_offsets", real)
+        if not ends_of_log:
+            found = real(reader)
+        open_rows.close()
+        return found if not ends_of_log else {b: end - ends_of_log for b, end in real(reader).items()}
+
+    monkeypatch.setattr(EmbeddedReader, "end_offsets", ends)
+    found = changes(table)
+    assert (by_key if key else net)(found) == [(1, "a"), (2, "a")] == files(table)
 
 
 def test_what_a_second_writer_sealed_behind_open_rows_is_not_told_twice(tmp_path) -> None:

@@ -15,8 +15,8 @@ from lakelog.io.storage.local import ScratchFileIO
 from lakelog.lake.table import Table
 from lakelog.merge.keys import key_parts, sort_rows
 from lakelog.state import sorted_run as keyed_run
-from lakelog.state.block_cache import BlockCache
 from lakelog.state.keyed_state import KeyedState
+from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup import index as lookup_index
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
 from log_tables import trim

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.merge.keys import key_at, key_parts, sort_rows
 from lakelog.state.sorted_run import ranks, run_in_memory, spread
-from lakelog.table.lookup.probe import look_up, merged, missing
+from lakelog.table.lookup.source import look_up, merged, missing
 
 SCHEMA = pa.schema([pa.field("k", pa.int32(), nullable=False)])
 

@@ -9,7 +9,7 @@ import pytest
 from lakelog import connect
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.table.commit.seal import seal
 from lakelog.table.commit.take_over import take_over
 from log_tables import files, make, rows, silence

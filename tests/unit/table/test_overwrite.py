@@ -252,7 +252,7 @@ def test_after_a_lost_answer_the_same_writer_can_be_asked_again(lake, monkeypatc
         raise CommitUnknown("the answer was lost")
 
     writer = table.writer(overwrite=True)
-    monkeypatch.setattr("lakelog.table.write.overwrite_writer.commit_overwrite", lost)
+    monkeypatch.setattr("lakelog.table.write.overwrite.commit_overwrite", lost)
     with pytest.raises(CommitUnknown), writer:
         writer.write(rows(("a", 1, 5, "new")))
     monkeypatch.undo()

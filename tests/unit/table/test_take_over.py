@@ -19,7 +19,7 @@ from lakelog.errors import Fenced, Unavailable
 from lakelog.io import clock
 from lakelog.lake.table import Table
 from lakelog.service.optimizer.optimizer import Optimizer
-from lakelog.service.optimizer.settings import OptimizerSettings
+from lakelog.service.optimizer.watcher import OptimizerSettings
 from lakelog.spark.write.batch_writer import write_attempt
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_over, take_over_now
@@ -349,3 +349,26 @@ def test_a_later_task_does_not_bring_back_the_batch_whose_rows_were_taken_back(t
     with pytest.raises(Fenced):
         Committer(logical, "job", once=True).commit(0, [first, second])
     assert files(table) == folded(table)
+
+
+@pytest.mark.parametrize("key", ["", ", primary key (id)"])
+@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])
+def test_rows_of_speculative_tasks_are_taken_back_once_with_the_batch(tmp_path: Path, key: str, lost: set[int]) -> None:
+    """Tasks 0 and 1 append before and after the take-over; each of ``lost`` runs twice, and its first try is lost."""
+    table = make(tmp_path, key=key)
+    logical = table.logical
+
+    def task(lane: int) -> AttemptResult:
+        register_writer(logical, "job", BATCH)
+        for _ in range(2 if lane in lost else 1):
+            result = write_attempt(logical, "job", 0, lane, iter(rows(lane, 7).to_batches())).result
+        return result
+
+    first = task(0)
+    silence(table, "job")
+    by_take_over(table)
+    second = task(1)
+    with pytest.raises(Fenced):
+        Committer(logical, "job", once=True).commit(0, [first, second])
+    assert files(table) == []
+    assert (folded(table) == []) if key else (added_up(table) == {})

@@ -325,7 +325,7 @@ def foreign(handle, bucket: int, number: int, header: bytes | None) -> None:
 @pytest.mark.parametrize("key", ["", ", primary key (p, id)"])
 def test_a_long_tail_is_merged_by_the_tasks_in_bounded_memory(tmp_path, key, monkeypatch, form) -> None:
     monkeypatch.setattr("lakelog.table.read.union_scan._FEW_ROWS", 100)
-    monkeypatch.setattr("lakelog.table.read.union_split._LEAST_BUFFER", 1000)
+    monkeypatch.setattr("lakelog.table.read.union_scan._LEAST_BUFFER", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lake = connect(warehouse=str(tmp_path / "warehouse"))
     options = f"'log-store.enabled' = 'true', 'bucket' = '2', 'log-store.data-format' = '{form}'"

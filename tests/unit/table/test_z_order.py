@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.table.write.z_order import ZOrder
+from lakelog.table.write.clustering import ZOrder
 
 
 def curve(*columns: pa.Array) -> ZOrder:

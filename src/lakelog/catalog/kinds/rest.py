@@ -28,8 +28,8 @@ from lakelog.errors import (
 )
 from lakelog.io.clock import now_ms
 from lakelog.io.storage.confined import confined
+from lakelog.io.storage.delegating import ServerCommittedFileIO
 from lakelog.io.storage.file_io import FileIO
-from lakelog.io.storage.owned import ServerCommittedFileIO
 from lakelog.options.catalog import CATALOG_KEY, CATALOG_TOKEN, CATALOG_URI, CATALOG_WAREHOUSE
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.option import Options

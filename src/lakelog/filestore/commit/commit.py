@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, LakelogError, NotFound, TableReplaced
 from lakelog.filestore.commit.conflicts import changelog_of, check_conflicts, check_seen, check_vectors, entries_of
-from lakelog.filestore.commit.partition_statistics import partition_changes
 from lakelog.filestore.commit.renumber import Renumbering, highest_sequences
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.filestore.commit.snapshot_builder import NextSnapshot
 from lakelog.filestore.metadata.identity import Identity
-from lakelog.filestore.metadata.index_manifests import IndexManifests
-from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.filestore.metadata.manifests import IndexManifests, Manifests, ManifestWriter
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.io import clock
+from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
 from lakelog.io.names import random_fraction
-from lakelog.io.storage.snapshot_owner import SnapshotOwner
+from lakelog.io.storage.snapshot_owner import PartitionChange, SnapshotOwner
 from lakelog.merge.table_rules import check_writable
-from lakelog.options.metrics import COMMIT_CONFLICTS
+from lakelog.options.commit import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT
+from lakelog.options.metrics import (
+    BYTES_WRITTEN,
+    COMMIT_CONFLICTS,
+    COMMIT_DURATION,
+    COMMIT_FAILURES,
+    COMMITS,
+    ROWS_WRITTEN,
+)
 from lakelog.options.option import Options
-from lakelog.options.table import COMMIT_MAX_RETRIES, COMMIT_MAX_WAIT, COMMIT_MIN_WAIT, COMMIT_TIMEOUT
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
 from lakelog.paimon.metadata.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
+from lakelog.paimon.rows.partition import decode_partition, partition_spec
+from lakelog.paimon.schema.schema import TableSchema
 
 _KINDS = (APPEND, COMPACT, OVERWRITE, ANALYZE)
 _STALLED_ROUNDS = 10
@@ -35,6 +45,7 @@ _STALLED_ROUNDS = 10
 _GROWING_ROUNDS = 6
 _ASKED_AGAIN = 3
 """How often a snapshot whose outcome is unknown is looked up and created again."""
+_LOG: Final = logging.getLogger("lakelog.commit")
 
 
 @dataclass(frozen=True)
@@ -286,3 +297,47 @@ class _Patience:
         grown = self._shortest * 2 ** min(self.losses - 1, _GROWING_ROUNDS)
         clock.sleep(min(self._longest, grown) * (0.5 + random_fraction()))
         return True
+
+
+def partition_changes(entries: Iterable[ManifestEntry], schema: TableSchema) -> list[PartitionChange]:
+    """The change of each partition that has entries, in the order in which they come first."""
+    by_partition: dict[bytes, list[ManifestEntry]] = {}
+    for entry in entries:
+        by_partition.setdefault(entry.partition, []).append(entry)
+    return [
+        PartitionChange(
+            spec=partition_spec(decode_partition(partition, schema), schema),
+            rows=sum(_sign(e) * e.file.row_count for e in held),
+            size=sum(_sign(e) * e.file.file_size for e in held),
+            files=sum(map(_sign, held)),
+            newest_ms=max(clock.instant_of_local(e.file.creation_time_ms or 0) for e in held),
+            buckets=held[-1].total_buckets,
+        )
+        for partition, held in by_partition.items()
+    ]
+
+
+def _sign(entry: ManifestEntry) -> int:
+    return 1 if entry.kind == ADD else -1
+
+
+def counted_commit(commit: TableCommit, request: CommitRequest, table: str) -> Snapshot:
+    """Commits, see ``TableCommit.commit``; the rows of a compaction were there before and do not count as written."""
+    try:
+        with METER.step("commit", table=table, kind=request.kind) as told:
+            snapshot = commit.commit(request)
+            told.tell(snapshot=snapshot.id)
+    except LakelogError as why:
+        METER.add(COMMIT_FAILURES, table=table, error=type(why).__name__)
+        raise
+    METER.add(COMMITS, table=table, kind=request.kind)
+    METER.observe(COMMIT_DURATION, told.seconds, table=table, kind=request.kind)
+    if request.kind != COMPACT:
+        files = [file for bucket in request.files for file in bucket.new_files]
+        METER.add(ROWS_WRITTEN, sum(file.row_count for file in files), table=table, store="files")
+        METER.add(BYTES_WRITTEN, sum(file.file_size for file in files), table=table, store="files")
+    _LOG.info(
+        "table %s: snapshot %d (%s) in %.3f s", table, snapshot.id, request.kind, told.seconds,
+        extra=fields(table=table, snapshot=snapshot.id, kind=request.kind, duration_s=round(told.seconds, 4)),
+    )  # fmt: skip
+    return snapshot

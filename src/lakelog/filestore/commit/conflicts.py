@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from lakelog.errors import CommitConflict
 from lakelog.filestore.commit.request import IndexChange
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS
 from lakelog.filestore.metadata.levels import KeyRange
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, DELETE, IndexManifestEntry, ManifestEntry
 from lakelog.paimon.metadata.snapshot import OVERWRITE

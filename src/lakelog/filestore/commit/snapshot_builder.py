@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelog.filestore.commit.request import CommitRequest, IndexChange, Overwrite
-from lakelog.filestore.metadata.index_manifests import HASH, IndexManifests
 from lakelog.filestore.metadata.manifest_compaction import merge_manifests, rewrite_manifests
-from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.filestore.metadata.manifests import HASH, IndexManifests, Manifests, ManifestWriter
 from lakelog.filestore.metadata.schemas import Schemas
 from lakelog.io import clock
 from lakelog.paimon.metadata.manifest import ADD, IndexManifestEntry, ManifestEntry

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
 from lakelog.filestore.compaction.merge import CompactionMerge, compaction_changes
-from lakelog.filestore.compaction.planner import CompactionTask
+from lakelog.filestore.compaction.planner import CompactionResult, CompactionTask
 from lakelog.filestore.compaction.record_expiry import RecordExpiry
-from lakelog.filestore.compaction.result import CompactionResult
 from lakelog.filestore.compaction.strategy import is_small
 from lakelog.filestore.metadata.levels import KeyRange, Section, has_deletes, sections
 from lakelog.filestore.read.data_file_reader import DataFileReader, merge_batch_rows

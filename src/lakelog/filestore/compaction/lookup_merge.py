@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from lakelog.filestore.compaction.upper_levels import Hits, UpperLevels
 from lakelog.merge.base import SEQUENCE_COLUMN, Indices, Mask, MergeEngine, Piece, one_array
-from lakelog.merge.keys import key_parts
+from lakelog.merge.keys import find_keys, key_parts
 from lakelog.merge.lowest_level import LEVEL_COLUMN, LowestLevel, counting_rows, with_level
-from lakelog.merge.matching import find_keys
 from lakelog.merge.numbers import order_numbers
 
 Tell = Callable[[pa.Table, pa.Table, Mask, Mask], None]

@@ -17,10 +17,10 @@ from lakelog.filestore.write.data_file_writer import DataFileWriter
 from lakelog.merge.base import MergeEngine
 from lakelog.merge.lowest_level import LowestLevel
 from lakelog.merge.table_rules import needs_lookup
+from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.option import Options
 from lakelog.options.picking import FORCE_REWRITE
 from lakelog.options.table import (
-    CHANGELOG_PRODUCER,
     DELETION_VECTORS,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT_PER_LEVEL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelog.filestore.commit.request import IndexChange
 from lakelog.filestore.compaction.record_expiry import RecordExpiry
 from lakelog.filestore.compaction.strategy import (
     is_small,
@@ -20,7 +21,7 @@ from lakelog.merge.table_rules import needs_lookup
 from lakelog.options.option import Options
 from lakelog.options.picking import DELETE_RATIO, FORCE_REWRITE, FORCE_UP_LEVEL_ZERO
 from lakelog.options.table import COMPACTION_MIN_FILES, DELETION_VECTORS
-from lakelog.paimon.metadata.data_file import DataFileMeta
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import IndexManifestEntry, ManifestEntry
 from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
 
@@ -120,3 +121,27 @@ def _pick_appended(
         picked = tuple(f for f in ordered if f.file_name in names or is_small(f, target))
         return picked if worn or len(picked) > 1 else ()
     return worn or pick_small_files(ordered, target, options.need(COMPACTION_MIN_FILES), full)
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """Made by a compactor, committed by whoever asked for the compaction; nothing is visible before that.
+
+    ``files`` are new, replaced and changelog files of the bucket, ``index`` its new index files.
+    """
+
+    files: BucketFiles
+    index: IndexChange = IndexChange()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.files.new_files or self.files.deleted_files or self.files.changelog_files or self.index)
+
+
+def joined_index(results: Sequence[CompactionResult]) -> IndexChange:
+    """The index changes of several buckets as one."""
+    return IndexChange(
+        tuple(entry for r in results for entry in r.index.added),
+        frozenset(name for r in results for name in r.index.deleted),
+        tuple(seen for r in results for seen in r.index.seen),
+    )

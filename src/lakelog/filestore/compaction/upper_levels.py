@@ -14,8 +14,7 @@ from lakelog.filestore.compaction.lookup_cache import process_cache
 from lakelog.filestore.metadata.levels import KeyRange, SortedRun, sorted_runs
 from lakelog.filestore.read.data_file_reader import DataFileReader
 from lakelog.merge.base import Indices
-from lakelog.merge.keys import Key, Part, key_at, key_parts
-from lakelog.merge.matching import find_keys
+from lakelog.merge.keys import Key, Part, find_keys, key_at, key_parts
 from lakelog.options.option import Options
 from lakelog.paimon.index.deletion_vector import Positions
 from lakelog.paimon.metadata.data_file import DataFileMeta

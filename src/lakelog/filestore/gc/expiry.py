@@ -15,8 +15,11 @@ from lakelog.filestore.gc.removal import Removal
 from lakelog.filestore.metadata.snapshots import EARLIEST, LATEST, Snapshots
 from lakelog.io import clock
 from lakelog.options.option import Options
-from lakelog.options.retention import CHANGELOG_TIME, CHANGELOGS_MAX, CHANGELOGS_MIN, CONSUMER_CHANGELOG_ONLY
-from lakelog.options.table import (
+from lakelog.options.retention import (
+    CHANGELOG_TIME,
+    CHANGELOGS_MAX,
+    CHANGELOGS_MIN,
+    CONSUMER_CHANGELOG_ONLY,
     SNAPSHOT_EXPIRE_LIMIT,
     SNAPSHOT_TIME,
     SNAPSHOTS_MAX,

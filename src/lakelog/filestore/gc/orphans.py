@@ -10,13 +10,13 @@ from typing import Final
 from lakelog.errors import InvalidRequest
 from lakelog.filestore.gc.reachability import ReachableFiles
 from lakelog.filestore.gc.removal import Removal
-from lakelog.filestore.metadata.listing import OWN_DIRECTORIES, bucket_directories, partition_levels
-from lakelog.filestore.metadata.paths import MAIN_BRANCH
+from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.io import clock
 from lakelog.io.storage.file_io import FileIO, FileStatus
+from lakelog.options.changelog import CHANGELOG_FILE_PREFIX
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+from lakelog.options.table import DATA_FILE_PREFIX
 
 DAY_MS: Final = 24 * 3_600_000
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -27,6 +27,9 @@ _METADATA: Final = {
 }
 _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
+OWN_DIRECTORIES: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
+"""Those of the files that each branch has for itself."""
+_NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog"})
 
 
 @dataclass(frozen=True)
@@ -129,3 +132,27 @@ class OrphanCleaning:
         for status in self._io.list(directory):
             if not status.is_dir:
                 yield f"{directory}/{status.name}", status
+
+
+def partition_levels(io: FileIO, paths: TablePaths) -> Iterator[list[tuple[str, FileStatus]]]:
+    """The directories below a table, a list a level, down to the buckets: (path, status)."""
+    schema = paths.schema
+    parents = [paths.data_root]
+    for depth in range(len(schema.partition_keys) + 1):
+        wanted = "bucket-" if depth == len(schema.partition_keys) else f"{schema.partition_keys[depth]}="
+        level = [
+            (f"{parent}/{status.name}", status)
+            for parent in parents
+            for status in io.list(parent)
+            if status.is_dir and status.name.startswith(wanted) and (depth > 0 or status.name not in _NOT_DATA)
+        ]
+        yield level
+        parents = [path for path, _ in level]
+
+
+def bucket_directories(io: FileIO, paths: TablePaths) -> Iterator[str]:
+    """The directories of the buckets of all partitions."""
+    for level in partition_levels(io, paths):
+        for directory, status in level:
+            if status.name.startswith("bucket-"):
+                yield directory

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lakelog.errors import NotFound
-from lakelog.filestore.metadata.index_manifests import IndexManifests
-from lakelog.filestore.metadata.manifests import EntryTest, Manifests
+from lakelog.filestore.metadata.manifests import EntryTest, IndexManifests, Manifests
 from lakelog.filestore.metadata.paths import MAIN_BRANCH, TablePaths
 from lakelog.filestore.metadata.snapshots import Snapshots
 from lakelog.filestore.read.changes import producer_of

@@ -9,8 +9,8 @@ import numpy as np
 
 from lakelog.fileformat.avro_file import Block
 from lakelog.filestore.metadata.manifests import Manifests, ManifestWriter
+from lakelog.options.commit import MANIFEST_FULL_COMPACTION_SIZE, MANIFEST_MERGE_COUNT, MANIFEST_TARGET_SIZE
 from lakelog.options.option import Options
-from lakelog.options.table import MANIFEST_FULL_COMPACTION_SIZE, MANIFEST_MERGE_COUNT, MANIFEST_TARGET_SIZE
 from lakelog.paimon.metadata.manifest import ADD, ManifestEntry, ManifestFileMeta
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema

@@ -15,8 +15,8 @@ from lakelog.filestore.metadata.manifest_columns import EntryColumns, PlaceTest,
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
+from lakelog.options.commit import MANIFEST_COMPRESSION
 from lakelog.options.option import Options
-from lakelog.options.table import MANIFEST_COMPRESSION
 from lakelog.paimon.metadata.manifest import (
     DELETE,
     INDEX_MANIFEST_SCHEMA,
@@ -28,6 +28,7 @@ from lakelog.paimon.metadata.manifest import (
     entry_to_record,
     file_meta_from_record,
     file_meta_to_record,
+    index_entry_from_record,
     index_entry_to_record,
     live_files,
 )
@@ -36,12 +37,12 @@ from lakelog.paimon.types.checked_values import checked, read_as, sound
 
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
-
-
 _THREADS: Final = 8
 """Manifests that are read at once; the storage is waited for, and decoding lets other threads run."""
 _RECORD_BYTES: Final = 1500
 """Memory of one decoded record of a manifest list or index manifest, about."""
+HASH: Final = "HASH"
+DELETION_VECTORS: Final = "DELETION_VECTORS"
 
 
 @dataclass(frozen=True)
@@ -194,3 +195,16 @@ class ManifestWriter:
         self.written.append(name)
         self.io.write(self.paths.manifest(name), data)
         return data
+
+
+@dataclass(frozen=True)
+class IndexManifests:
+    """The index files of the snapshots of one table."""
+
+    manifests: Manifests
+
+    def entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
+        """All index files of a snapshot: an index manifest is complete, unlike one of data files."""
+        if snapshot is None or snapshot.index_manifest is None:
+            return []
+        return list(self.manifests.read_records(snapshot.index_manifest, index_entry_from_record))

@@ -1,10 +1,15 @@
-"""Reads the snapshots of a table: newest, oldest, by id, by who committed them (format sheet 1, 2)."""
+"""Reads the snapshots of a table: newest, oldest, by id, by who committed them (format sheet 1, 2).
+
+Finds the snapshot that a point in time means, by bisection over snapshot ids (format sheet 13).
+
+Pure: ``get`` answers with the snapshot of an id; of a history of n snapshots about log2 n are read.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +21,8 @@ from lakelog.paimon.types.checked_values import read_as
 
 EARLIEST: Final = "EARLIEST"
 LATEST: Final = "LATEST"
-
 _NAME: Final = re.compile(r".*/snapshot-(\d+)")
+_CHANGELOG_NAME: Final = re.compile(r"changelog-(\d+)")
 
 
 @dataclass(frozen=True)
@@ -140,3 +145,72 @@ class Snapshots:
             return int(self.io.read(self.paths.snapshot_hint(name)))
         except (NotFound, ValueError):
             return None
+
+
+@dataclass(frozen=True)
+class ChangeHistory:
+    """What changed in one branch, snapshot by snapshot, as far back as something tells of it."""
+
+    snapshots: Snapshots
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """A snapshot, or the changelog that is left of it, which may name data files that are gone.
+
+        Raises NotFound when neither is there.
+        """
+        paths = self.snapshots.paths
+        # expiry writes the changelog before it deletes the snapshot
+        for path in (paths.snapshot(snapshot_id), paths.changelog(snapshot_id)):
+            try:
+                return read_as(self.snapshots.io, path, Snapshot.from_json)
+            except NotFound:
+                continue
+        return self.snapshots.get(snapshot_id)
+
+    def earliest_id(self) -> int | None:
+        """The first id from which on every change is told; None for a table without snapshots."""
+        earliest = self.snapshots.earliest_id()
+        if earliest is None:
+            return None
+        names = (
+            _CHANGELOG_NAME.fullmatch(status.name) for status in self.snapshots.io.list(self.snapshots.paths.changelogs)
+        )
+        kept = {int(match[1]) for match in names if match}
+        while earliest - 1 in kept:
+            earliest -= 1
+        return earliest
+
+
+GetSnapshot = Callable[[int], Snapshot]
+
+
+def pick_by_time(get: GetSnapshot, earliest: int, latest: int, millis: int) -> Snapshot | None:
+    """The newest snapshot committed at ``millis`` (ms since 1970) or before; None when all are younger.
+
+    Snapshots are taken to be committed in the order of their ids.
+    """
+    found: Snapshot | None = None
+    while earliest <= latest:
+        middle = (earliest + latest) // 2
+        snapshot = get(middle)
+        if snapshot.time_millis <= millis:
+            found, earliest = snapshot, middle + 1
+        else:
+            latest = middle - 1
+    return found
+
+
+def pick_by_watermark(get: GetSnapshot, earliest: int, latest: int, watermark: int) -> Snapshot | None:
+    """The first snapshot whose watermark is ``watermark`` or later; None when no snapshot has come so far.
+
+    Watermarks only grow. Snapshots before the first one with a watermark have none; they count as earlier.
+    """
+    found: Snapshot | None = None
+    while earliest <= latest:
+        middle = (earliest + latest) // 2
+        snapshot = get(middle)
+        if snapshot.watermark is not None and snapshot.watermark >= watermark:
+            found, latest = snapshot, middle - 1
+        else:
+            earliest = middle + 1
+    return found

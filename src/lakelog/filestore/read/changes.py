@@ -20,10 +20,11 @@ from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.merge.base import KIND_COLUMN
 from lakelog.merge.changes import compared_columns
 from lakelog.merge.table_rules import engine_class
+from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.log import CHANGE_TRACKING, LOG_ENABLED
 from lakelog.options.option import Options
 from lakelog.options.scan import STREAM_OVERWRITE
-from lakelog.options.table import CHANGELOG_PRODUCER, DELETION_VECTORS, MERGE_ENGINE
+from lakelog.options.table import DELETION_VECTORS, MERGE_ENGINE
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.metadata.manifest import ADD, DELETE, ManifestEntry
 from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot

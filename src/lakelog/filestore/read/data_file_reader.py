@@ -22,8 +22,7 @@ from lakelog.options.option import Options
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.rows.row_kind import INSERT
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.schema.system_fields import SEQUENCE_NUMBER, VALUE_KIND, file_fields
+from lakelog.paimon.schema.schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema, file_fields
 from lakelog.paimon.types.arrow import arrow_schema, arrow_type
 from lakelog.paimon.types.evolution import as_before, evolve, same_type
 from lakelog.paimon.types.types import AtomicType, DataField, DataType

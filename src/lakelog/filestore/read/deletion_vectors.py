@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import Corrupt
-from lakelog.filestore.metadata.index_manifests import DELETION_VECTORS
+from lakelog.filestore.metadata.manifests import DELETION_VECTORS
 from lakelog.filestore.metadata.paths import TablePaths
 from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO

@@ -13,8 +13,7 @@ from lakelog.filestore.read.deletion_vectors import DeletionVectorRef, vector_of
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.read.superseded_rows import merges_by_position
 from lakelog.paimon.metadata.data_file import DataFileMeta
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.schema.schema import TableSchema, file_fields
 from lakelog.paimon.types.evolution import same_type
 from lakelog.paimon.types.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 

@@ -25,8 +25,7 @@ from lakelog.merge.base import KIND_COLUMN, SEQUENCE_COLUMN
 from lakelog.merge.keys import Part, concat_parts, key_parts
 from lakelog.paimon.metadata.data_file import DataFileMeta
 from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.schema.system_fields import file_fields
+from lakelog.paimon.schema.schema import TableSchema, file_fields
 
 Mask = npt.NDArray[np.bool_]
 """One value per row of a file, true for a row that does not count."""

@@ -15,13 +15,13 @@ import pyarrow as pa
 from lakelog.filestore.write.data_file_writer import DataFileWriter, FileStyle, data_style
 from lakelog.merge.base import Mask
 from lakelog.merge.changes import change_rows, compared_columns
-from lakelog.options.option import Options
-from lakelog.options.table import (
+from lakelog.options.changelog import (
     CHANGELOG_FILE_COMPRESSION,
     CHANGELOG_FILE_FORMAT,
     CHANGELOG_FILE_PREFIX,
     CHANGELOG_FILE_STATS_MODE,
 )
+from lakelog.options.option import Options
 from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 
 _HELD_BYTES: Final = 64 << 20

@@ -33,8 +33,7 @@ from lakelog.options.table import (
     levels_of,
 )
 from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
-from lakelog.paimon.schema.schema import TableSchema
-from lakelog.paimon.schema.system_fields import KEY_PREFIX, file_fields
+from lakelog.paimon.schema.schema import KEY_PREFIX, TableSchema, file_fields
 from lakelog.paimon.types.arrow import arrow_schema, file_schema
 
 _CHUNK_ROWS: Final = 1 << 18

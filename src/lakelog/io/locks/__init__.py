@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelog.io.storage.create_lock import CreateLock
+from lakelog.io.storage.delegating import CreateLock
 from lakelog.options.option import Options
 from lakelog.options.registry import Registry
 from lakelog.options.storage import STORAGE_LOCK, STORAGE_LOCK_ADDRESS

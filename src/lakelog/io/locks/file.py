@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lakelog.errors import Unavailable
 from lakelog.io.clock import monotonic_s, sleep
-from lakelog.io.storage.create_lock import WAIT_S, CreateLock, slot_of
+from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from lakelog.errors import CommitUnknown
 from lakelog.io.database import database_errors, engine_of, error_text
 from lakelog.io.names import new_attempt
-from lakelog.io.storage.create_lock import WAIT_S, CreateLock, slot_of
+from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 from lakelog.options.storage import STORAGE_LOCK_ADDRESS
 
 _ROWS = sa.Table(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 
+from lakelog.errors import CommitUnknown, Unavailable
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.snapshot_owner import SnapshotOwner
+
+_SLOTS: Final = 64
+WAIT_S: Final = 60.0
+"""How long to wait for a lock; whoever holds it does two requests."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +83,63 @@ class DelegatingFileIO(FileIO):
 
     def rename_dir(self, path: str, new_path: str) -> None:
         self.inner.rename_dir(path, new_path)
+
+
+@dataclass(frozen=True)
+class ExternalFileIO(DelegatingFileIO):
+    """Another storage, and the directories in which external files may lie."""
+
+    roots: tuple[str, ...]
+
+    @property
+    def external_roots(self) -> tuple[str, ...]:
+        return self.roots
+
+
+@dataclass(frozen=True)
+class ServerCommittedFileIO(DelegatingFileIO):
+    """Another storage, and who commits what lies in it."""
+
+    owner: SnapshotOwner
+
+    @property
+    def snapshot_owner(self) -> SnapshotOwner | None:
+        return self.owner
+
+
+@dataclass(frozen=True)
+class LockedFileIO(DelegatingFileIO):
+    """Another storage whose ``create`` is atomic among all who use the same lock; everything else passes through."""
+
+    lock: CreateLock
+
+    def create(self, path: str, data: bytes) -> bool:
+        """As every storage's. Raises Unavailable when the lock cannot be had, CommitUnknown when the write was lost."""
+        with self.lock.held(path):
+            if self.inner.exists(path):
+                return False
+            try:
+                self.inner.write(path, data)
+            except Unavailable as why:
+                raise CommitUnknown(f"'{path}' may or may not have been written: {why}") from why
+            return True
+
+
+class CreateLock(ABC):
+    """A lock by path. A frozen, picklable value: every executor that has it takes part.
+
+    It is free again when its holder dies, without a lease that could run out under a slow holder.
+    """
+
+    @abstractmethod
+    def held(self, path: str) -> AbstractContextManager[None]:
+        """Holds the lock of a path for a while.
+
+        Raises Unavailable when it cannot be had in a minute, and CommitUnknown at the end when it may have been lost
+        in between.
+        """
+
+
+def slot_of(path: str) -> int:
+    """One of 64 numbers for the directory of a path: tables seldom wait for each other, and locks need no cleaning."""
+    return zlib.crc32(path.rpartition("/")[0].encode()) % _SLOTS

@@ -7,18 +7,21 @@ import errno
 import io
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from lakelog.errors import AlreadyExists, CommitUnknown, NotFound, Unavailable, UnsupportedFeature
+from lakelog.errors import AlreadyExists, CommitUnknown, Corrupt, NotFound, Unavailable, UnsupportedFeature
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO, FileStatus, moved
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DELETE_TRIES = 5
 """A directory to which somebody still writes is deleted so often at most, before that is an error."""
+_MOST_READ = 1 << 30
+"""Bytes of a file that is read whole: metadata. A sparse file of any size costs who made it nothing."""
 _REFUSED = (errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Answers to a link that surely made nothing; any other may have been lost on the way."""
 
@@ -52,11 +55,15 @@ class LocalFileIO(FileIO):
         return os.path.realpath(_local(path))
 
     def read(self, path: str) -> bytes:
-        with _os_errors(path), open(_local(path), "rb") as file:
+        with _os_errors(path), open(_local(path), "rb", opener=_open_file) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > _MOST_READ:
+                raise Corrupt(f"'{path}' has {size:,} bytes, and a file that is read whole has at most {_MOST_READ:,}")
             return file.read()
 
     def open_input(self, path: str) -> pa.NativeFile:
         with _os_errors(path):
+            os.close(_open_file(_local(path), os.O_RDONLY))
             return pa.OSFile(_local(path), "rb")
 
     def write(self, path: str, data: bytes) -> None:
@@ -91,24 +98,22 @@ class LocalFileIO(FileIO):
 
     def list(self, path: str) -> list[FileStatus]:
         out = []
-        with _os_errors(path):
-            try:
-                with os.scandir(_local(path)) as entries:
-                    for entry in entries:
-                        # a file may go between the listing and this look at it
-                        with contextlib.suppress(FileNotFoundError):
-                            found = entry.stat()
-                            out.append(
-                                FileStatus(
-                                    f"{_local(path).rstrip('/')}/{entry.name}",
-                                    found.st_size,
-                                    found.st_mtime_ns // 1_000_000,
-                                    entry.is_dir(),
-                                    entry.is_symlink(),
-                                )
-                            )
-            except (FileNotFoundError, NotADirectoryError):
-                return []
+        with _os_errors(path), _nothing_there(), os.scandir(_local(path)) as entries:
+            for entry in entries:
+                if not _is_text(entry.name):  # nothing in a table has such a name
+                    continue
+                # a file may go between the listing and this look at it; a link may lead nowhere, or to itself
+                with _nothing_there():
+                    found = entry.stat()
+                    out.append(
+                        FileStatus(
+                            f"{_local(path).rstrip('/')}/{entry.name}",
+                            found.st_size,
+                            found.st_mtime_ns // 1_000_000,
+                            entry.is_dir(),
+                            entry.is_symlink(),
+                        )
+                    )
         return sorted(out, key=lambda s: s.path)
 
     def delete(self, path: str) -> None:
@@ -221,6 +226,33 @@ def _local(path: str) -> str:
     if not path.startswith("file:"):
         return path
     return "/" + path.removeprefix("file:").lstrip("/")
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Opens what is a file; a pipe or a device would keep its reader waiting for ever. Raises Corrupt."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        os.close(handle)
+        raise Corrupt(f"'{path}' is a pipe or a device, not a file: remove it")
+    return handle
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8; Python gives the bytes of others as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+@contextlib.contextmanager
+def _nothing_there() -> Iterator[None]:
+    """Around a look at something that may not be there."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as why:
+        if why.errno != errno.ELOOP:
+            raise
 
 
 @contextlib.contextmanager

@@ -107,6 +107,9 @@ def _opened(location: LogLocation) -> sqlite3.Connection:
         database.execute("pragma journal_mode = wal")
         database.execute("pragma synchronous = full")
         database.execute("pragma cache_size = -16384")
+        if odd := database.execute("select name from sqlite_schema where type in ('view', 'trigger')").fetchone():
+            database.close()  # a view may be an endless query, and a trigger writes what nobody sees
+            raise Corrupt(f"the embedded log {location.address} has {odd[0]!r}, which no log has: it is not used")
         found = database.execute("select value from meta where key = 'log_id'").fetchone()
     if location.log_id and (found is None or found[0] != location.log_id):
         database.close()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogLocation, LogSystem, Records
-from lakelog.logstore.server_info import LogProblem, LogServer
+from lakelog.logstore.base import LogLocation, LogProblem, LogServer, LogSystem, Records
 
 _SLOW_MS = 50.0
 

@@ -27,13 +27,13 @@ from lakelog.logstore.base import (
     LogAppender,
     LogLocation,
     LogReader,
+    LogServer,
     LogSystem,
     PendingAppend,
     Records,
 )
 from lakelog.logstore.embedded.file import EmbeddedFile, translated_errors
 from lakelog.logstore.embedded.probe import probe
-from lakelog.logstore.server_info import LogServer
 
 _POLL_S = 0.001
 _TRIM_EVERY = 256

@@ -13,9 +13,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.kafka.topic import TIMEOUT_S, client, translated_errors
-from lakelog.logstore.server_info import LogProblem, LogServer
 
 _SMALL_MESSAGE: Final = 1 << 20
 _HOUR_MS: Final = 3_600_000

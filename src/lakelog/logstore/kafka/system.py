@@ -17,11 +17,11 @@ from lakelog.logstore.base import (
     LogAppender,
     LogLocation,
     LogReader,
+    LogServer,
     LogSystem,
     PendingAppend,
     Records,
 )
-from lakelog.logstore.kafka.messages import record_offset, records_table
 from lakelog.logstore.kafka.probe import probe
 from lakelog.logstore.kafka.topic import (
     EARLIEST,
@@ -30,12 +30,13 @@ from lakelog.logstore.kafka.topic import (
     KafkaTopic,
     client,
     error_of,
+    record_offset,
+    records_table,
     translated_errors,
     unavailable,
     with_leaders,
 )
 from lakelog.logstore.protocol.header import HEADER_KEY
-from lakelog.logstore.server_info import LogServer
 from lakelog.logstore.topic_identity import Watch, missing
 
 _TROUBLE_S = 3.0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+import numpy as np
+import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
@@ -21,13 +23,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from lakelog.errors import AlreadyExists, InvalidOption, InvalidRequest, LakelogError, NotFound, Unavailable
 from lakelog.io.clock import monotonic_s, sleep
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import RECORDS_SCHEMA, LogLocation
+from lakelog.logstore.protocol.header import HEADER_KEY
 from lakelog.logstore.topic_identity import check_identity, log_id_of, missing
 
 _T = TypeVar("_T")
 TIMEOUT_S: Final = 10.0
 """How long the broker may be silent before it is taken to be away."""
-
 EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
@@ -39,8 +41,6 @@ _REFUSED = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,
 )
-
-
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
@@ -208,3 +208,29 @@ class KafkaTopic:
                 f"topic '{location.topic}' exists and holds records; a table needs a topic of its own: "
                 f"choose another 'log-store.topic', or delete the topic"
             )
+
+
+def records_table(messages: Sequence[Any]) -> pa.Table:
+    """Messages of one bucket as RECORDS_SCHEMA, in order.
+
+    Called with what a client's ``consume`` gave: each message has offset(), timestamp(), key(), value(), headers().
+    """
+    offsets = np.fromiter((record_offset(m) for m in messages), np.int64, len(messages))
+    times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
+    keys = pa.array([m.key() for m in messages], pa.large_binary())
+    values = pa.array([m.value() for m in messages], pa.large_binary())
+    headers = pa.array([_header(m) for m in messages], pa.binary())
+    return pa.Table.from_arrays([pa.array(offsets), pa.array(times), keys, values, headers], schema=RECORDS_SCHEMA)
+
+
+def record_offset(message: Any) -> int:
+    """The offset of a message that was sent."""
+    offset: int = message.offset()
+    return offset
+
+
+def _header(message: Any) -> bytes | None:
+    for name, value in message.headers() or ():
+        if name == HEADER_KEY and isinstance(value, bytes):
+            return value
+    return None

@@ -40,7 +40,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
     replaced: Fenced | None = None
     region = RECORDS_SCHEMA.empty_table()
     position = max(since, reader.first_offsets([bucket])[bucket])
-    gone = range(since, position)
+    gone = range(0 if healing.was_taken_over else since, position)
     for number in range(_ROUNDS):
         if number >= _PATIENT_ROUNDS:
             sleep(min(_LONGEST_PAUSE_S, 0.001 * 2**number) * random_fraction())

@@ -66,7 +66,8 @@ class Healing:
     writer still answers for its key: it is undecided, or its order is that of the log alone. ``own_first``: the newest
     accepted record of the writer itself is right, because ``lookup`` does not know it (the write fills no files).
     ``late`` are the keys whose last accepted record may be the old half of an update
-    (``table/staging/late_retractions.py``): their state is that of the files.
+    (``table/staging/late_retractions.py``): their state is that of the files. ``was_taken_over``: another process has
+    healed the records before the region meanwhile, so corrections that name them are not judged.
     """
 
     writer: str
@@ -80,6 +81,7 @@ class Healing:
     later: Later = Later.FENCED
     own_first: bool = False
     late: frozenset[bytes] = frozenset()
+    was_taken_over: bool = False
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LogLocation, LogProblem, LogServer
 from lakelog.logstore.pulsar.access import Access, Admin
-from lakelog.logstore.server_info import LogProblem, LogServer
 
 
 def probe(location: LogLocation) -> LogServer:

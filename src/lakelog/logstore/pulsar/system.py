@@ -18,13 +18,12 @@ import pyarrow as pa
 from lakelog.errors import InvalidRequest, LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.io.names import new_uuid
-from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogSystem, PendingAppend, Records
+from lakelog.logstore.base import LogAppender, LogLocation, LogReader, LogServer, LogSystem, PendingAppend, Records
 from lakelog.logstore.pulsar.access import TIMEOUT_S, client_for, error_of, translated_errors, unavailable
 from lakelog.logstore.pulsar.packs import Entry, Message, packed
 from lakelog.logstore.pulsar.probe import probe
 from lakelog.logstore.pulsar.reader import PulsarReader
 from lakelog.logstore.pulsar.topic import PulsarTopic
-from lakelog.logstore.server_info import LogServer
 from lakelog.logstore.topic_identity import Watch
 
 _MOST_BYTES = 64 * 1024 * 1024

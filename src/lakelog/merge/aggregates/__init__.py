@@ -1,4 +1,4 @@
-"""The aggregate functions, one file each; they know nothing of each other (format sheet 8)."""
+"""The aggregate functions, one file a kind; they know nothing of each other (format sheet 8)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AGGREGATES: Final[Registry[Aggregate]] = Registry(
         "product": f"{_HERE}.product:Product",
         "max": f"{_HERE}.extreme:Max",
         "min": f"{_HERE}.extreme:Min",
-        "last_value": f"{_HERE}.last_value:LastValue",
-        "last_non_null_value": f"{_HERE}.last_non_null_value:LastNonNullValue",
-        "first_value": f"{_HERE}.first_value:FirstValue",
-        "first_non_null_value": f"{_HERE}.first_non_null_value:FirstNonNullValue",
-        "first_not_null_value": f"{_HERE}.first_non_null_value:FirstNonNullValue",
+        "last_value": f"{_HERE}.first_last:LastValue",
+        "last_non_null_value": f"{_HERE}.first_last:LastNonNullValue",
+        "first_value": f"{_HERE}.first_last:FirstValue",
+        "first_non_null_value": f"{_HERE}.first_last:FirstNonNullValue",
+        "first_not_null_value": f"{_HERE}.first_last:FirstNonNullValue",
         "listagg": f"{_HERE}.listagg:ListAgg",
         "bool_and": f"{_HERE}.bools:BoolAnd",
         "bool_or": f"{_HERE}.bools:BoolOr",

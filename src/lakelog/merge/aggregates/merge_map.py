@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelog.merge.aggregate import ByKey
-from lakelog.merge.nested import frozen
+from lakelog.merge.aggregate import ByKey, frozen
 
 
 class MergeMap(ByKey):

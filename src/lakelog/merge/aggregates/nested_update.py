@@ -6,8 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from lakelog.errors import InvalidOption
-from lakelog.merge.aggregate import ByKey
-from lakelog.merge.nested import frozen
+from lakelog.merge.aggregate import ByKey, frozen
 from lakelog.options.fields import COUNT_LIMIT, NESTED_KEY, NESTED_SEQUENCE_FIELD, split_names
 from lakelog.paimon.types.types import ArrayType, DataField, RowType
 

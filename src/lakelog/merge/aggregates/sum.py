@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from lakelog.merge.aggregate import Aggregate, counted
 from lakelog.merge.base import Indices
-from lakelog.merge.decimals import decimal_array, is_short_decimal, unscaled
 from lakelog.merge.keys import Numbers
 from lakelog.merge.steps import RETRACT, Steps, in_turn
 
 _SAFE: Final = float(1 << 62)
 _LONG_KEY: Final = 256
 """Keys with more values are summed one by one, all others side by side."""
+_WORD: Final = 1 << 64
+_LONG_DIGITS: Final = 18
 
 
 class Sum(Aggregate):
@@ -102,3 +103,26 @@ def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.ND
         value = numbers[at + shift[groups]]
         out[short[groups]] = np.where(at == inner[groups], value, out[short[groups]] + value)
     return out
+
+
+def is_short_decimal(kind: pa.DataType) -> bool:
+    """Whether the digits fit 64 bits."""
+    return bool(kind.precision <= _LONG_DIGITS)
+
+
+def unscaled(values: pa.Array) -> npt.NDArray[Any]:
+    """The digits of decimals without NULL: int64 for short ones, else Python numbers."""
+    words = np.frombuffer(values.buffers()[1] or b"", dtype=np.int64).reshape(-1, 2)
+    words = words[values.offset : values.offset + len(values)]
+    if is_short_decimal(values.type):
+        low: npt.NDArray[np.int64] = words[:, 0]
+        return low
+    digits: npt.NDArray[Any] = words[:, 1].astype(object) * _WORD + words[:, 0].view(np.uint64).astype(object)
+    return digits
+
+
+def decimal_array(digits: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Decimals of Python numbers (None: NULL). More digits than the type has stay: the format does not check them."""
+    data = b"".join(int(d or 0).to_bytes(16, "little", signed=True) for d in digits)
+    valid = pa.array([d is not None for d in digits], pa.bool_())
+    return pa.Array.from_buffers(kind, len(digits), [valid.buffers()[1], pa.py_buffer(data)])

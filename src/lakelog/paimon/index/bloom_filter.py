@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelog.errors import Corrupt, UnsupportedFeature
-from lakelog.paimon.index.xx_hash import Hashes, hash_numbers, hash_texts
 from lakelog.paimon.types.types import AtomicType, DataType
 
 _TEXTS: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
@@ -97,3 +97,99 @@ def _ticks(values: pa.Array, in_millis: bool) -> npt.NDArray[np.int64]:
     numbers: npt.NDArray[np.int64] = values.view(pa.int64()).to_numpy()
     have, want = _NANOS[values.type.unit], 10**6 if in_millis else 10**3
     return numbers * (have // want) if have >= want else numbers // (want // have)
+
+
+Hashes = npt.NDArray[np.uint64]
+_Bytes = npt.NDArray[np.uint8]
+_P1: Final = np.uint64(0x9E3779B185EBCA87)
+_P2: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3: Final = np.uint64(0x165667B19E3779F9)
+_P4: Final = np.uint64(0x85EBCA77C2B2AE63)
+_P5: Final = np.uint64(0x27D4EB2F165667C5)
+_STRIPE: Final = 32
+_CHUNK_BYTES: Final = 8 << 20
+"""Bytes of texts of one length that are hashed at a time."""
+
+
+def hash_texts(values: pa.Array) -> Hashes:
+    """The hash of each value of a text or binary column without NULL."""
+    wide = values.cast(pa.large_binary())
+    if not len(wide):
+        return np.empty(0, dtype=np.uint64)
+    _, offsets, data = wide.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int64)[wide.offset : wide.offset + len(wide) + 1]
+    content = np.frombuffer(data or b"", dtype=np.uint8)
+    out = np.empty(len(wide), dtype=np.uint64)
+    for length, rows in _by_length(np.diff(bounds)):
+        places = bounds[rows][:, None] + np.arange(length)
+        out[rows] = _hash_equal_lengths(content[places] if length else np.empty((len(rows), 0), np.uint8))
+    return out
+
+
+def hash_numbers(values: npt.NDArray[np.int64]) -> Hashes:
+    """Thomas Wang's hash of 64-bit whole numbers, shifts with the sign as the format's writers do them."""
+    key = ~values + (values << 21)
+    key = key ^ (key >> 24)
+    key = (key + (key << 3)) + (key << 8)
+    key = key ^ (key >> 14)
+    key = (key + (key << 2)) + (key << 4)
+    key = key ^ (key >> 28)
+    mixed: Hashes = (key + (key << 31)).view(np.uint64)
+    return mixed
+
+
+def _by_length(lengths: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """Rows of one length, in parts of bounded size."""
+    order = np.argsort(lengths, kind="stable")
+    found, starts = np.unique(lengths[order], return_index=True)
+    for length, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        step = max(1, _CHUNK_BYTES // max(length, 1))
+        for start in range(0, len(rows), step):
+            yield length, rows[start : start + step]
+
+
+def _hash_equal_lengths(texts: _Bytes) -> Hashes:
+    """Hashes the rows of a matrix of bytes."""
+    count, length = texts.shape
+    at = length - length % _STRIPE
+    h = _stripes(texts[:, :at]) if at else np.full(count, _P5)
+    h = h + np.uint64(length)
+    while length - at >= 8:
+        h = _turned(h ^ _mixed(np.uint64(0), _words(texts, at, np.uint64)), 27) * _P1 + _P4
+        at += 8
+    if length - at >= 4:
+        h = _turned(h ^ _words(texts, at, np.uint32).astype(np.uint64) * _P1, 23) * _P2 + _P3
+        at += 4
+    for byte in range(at, length):
+        h = _turned(h ^ texts[:, byte].astype(np.uint64) * _P5, 11) * _P1
+    h = (h ^ h >> np.uint64(33)) * _P2
+    h = (h ^ h >> np.uint64(29)) * _P3
+    return h ^ h >> np.uint64(32)
+
+
+def _stripes(texts: _Bytes) -> Hashes:
+    """Takes the whole stripes of 32 bytes: four lanes side by side, then joined."""
+    with np.errstate(over="ignore"):
+        begin = (_P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1)
+    lanes = [np.full(len(texts), value) for value in begin]
+    for at in range(0, texts.shape[1], _STRIPE):
+        lanes = [_mixed(lane, _words(texts, at + 8 * i, np.uint64)) for i, lane in enumerate(lanes)]
+    h: Hashes = np.add.reduce([_turned(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)])
+    for lane in lanes:
+        h = (h ^ _mixed(np.uint64(0), lane)) * _P1 + _P4
+    return h
+
+
+def _mixed(lane: Hashes | np.uint64, word: Hashes) -> Hashes:
+    mixed: Hashes = _turned(lane + word * _P2, 31) * _P1
+    return mixed
+
+
+def _turned(h: Hashes, by: int) -> Hashes:
+    turned: Hashes = h << np.uint64(by) | h >> np.uint64(64 - by)
+    return turned
+
+
+def _words(texts: _Bytes, at: int, kind: type[np.unsignedinteger]) -> npt.NDArray[np.unsignedinteger]:
+    size = np.dtype(kind).itemsize
+    return np.ascontiguousarray(texts[:, at : at + size]).view(np.dtype(kind).newbyteorder("<"))[:, 0]

@@ -35,7 +35,7 @@ from lakelog.paimon.schema.option_changes import (
 )
 from lakelog.paimon.schema.schema import SCHEMA_VERSION, TableSchema, check_schema, renumbered
 from lakelog.paimon.types.defaults import default_scalar
-from lakelog.paimon.types.promotion import can_change_type, types_after
+from lakelog.paimon.types.evolution import can_change_type, types_after
 from lakelog.paimon.types.types import AtomicType, DataField, DataType
 
 

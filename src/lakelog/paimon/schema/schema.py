@@ -30,11 +30,14 @@ SCHEMA_VERSION: Final = 3
 DYNAMIC_BUCKET: Final = -1
 """``bucket`` of an append table without buckets, or of a keyed table whose buckets grow."""
 POSTPONE_BUCKET: Final = -2
-
 _RESERVED: Final = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind")
 _RESERVED_HERE: Final = re.compile(r"_row_kind|_lakelog_.*", re.IGNORECASE)
 """Names of columns that lakelog adds to rows; Spark does not tell upper from lower case."""
 _KEY_ROOTS: Final = ("VARIANT", "BLOB")
+KEY_PREFIX: Final = "_KEY_"
+KEY_ID_OFFSET: Final = 1073741823
+SEQUENCE_NUMBER: Final = DataField(2147483646, "_SEQUENCE_NUMBER", AtomicType("BIGINT", False))
+VALUE_KIND: Final = DataField(2147483645, "_VALUE_KIND", AtomicType("TINYINT", False))
 
 
 @dataclass(frozen=True)
@@ -292,3 +295,21 @@ def _check_buckets(schema: TableSchema) -> None:
         )
     if buckets == DYNAMIC_BUCKET and text is not None:
         raise InvalidOption(f"option 'bucket-key' = '{text}' needs 'bucket' with a number of buckets")
+
+
+def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
+    """``_KEY_<name>`` of each trimmed primary key column, NOT NULL, in key order."""
+    return tuple(
+        DataField(KEY_ID_OFFSET + f.id, KEY_PREFIX + f.name, f.type.with_nullable(False))
+        for f in schema.select(schema.trimmed_primary_keys)
+    )
+
+
+def file_fields(schema: TableSchema, thin: bool = False) -> tuple[DataField, ...]:
+    """The columns of a data file, in file order: key copies (not when ``thin``), sequence number, row kind, columns.
+
+    A table without a primary key has its own columns only.
+    """
+    if not schema.is_keyed:
+        return schema.fields
+    return (*(() if thin else key_fields(schema)), SEQUENCE_NUMBER, VALUE_KIND, *schema.fields)

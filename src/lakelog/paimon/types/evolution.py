@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
 import pyarrow as pa
 
 from lakelog.errors import InvalidSchema, UnsupportedFeature
 from lakelog.paimon.types.arrow import arrow_type
-from lakelog.paimon.types.casts import cast_values
-from lakelog.paimon.types.nested import fresh_offsets, map_array
-from lakelog.paimon.types.types import ArrayType, DataType, MapType, RowType
+from lakelog.paimon.types.casts import can_cast, cast_values
+from lakelog.paimon.types.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType
+
+_WHOLE: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_NUMBERS: Final = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+_TEXTS: Final = ("CHAR", "VARCHAR")
+_BYTES: Final = ("BINARY", "VARBINARY")
+_TIMESTAMPS: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
+_IMPLICIT: Final[dict[str, tuple[str, ...]]] = {
+    "CHAR": ("CHAR",),
+    "VARCHAR": _TEXTS,
+    "BOOLEAN": ("BOOLEAN",),
+    "BINARY": ("BINARY",),
+    "VARBINARY": _BYTES,
+    "DECIMAL": _NUMBERS,
+    "TINYINT": ("TINYINT",),
+    "SMALLINT": ("TINYINT", "SMALLINT"),
+    "INT": ("TINYINT", "SMALLINT", "INT"),
+    "BIGINT": _WHOLE,
+    "FLOAT": (*_WHOLE, "FLOAT", "DECIMAL"),
+    "DOUBLE": _NUMBERS,
+    "DATE": ("DATE", "TIMESTAMP"),
+    "TIME": ("TIME", "TIMESTAMP"),
+    "TIMESTAMP": _TIMESTAMPS,
+    "TIMESTAMP_LTZ": _TIMESTAMPS,
+}
+"""New type → the old types that change to it without being asked twice; all other casts may lose something."""
 
 
 def same_type(one: DataType, other: DataType) -> bool:
@@ -102,3 +129,39 @@ def _map(column: pa.MapArray, old: MapType, new: MapType, name: str) -> pa.Array
     keys = evolve(column.keys.slice(start, stop - start), old.key, new.key, f"{name}.key")
     items = evolve(column.items.slice(start, stop - start), old.value, new.value, f"{name}.value")
     return map_array(offsets, keys, items, arrow_type(new), column.is_null() if column.null_count else None)
+
+
+def can_change_type(old: DataType, new: DataType, explicit: bool) -> bool:
+    """Whether files with the old type can be read as the new one; NULL or not is no matter here.
+
+    ``explicit`` takes casts too that may lose something (BIGINT → INT, STRING → DATE). An array, map or row can become
+    text only: its parts are changed one by one, by their paths.
+    """
+    if old.with_nullable(True) == new.with_nullable(True):
+        return True
+    return can_cast(old, new) and (explicit or _is_implicit(old, new))
+
+
+def types_after(old: DataType, explicit: bool) -> list[str]:
+    """The roots of the types that a column of this type may change to, for messages."""
+    lengths = dict.fromkeys((*_TEXTS, *_BYTES), MAX_LENGTH)
+    found = (AtomicType(root, length=lengths.get(root)) for root in sorted(_IMPLICIT))
+    return [new.root for new in found if can_change_type(old, new, explicit)]
+
+
+def _is_implicit(old: DataType, new: DataType) -> bool:
+    return isinstance(old, AtomicType) and isinstance(new, AtomicType) and old.root in _IMPLICIT.get(new.root, ())
+
+
+def fresh_offsets(column: pa.ListArray | pa.MapArray) -> tuple[pa.Array, int, int]:
+    """Offsets of a list or map from 0, and the range of its values that they speak of."""
+    numbers = column.offsets.to_numpy()
+    start, stop = int(numbers[0]), int(numbers[-1])
+    return pa.array((numbers - start).astype(np.int32)), start, stop
+
+
+def map_array(offsets: pa.Array, keys: pa.Array, items: pa.Array, kind: pa.MapType, mask: pa.Array | None) -> pa.Array:
+    """A map column from its parts; ``mask`` is true where a row is NULL."""
+    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+    lists = pa.ListArray.from_arrays(offsets, pairs, mask=mask)
+    return pa.Array.from_buffers(kind, len(lists), lists.buffers()[:2], lists.null_count, 0, [pairs])

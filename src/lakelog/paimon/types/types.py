@@ -11,10 +11,8 @@ from typing import Any, Final, TypeVar, cast
 from lakelog.errors import InvalidSchema, UnsupportedFeature
 
 T = TypeVar("T", bound="DataType")
-
 MAX_LENGTH: Final = 2147483647
 """The length that turns VARCHAR into STRING and VARBINARY into BYTES."""
-
 _LENGTHS: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _TIMES: Final = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 _PLAIN: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "VARIANT", "BLOB")
@@ -256,3 +254,20 @@ def _parse_text(text: str) -> AtomicType:
     if first is not None:
         raise InvalidSchema(f"type {root} takes no parameter: '{text}'")
     return AtomicType(root, nullable)
+
+
+def type_words(kind: DataType) -> str:
+    """``INT NOT NULL``, ``MAP<STRING, INT>``, ``ROW<`a` INT>``."""
+    suffix = "" if kind.nullable else " NOT NULL"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{type_words(kind.element)}>{suffix}"
+    if isinstance(kind, MultisetType):
+        return f"MULTISET<{type_words(kind.element)}>{suffix}"
+    if isinstance(kind, MapType):
+        return f"MAP<{type_words(kind.key)}, {type_words(kind.value)}>{suffix}"
+    if isinstance(kind, VectorType):
+        return f"VECTOR<{type_words(kind.element)}, {kind.length}>{suffix}"
+    if isinstance(kind, RowType):
+        fields = ", ".join(f"`{f.name}` {type_words(f.type)}" for f in kind.fields)
+        return f"ROW<{fields}>{suffix}"
+    return str(kind.to_json())

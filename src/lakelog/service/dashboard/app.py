@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakelog.errors import LakelogError
-from lakelog.service.dashboard.answers import Answers
-from lakelog.service.dashboard.errors import (
+from lakelog.service.dashboard.answers import (
+    Answers,
     answer_http_error,
     answer_lakelog_error,
     answer_other_error,
@@ -35,10 +35,10 @@ from lakelog.service.dashboard.routes import (
     tables,
     terminal,
 )
-from lakelog.service.dashboard.security.identity import Identify
-from lakelog.service.dashboard.security.limits import Limits
-from lakelog.service.dashboard.security.origins import Origins
-from lakelog.service.dashboard.security.safe_headers import SafeHeaders
+from lakelog.service.dashboard.security.identity.identity import Identify
+from lakelog.service.dashboard.security.middleware.limits import Limits
+from lakelog.service.dashboard.security.middleware.origins import Origins
+from lakelog.service.dashboard.security.middleware.safe_headers import SafeHeaders
 from lakelog.service.dashboard.state import Dashboard
 
 API: Final = "/api/v1"

@@ -13,7 +13,7 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lakelog.service.dashboard import formatting as words
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.identity.identity import Identity
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"

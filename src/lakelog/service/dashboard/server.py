@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import sys
 import threading
@@ -17,11 +18,11 @@ from lakelog.lake import connect
 from lakelog.service.dashboard.actions.actions import Actions
 from lakelog.service.dashboard.app import build_app
 from lakelog.service.dashboard.previews.previews import Previews
-from lakelog.service.dashboard.security.cookies import Cookies
-from lakelog.service.dashboard.security.gate import Access, Gate
-from lakelog.service.dashboard.security.patience import PatientProtocol
-from lakelog.service.dashboard.security.sessions import Sessions
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.login.cookies import Cookies
+from lakelog.service.dashboard.security.login.gate import Access, Gate
+from lakelog.service.dashboard.security.login.sessions import Sessions
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.middleware.patience import PatientProtocol
 from lakelog.service.dashboard.settings import LOOPBACK, DashboardSettings
 from lakelog.service.dashboard.state import Dashboard
 from lakelog.service.dashboard.streams import Streams
@@ -32,6 +33,9 @@ from lakelog.service.terminal.audit import AuditLog
 
 _STOP_S: Final = 3
 _CONNECTIONS: Final = 2_000
+_FILES: Final = 65_536
+_OWN_FILES: Final = 512
+"""Files that connections leave to the tables, the audit log and what else the server opens."""
 _ACCEPTED: Final = 32
 """Connections that asyncio takes in one round of its loop; a flood of them must not hold all others up."""
 _SWITCH_S: Final = 0.001
@@ -121,7 +125,7 @@ class DashboardServer:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             backlog=_ACCEPTED,
-            limit_concurrency=_CONNECTIONS,
+            limit_concurrency=_most_connections(),
             h11_max_incomplete_event_size=32_768,
             ssl_certfile=self._settings.tls_certificate,
             ssl_keyfile=self._settings.tls_key,
@@ -142,6 +146,16 @@ class _Server(uvicorn.Server):
             listener.listen(_CONNECTIONS)  # the kernel keeps those that wait
         if self.started:
             self._tell()
+
+
+def _most_connections() -> int:
+    """How many connections there may be at a time; the process may open as many files as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _FILES:
+        with contextlib.suppress(ValueError, OSError):  # a system with a limit of its own below the hard one
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _FILES), hard))
+            soft = min(hard, _FILES)
+    return max(1, min(_CONNECTIONS, soft - _OWN_FILES))
 
 
 def _listen(host: str, port: int) -> socket.socket:

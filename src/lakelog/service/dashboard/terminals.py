@@ -6,10 +6,10 @@ import threading
 from typing import Final
 
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.dashboard.settings import DashboardSettings
 from lakelog.service.terminal.audit import AuditLog
-from lakelog.service.terminal.config import TerminalConfig
+from lakelog.service.terminal.protocol.config import TerminalConfig
 from lakelog.service.terminal.terminal import Terminal
 
 _MOST: Final = 4
@@ -43,7 +43,7 @@ class Terminals:
                 self._open.pop(_key(identity)).close()
                 found = None
             if found is None:
-                self._make_room()
+                self._make_room(identity.user)
                 found = self._open[_key(identity)] = Terminal(self._config(identity), self.audit)
             return found
 
@@ -63,14 +63,19 @@ class Terminals:
         for key in list(self._open):
             self.close_session(key)
 
-    def _make_room(self) -> None:
-        """Drops the terminal that has been without a process and work, when there are as many as may be."""
-        if len(self._open) < _MOST:
+    def _make_room(self, user: str) -> None:
+        """Drops the terminal that has been without a process and work, when there are as many as may be.
+
+        The last one is for another user than the one who has all others.
+        """
+        own = sum(one.config.user == user for one in self._open.values())
+        if len(self._open) < _MOST and own < _MOST - 1:
             return
         idle = {key: state for key, one in self._open.items() if (state := one.state()).process == "none"}
         if not idle:
             raise InvalidRequest(
-                f"{_MOST} terminals are open, which is all that may be at a time: close one ('End the session' in it), "
+                f"{len(self._open)} terminals are open, {own} of them of user '{user}'; the limit is {_MOST}, and "
+                f"{_MOST - 1} for one user: close one ('End the session' in it), "
                 f"or wait until one has been idle for half an hour"
             )
         longest = max(idle, key=lambda key: idle[key].idle_s)

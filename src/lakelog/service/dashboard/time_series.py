@@ -152,7 +152,7 @@ class FigureHistory:
         if not samples:
             return
         with self._lock, self._engine.begin() as connection:
-            connection.execute(insert(_FIGURES).prefix_with("OR REPLACE"), [vars(sample) for sample in samples])
+            connection.execute(insert(_FIGURES).prefix_with("OR REPLACE"), [_row(sample) for sample in samples])
             self._added += len(samples)
             if self._added >= _CLEAN_EVERY:
                 self._added = 0
@@ -207,6 +207,14 @@ class FigureHistory:
                 old = time < now - older_ms
                 kept = select(func.max(time)).where(old).group_by(*keys, time // step_ms).scalar_subquery()
                 connection.execute(delete(table).where(old, time.not_in(kept)))
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    """Figures as SQLite takes them: a sum may be an integer beyond 64 bits."""
+    return {
+        name: float(value) if isinstance(value, int) and name != "time_ms" else value
+        for name, value in vars(sample).items()
+    }
 
 
 def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:

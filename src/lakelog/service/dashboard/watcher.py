@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import LakelogError, NotFound
+from lakelog.errors import NotFound, Unavailable
 from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.lake import Lake
+from lakelog.service.dashboard.looks import Looks
 from lakelog.service.dashboard.time_series import FigureHistory, Sample, Total
 from lakelog.table.health.health import FAIR, GOOD, TableHealth, unreadable_health
 
@@ -24,6 +24,12 @@ _SEEN_FOR_S: Final = 30.0
 _SHARE: Final = 0.1
 """Of one thread's time that looks may take when nobody watches; a look that is dear is made less often."""
 _THREADS: Final = 8
+_LATE_S: Final = 30.0
+"""A look that takes longer is not waited for, and what it found before is no longer shown."""
+_PAGE_S: Final = 5.0
+"""A page waits so long for a look."""
+_ROUND_S: Final = 0.2
+_STOP_S: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,16 @@ class Watched:
 class Watcher:
     """Holds the last look at each table of all catalogs. Thread-safe.
 
-    ``checks`` say what is wrong with processes that were started for the dashboard, nothing when all is well.
+    ``checks`` say what is wrong with processes that were started for the dashboard, nothing when all is well. A table
+    whose look does not come back within ``late_s`` counts as unreadable until it does.
     """
 
     def __init__(
-        self, lake: Lake, history: FigureHistory, checks: Mapping[str, Callable[[], str]] | None = None
+        self,
+        lake: Lake,
+        history: FigureHistory,
+        checks: Mapping[str, Callable[[], str]] | None = None,
+        late_s: float = _LATE_S,
     ) -> None:
         self.lake, self.history, self._checks = lake, history, checks or {}
         self._found: dict[str, Watched] = {}
@@ -54,27 +65,37 @@ class Watcher:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
-        self._pool = ThreadPoolExecutor(_THREADS, "look")
+        self._looks = Looks(self._look, _THREADS, late_s)
+        self._samples: list[Sample] = []
+        self._fault = ""
+        self._round_s = monotonic_s()
 
     def start(self) -> None:
         """Begins to look; called when the server starts."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it after the looks that are under way."""
+        """Ends it after the looks that are under way, but for those that take long."""
         self._stopped.set()
-        self._thread.join()
-        self._pool.shutdown(cancel_futures=True)
+        self._thread.join(_STOP_S)
+        self._looks.wait_for_all(_STOP_S)
 
     def all(self) -> tuple[Sequence[Watched], int]:
         """The tables that were looked at, by name, and how many are known."""
+        late = self._looks.late()
         with self._lock:
-            return [self._found[name] for name in self._names if name in self._found], len(self._names)
+            names, found = self._names, {**self._found, **{name: _late(name, age) for name, age in late.items()}}
+        return [found[name] for name in names if name in found], len(names)
 
     def troubles(self) -> dict[str, str]:
         """Catalog → why its tables could not be listed, and process of the dashboard → why it has ended."""
         with self._lock:
             found = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
+            fault, age = self._fault, monotonic_s() - self._round_s
+        if age > self._looks.late_s and self._thread.is_alive():
+            fault = f"a listing of tables has not ended for {age:.0f} s"
+        if fault:
+            found["dashboard"] = f"figures of tables may be old: {fault}"
         return {name: why for name, check in self._checks.items() if (why := check())} | found
 
     def need(self, name: str) -> Watched:
@@ -85,11 +106,16 @@ class Watcher:
             found, due = self._found.get(name), self._due.get(name, 0.0)
         if found is not None and now_ms() - found.looked_ms < _SEEN_LOOK_S * 1000:
             return found
+        if (age := self._looks.late().get(name)) is not None:
+            return _late(name, age)
         if found is not None and found.took_s > _SEEN_LOOK_S:  # the page comes at once, the next look will be there
             with self._lock:
                 self._due[name] = min(due, now)
             return found
-        return self._look(name)
+        try:
+            return self._looks.start(name).result(_PAGE_S)
+        except TimeoutError:
+            return found or _late(name, _PAGE_S)
 
     def seen(self, name: str) -> None:
         """Notes that somebody watches a table: it is looked at every second for a while."""
@@ -102,25 +128,39 @@ class Watcher:
     def _run(self) -> None:
         listed_s = summed_s = -_LIST_S
         while not self._stopped.is_set():
-            now = monotonic_s()
-            if now - listed_s >= _LIST_S:
-                self._list()
-                listed_s = now
-            due = self._due_names(now)
-            if due:
-                self.history.add([s for s in self._pool.map(self._sampled, due) if s is not None])
-            found, known = self.all()
-            if now - summed_s >= _LOOK_S and found and len(found) == known:
-                self.history.add_total(total_of([one.health for one in found]))
-                summed_s = now
-            self._stopped.wait(0.2)
+            now = self._round_s = monotonic_s()
+            try:
+                if now - listed_s >= _LIST_S:
+                    listed_s = now
+                    self._list()
+                is_all = self._looks.start_some(self._due_names(now))
+                self._keep_samples()
+                found, known = self.all()
+                if now - summed_s >= _LOOK_S and found and len(found) == known:
+                    summed_s = now
+                    self.history.add_total(total_of([one.health for one in found]))
+            except Exception as failure:  # the figures of other rounds are shown with it
+                _LOG.exception("a round of looks failed")
+                self._fault = f"{type(failure).__name__}: {failure}"
+                self._stopped.wait(_SEEN_LOOK_S)
+                continue
+            self._fault = ""
+            if is_all:
+                self._stopped.wait(_ROUND_S)
+            else:
+                self._looks.wait_for_one(_ROUND_S)
+
+    def _keep_samples(self) -> None:
+        with self._lock:
+            samples, self._samples = self._samples, []
+        self.history.add(samples)
 
     def _list(self) -> None:
         names, trouble = [], {}
         for catalog in self.lake.list_catalogs():
             try:
                 names += self.lake.list_tables(catalog=catalog)
-            except LakelogError as failure:
+            except Exception as failure:
                 trouble[catalog] = str(failure)
                 names += [name for name in self._names if name.startswith(f"{catalog}.")]
         with self._lock:
@@ -135,30 +175,32 @@ class Watcher:
             self._seen = {name: at for name, at in self._seen.items() if now - at < _SEEN_FOR_S}
             due = [name for name in self._names if self._due.get(name, 0.0) <= now]
             due.sort(key=lambda name: (name not in self._seen, self._due.get(name, 0.0)))
-        return due[: 4 * _THREADS]
-
-    def _sampled(self, name: str) -> Sample | None:
-        try:
-            return sample_of(self._look(name).health)
-        except NotFound:  # dropped meanwhile: the next listing leaves it out
-            return None
+        return due
 
     def _look(self, name: str) -> Watched:
         began = monotonic_s()
         try:
             health = self.lake.health(name)
+            sample = sample_of(health)
         except NotFound:
             raise
         except Exception as failure:  # a table that fails in a new way is shown as broken, not left out
             _LOG.exception("looking at %s failed", name)
             health = unreadable_health(name, failure)
+            sample = sample_of(health)
         took = monotonic_s() - began
         found = Watched(name, now_ms(), health, took)
         with self._lock:
             self._found[name] = found
+            self._samples.append(sample)
             every, beside = (_SEEN_LOOK_S, 1) if name in self._seen else (_LOOK_S, len(self._names))
             self._due[name] = monotonic_s() + max(every, took * beside / _SHARE)
         return found
+
+
+def _late(name: str, age_s: float) -> Watched:
+    why = Unavailable(f"the look at it that began {age_s:.0f} s ago has not ended: its storage or log does not answer")
+    return Watched(name, now_ms(), unreadable_health(name, why), age_s)
 
 
 def sample_of(health: TableHealth) -> Sample:

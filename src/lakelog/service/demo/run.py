@@ -22,9 +22,8 @@ from lakelog.lake import LOW_LATENCY, Lake, connect
 from lakelog.logstore import log_system_at
 from lakelog.options.log import LOG_ADDRESS, LOG_TYPE
 from lakelog.options.registry import Registry
-from lakelog.service.demo.check import check_equal
+from lakelog.service.demo.check import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency, check_equal
 from lakelog.service.demo.flights import changes
-from lakelog.service.demo.report import CarrierDelay, DemoProgress, DemoReport, DemoSettings, Latency
 from lakelog.service.servers import SERVERS
 
 TABLE = "demo.flights"

@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
+from lakelog.errors import LakelogError
 from lakelog.io import file_io_for
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO
+from lakelog.lake import Lake, Table
 from lakelog.logstore import log_factory, log_system_at
 from lakelog.logstore.factory import LogFactory
 
 PASS: Final = "pass"
 WARN: Final = "warn"
 FAIL: Final = "fail"
-
 Outcome = Literal["pass", "warn", "fail"]
 
 
@@ -102,3 +103,24 @@ class Check(ABC):
     def failed(self, found: str, what_to_do: str) -> Finding:
         """It does not work."""
         return Finding(self.NAME, FAIL, found, what_to_do)
+
+
+def lake_of(around: CheckContext) -> Lake:
+    """The lake that is looked at; nothing of it starts Spark."""
+    return Lake(around.warehouse, storage_options=around.storage_options, catalog_options=around.catalog_options)
+
+
+def list_tables(around: CheckContext) -> Iterator[Table]:
+    """Its tables; none where they cannot be listed, which the check of the catalog tells of."""
+    try:
+        if not file_io_for(around.warehouse, around.storage_options).exists(around.warehouse):
+            return
+        lake = lake_of(around)
+        names = lake.list_tables()
+    except LakelogError:
+        return
+    for name in names:
+        try:
+            yield lake.table(name)
+        except LakelogError:
+            continue

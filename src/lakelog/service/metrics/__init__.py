@@ -12,7 +12,7 @@ from lakelog.options.registry import Registry
 EXPORTERS: Final[Registry[Any]] = Registry(
     "metrics exporter",
     {
-        "prometheus": "lakelog.service.metrics.prometheus:prometheus_text",
+        "prometheus": "lakelog.service.metrics.endpoint:prometheus_text",
         "http": "lakelog.service.metrics.endpoint:serve",
         "otel": "lakelog.service.metrics.otel:export",
     },

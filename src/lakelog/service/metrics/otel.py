@@ -33,7 +33,7 @@ from lakelog.io.clock import monotonic_s, now_ms
 from lakelog.io.metrics import METER, Sample, Step
 from lakelog.options.metric import COUNTER, HISTOGRAM, Metric
 from lakelog.options.metrics import METRICS
-from lakelog.service.metrics.collector import Figures, collect_from_children
+from lakelog.service.metrics.table_gauges import Figures, collect_from_children
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,14 +15,17 @@ from typing import TYPE_CHECKING, Final
 from lakelog.errors import LakelogError, NotFound
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
-from lakelog.io.metrics import Sample
+from lakelog.io.metrics import METER, Sample, merged
+from lakelog.io.shared_counts import shared_counts
 from lakelog.logstore.clients import close_clients
 from lakelog.options import metrics as m
+from lakelog.options.environment import METRICS_DIR
 from lakelog.table.health.health import TableHealth
 from lakelog.table.health.stats import LogFigures
 
 if TYPE_CHECKING:
     from lakelog.lake import Lake
+
 
 _LOG: Final = logging.getLogger("lakelog.metrics")
 _SAME_S: Final = 5.0
@@ -152,3 +159,37 @@ def _log_samples(table: str, log: LogFigures, now_ms: int) -> Iterator[Sample]:
 def _seconds(now_ms: int, since_ms: int | None) -> float:
     """How long ago; 0 for never, and for a time that a clock ahead of ours has given."""
     return 0.0 if since_ms is None else max(0.0, (now_ms - since_ms) / 1000)
+
+
+if TYPE_CHECKING:
+    from lakelog.lake import Lake
+
+
+_MADE: Final[list[str]] = []
+"""The directory that this process has made for its children, if it has."""
+
+
+def collect_from_children() -> str:
+    """Names, once, a directory in which processes that start from now on pass their counts on; returns it."""
+    given = os.environ.get(METRICS_DIR)
+    if given:
+        os.makedirs(given, exist_ok=True)
+        return given
+    directory = tempfile.mkdtemp(prefix="lakelog-metrics-")
+    _MADE.append(directory)
+    os.environ[METRICS_DIR] = directory
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+class Figures:
+    """All samples of now; made once for each exporter."""
+
+    def __init__(self, lakes: Sequence[Lake] = ()) -> None:
+        self._states = TableStates(lakes)
+
+    def samples(self) -> list[Sample]:
+        """Counts since the processes began, then the gauges of the tables."""
+        directory = os.environ.get(METRICS_DIR)
+        children = shared_counts(directory) if directory else []
+        return [*merged([*METER.samples(), *children]), *self._states.samples()]

@@ -16,8 +16,7 @@ from lakelog.lake import Lake
 from lakelog.logstore.clients import close_clients
 from lakelog.service.optimizer.runner import RunContext, run_action
 from lakelog.service.optimizer.scheduler import Job, Scheduler, Waiting
-from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.service.optimizer.watcher import Observation, TableWatcher
+from lakelog.service.optimizer.watcher import Observation, OptimizerSettings, TableWatcher
 from lakelog.table.maintenance.compaction_task import Executor
 from lakelog.table.maintenance.run_history import FAILED, NOTHING, WAITS, Run, Runs
 

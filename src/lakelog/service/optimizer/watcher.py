@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.errors import NotFound
+from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io import clock
 from lakelog.lake import Lake
 from lakelog.options.optimizer import OPTIMIZER_ENABLED
-from lakelog.service.optimizer.settings import OptimizerSettings
-from lakelog.table.health.actions import Action, Blocker
+from lakelog.table.health.actions import KINDS, Action, Blocker
 from lakelog.table.health.health import table_health
 
 _MOST_DELAY_S: Final = 3600.0
@@ -130,3 +129,29 @@ class TableWatcher:
             text = f"{type(why).__name__}: {str(why).strip()[:2000]}"
             self._troubles[name] = (times, clock.monotonic_s() + delay, text)
         return Observation(name, trouble=f"{text}; looked at again in {delay:.0f} s")
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """``tables`` (none: all of every catalog) and ``kinds`` of maintenance that it looks after.
+
+    Every ``interval_s`` it looks at them; ``parallel`` runs at most are at work at once, each ends at the next safe
+    point after ``run_s``; compactions read at most ``bytes_per_hour`` (None: no limit). Each process counts for itself.
+    """
+
+    tables: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = KINDS
+    interval_s: float = 30.0
+    parallel: int = 2
+    bytes_per_hour: int | None = None
+    run_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        unknown = [kind for kind in self.kinds if kind not in KINDS]
+        if unknown:
+            raise InvalidRequest(f"unknown kind of maintenance '{unknown[0]}'; known: {', '.join(KINDS)}")
+        limits = (self.interval_s, self.parallel, self.run_s, self.bytes_per_hour)
+        if any(limit is not None and limit <= 0 for limit in limits):
+            raise InvalidRequest(
+                "the interval, the runs at once, the time and the bytes of an optimizer must be above 0"
+            )

@@ -7,7 +7,7 @@ from lakelog.service.servers.server_process import ServerProcess
 
 SERVERS: Registry[ServerProcess] = Registry(
     "local server of the log system",
-    {"kafka": "lakelog.service.servers.kafka_broker:KafkaBroker"},
+    {"kafka": "lakelog.service.servers.server_process:KafkaBroker"},
     {"confluent_kafka": "kafka"},
 )
 """Log system → the server that the demo starts, made of a directory."""

@@ -7,12 +7,12 @@ whose ``events(after=…)`` give columns, rows, progress and the end, and may be
 from __future__ import annotations
 
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
-from lakelog.service.terminal.config import Limits, TerminalConfig
-from lakelog.service.terminal.error_report import Failure
-from lakelog.service.terminal.events import Event
 from lakelog.service.terminal.execution import Execution, ExecutionState, StatementState
+from lakelog.service.terminal.protocol.config import Limits, TerminalConfig
+from lakelog.service.terminal.protocol.error_report import Failure
+from lakelog.service.terminal.protocol.events import Event
 from lakelog.service.terminal.terminal import StreamState, Terminal, TerminalState
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 __all__ = [
     "AuditEntry",

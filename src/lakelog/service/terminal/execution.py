@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lakelog.io.clock import monotonic_s, now_ms
-from lakelog.service.terminal.config import Limits
-from lakelog.service.terminal.error_report import Failure
-from lakelog.service.terminal.events import Event, EventLog
+from lakelog.service.terminal.protocol.config import Limits
+from lakelog.service.terminal.protocol.error_report import Failure
+from lakelog.service.terminal.protocol.events import Event, EventLog
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 SKIPPED: Final = "skipped"

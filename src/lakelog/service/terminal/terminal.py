@@ -15,9 +15,9 @@ from lakelog.errors import InvalidRequest, NotFound
 from lakelog.io import scheme_of
 from lakelog.io.clock import monotonic_s
 from lakelog.service.terminal.audit import AuditEntry, AuditLog
-from lakelog.service.terminal.config import Limits, TerminalConfig
-from lakelog.service.terminal.error_report import Failure
 from lakelog.service.terminal.execution import CANCELLED, FAILED, Execution, StatementState
+from lakelog.service.terminal.protocol.config import Limits, TerminalConfig
+from lakelog.service.terminal.protocol.error_report import Failure
 from lakelog.service.terminal.worker_process import WorkerProcess
 
 _LOOK_S: Final = 0.5

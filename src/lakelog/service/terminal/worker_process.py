@@ -17,14 +17,14 @@ from typing import IO, Any, Final
 import lakelog
 from lakelog.options.registry import Registry
 from lakelog.service.spark_environment import environment_of_own_spark
-from lakelog.service.terminal.config import TerminalConfig
-from lakelog.service.terminal.pipe import Pipe
+from lakelog.service.terminal.protocol.config import TerminalConfig
+from lakelog.service.terminal.protocol.pipe import Pipe
 
 TREES: Final[Registry[Any]] = Registry(
     "process tree", {"psutil": "lakelog.service.terminal.memory:ProcessTree"}, extras={"psutil": "terminal"}
 )
 
-_MODULE: Final = "lakelog.service.terminal.worker"
+_MODULE: Final = "lakelog.service.terminal.worker.main"
 _TOLD_LINES: Final = 40
 _END_S: Final = 5.0
 

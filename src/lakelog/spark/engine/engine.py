@@ -23,24 +23,21 @@ from lakelog.options.log import SCAN_DATA_FILES
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.paimon.types.types import DataType
-from lakelog.spark.engine.checkpoints import checkpoint_beside
 from lakelog.spark.engine.compaction import SparkExecutor, spark_executor
-from lakelog.spark.engine.errors import lakelog_error_in
-from lakelog.spark.engine.input_frames import align_columns, checkpointed_rows, named_views
-from lakelog.spark.engine.temp_views import TempViews
+from lakelog.spark.engine.input_frames import TempViews, align_columns, checkpointed_rows, lakelog_error_in, named_views
+from lakelog.spark.engine.streaming_query import checkpoint_beside
 from lakelog.spark.lookup.join import On, join_frame, looked_up
 from lakelog.spark.native.explain import with_reports
 from lakelog.spark.native.join_pruning import PrunedSources, SmallTable, prune
 from lakelog.spark.native.native_scan import BatchScanPlanner, python_frame
 from lakelog.spark.realtime.realtime import read_changes, realtime_log, start_write
-from lakelog.spark.runtime.table_options import options_of
-from lakelog.spark.runtime.types import columns_of, spark_schema
+from lakelog.spark.runtime.types import columns_of, options_of, spark_schema
 from lakelog.spark.session.attach import attach, detach, spark_sql
 from lakelog.spark.session.session import is_spread, register, session_here
 from lakelog.spark.write.batch_writer import write_frame
 from lakelog.spark.write.clustering import laid_out
 from lakelog.spark.write.shuffle import shuffled
-from lakelog.sql.dml.row_kinds import with_row_kind
+from lakelog.sql.dml.row_changes import with_row_kind
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.table.catalog_config import CatalogConfig
@@ -49,10 +46,10 @@ from lakelog.table.commit.take_over import take_over_now
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.partition_selection import check_overwritable
+from lakelog.table.open import scan_of
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.read.file_stream import FileStream
-from lakelog.table.scans import scan_of
 from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 

@@ -1,10 +1,17 @@
-"""What users give to be written or read beside tables, made to fit: rows of this process, the columns of a query."""
+"""What users give to be written or read beside tables, made to fit: rows of this process, the columns of a query.
+
+Temporary views over lakelog tables: they show the rows of now each time that a text names them.
+
+Spark keeps the text of a view, and with the relation of a Python source the rows that its first query has planned. So
+the views that stand for the tables in that text are made anew before a text that reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,13 +19,22 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from lakelog.errors import InvalidSchema
+from lakelog.errors import CommitConflict, InvalidSchema, LakelogError
 from lakelog.io.names import new_uuid
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import column_of, frame_of, spark_schema
+from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.file_scan import Scan
 from lakelog.table.write.table_writer import batches_of
+
+_CONFLICT: Final = re.compile(rf"{re.escape(CommitConflict.__module__)}\.{CommitConflict.__name__}: (.*)")
+_WORD: Final = re.compile(r"\w+")
+_MADE: Final = re.compile(
+    r"\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\s+(?:if\s+not\s+exists\s+)?"
+    r"(?:\w+\s*\.\s*)?`?(\w+)",
+    re.IGNORECASE,
+)
 
 
 def arrow_rows(rows: Any) -> pa.Table:
@@ -76,3 +92,58 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
     finally:
         for view in views.values():
             spark.catalog.dropTempView(view)
+
+
+def lakelog_error_in(refused: Exception) -> CommitConflict | None:
+    """The conflict that an error of Spark tells of; None when it tells of something else.
+
+    Called where Spark commits in a process of its own (Spark Connect): whoever can do it again has to know.
+    """
+    found = _CONFLICT.search(str(refused))
+    return None if found is None else CommitConflict(found[1].strip())
+
+
+class TempViews:
+    """The temporary views of a session that texts have made, and the tables behind them."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Source] = {}
+        self._words: dict[str, frozenset[str]] = {}
+
+    def keep(self, sources: Iterable[Source]) -> None:
+        """Remembers what the views in the text of a user's view stand for."""
+        self._sources |= {source.view.lower(): source for source in sources}
+
+    def made(self, text: str) -> None:
+        """Called with each text that Spark has run: one that makes a view is remembered by its words."""
+        found = _MADE.match(text)
+        if found is not None:
+            self._words[found[1].lower()] = _words(text)
+
+    def renew(self, spark: SparkSession, text: str, frame_of: Callable[[Source], DataFrame]) -> None:
+        """Lets the views that a text may name read the rows of now; those without their table are no more.
+
+        Called before Spark runs the text, which may only look like it names them: so nothing is raised.
+        """
+        for source in self.read_by(text):
+            try:
+                frame_of(source).createOrReplaceTempView(source.view)
+            except LakelogError:
+                spark.catalog.dropTempView(source.view)
+
+    def read_by(self, text: str) -> list[Source]:
+        """The reads behind the views that a text may name, also by way of other views."""
+        if not self._sources or not self._words:
+            return []
+        seen: set[str] = set()
+        todo = set(_words(text))
+        while todo:
+            word = todo.pop()
+            if word not in seen:
+                seen.add(word)
+                todo |= self._words.get(word, frozenset())
+        return [source for view, source in self._sources.items() if view in seen]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+
+from lakelog.errors import InvalidRequest
+from lakelog.io import scheme_of
+from lakelog.io.clock import monotonic_s
+from lakelog.table.model.dynamic_table import DynamicTable
 
 
 @dataclass(frozen=True)
@@ -91,3 +97,37 @@ def _rate(given: Any) -> float | None:
 
 def _text(failure: Any) -> str | None:
     return None if failure is None else str(failure)
+
+
+def checkpoint_beside(table: DynamicTable, name: str) -> str:
+    """A checkpoint in the table's directory, where Spark can reach it. Raises InvalidRequest for an object store."""
+    if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
+        raise InvalidRequest(
+            f"Spark cannot keep a stream's checkpoint in '{table.path}' by itself: start the stream with "
+            f"lake.write_stream(frame, '{table.name}', checkpoint=…), a directory that Spark reaches"
+        )
+    return f"{table.path}/lakelog/checkpoints/{name}"
+
+
+def iterate_stream(frame: DataFrame, seconds: float | None = None, limit: int | None = None) -> Iterator[pa.Table]:
+    """Runs the stream and yields each micro-batch's rows, for so many seconds or rows, or until closed."""
+    batches: queue.Queue[pa.Table] = queue.Queue()
+    query = frame.writeStream.foreachBatch(lambda batch, _: batches.put(batch.toArrow())).start()
+    end = None if seconds is None else monotonic_s() + seconds
+    left = limit
+    try:
+        while (end is None or monotonic_s() < end) and (left is None or left > 0):
+            try:
+                rows = batches.get(timeout=0.1)
+            except queue.Empty:
+                failure = query.exception()
+                if failure is not None:
+                    raise failure from None
+                continue
+            if left is not None:
+                rows = rows.slice(0, left)
+                left -= rows.num_rows
+            if rows.num_rows:
+                yield rows
+    finally:
+        query.stop()

@@ -25,7 +25,7 @@ from lakelog.spark.guard.plan_rules import (
     SparkCommand,
     why_not,
 )
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 _BUILTIN: Final = (["builtin"], ["system", "builtin"])
 """What may stand before the name of a function: nothing else holds one."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 CATALYST: Final = "org.apache.spark.sql.catalyst."
 LOGICAL: Final = f"{CATALYST}plans.logical."

@@ -16,7 +16,7 @@ from lakelog.spark.runtime.types import conform
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.lookup.index import LookupSpec
 from lakelog.table.lookup.index_cache import LookupTable, lookup_tables
-from lakelog.table.lookup.probe import Matches, look_up, merged, missing
+from lakelog.table.lookup.source import Matches, look_up, merged, missing
 
 _MOST_HELD = 100_000
 """So many rows wait together to be looked up again."""

@@ -18,7 +18,7 @@ from lakelog.sql.query.join_pruning import values_text
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.union_split import TailSplit
+from lakelog.table.read.union_scan import TailSplit
 
 _FEW_BYTES: Final = 16 << 20
 _FEW_ROWS: Final = 1 << 20

@@ -10,13 +10,13 @@ import contextlib
 import logging
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Final
 
 import pyarrow as pa
+from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
@@ -28,19 +28,16 @@ from lakelog.filestore.skipping.predicate import equal_values
 from lakelog.io import scheme_of
 from lakelog.io.storage.file_io import FileIO
 from lakelog.options.log import SCAN_FILTER
-from lakelog.spark.native.cached_tables import CachedTables
+from lakelog.spark.native.cached_tables import CachedTables, counted, counted_splits
 from lakelog.spark.native.explain import report
-from lakelog.spark.native.metadata_counts import counted, counted_splits
-from lakelog.spark.native.position_filter import filter_positions, pack_bitmaps
-from lakelog.spark.native.superseded_rows import SupersededRowsCache, identity_of
+from lakelog.spark.native.position_filter import SupersededRowsCache, filter_positions, identity_of, pack_bitmaps
 from lakelog.spark.read.batch_reader import SPLITS_OPTION, splits_text
-from lakelog.spark.runtime.table_options import options_of
-from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, quoted, spark_schema
+from lakelog.spark.runtime.types import arrow_for_spark, conform, frame_of, options_of, quoted, spark_schema
 from lakelog.sql.query.predicate_parser import filtered
 from lakelog.sql.runtime.query_plan import Source
 from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
-from lakelog.table.read.union_split import TailSplit
+from lakelog.table.read.union_scan import TailSplit
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")
@@ -93,22 +90,18 @@ class FrameCache:
     """
 
     def __init__(self) -> None:
-        self._held: OrderedDict[object, DataFrame] = OrderedDict()
+        self._held: LRUCache[object, DataFrame] = LRUCache(_MOST_FRAMES)
         self._lock = threading.Lock()
 
     def get(self, identity: object) -> DataFrame | None:
         """The frame of these columns and files, None when it is not held (any more)."""
         with self._lock:
-            if identity in self._held:
-                self._held.move_to_end(identity)
             return self._held.get(identity)
 
     def keep(self, identity: object, frame: DataFrame) -> None:
         """Holds one more frame, and lets the one go that was used the longest ago."""
         with self._lock:
             self._held[identity] = frame
-            while len(self._held) > _MOST_FRAMES:
-                self._held.popitem(last=False)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from lakelog.spark.runtime.types import arrow_for_spark, conform
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.scans import scan_of
+from lakelog.table.open import scan_of
 
 SPLITS_OPTION: Final = "splits"
 """Option of a read of splits that are planned already; the driver makes it, users do not."""

@@ -27,8 +27,8 @@ from lakelog.options.scan import CONSUMER_ID
 from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.spark.runtime.types import arrow_for_spark, conform, has_null_elements
 from lakelog.spark.runtime.worker import prepare_worker
-from lakelog.table.log.named_readers import NamedReaders
 from lakelog.table.log.position import LogPosition, SnapshotCutover
+from lakelog.table.log.register import NamedReaders
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position

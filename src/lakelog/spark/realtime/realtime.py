@@ -35,8 +35,7 @@ from lakelog.options.table import ROWKIND_FIELD
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN, UPDATE_AFTER, UPDATE_BEFORE
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.defaults import default_scalar
-from lakelog.spark.realtime.bucket_expression import bucket_column
-from lakelog.spark.realtime.json_columns import cast, decoded, encoded, json_type, spark_type
+from lakelog.spark.realtime.json_columns import bucket_column, cast, decoded, encoded, json_type, spark_type
 from lakelog.spark.realtime.kafka_connector import client_options, connector_needed
 from lakelog.spark.runtime.types import arrow_for_spark, column_of
 from lakelog.table.log.register import register_follower

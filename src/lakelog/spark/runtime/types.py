@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
+from pyspark.util import PythonEvalType
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.paimon.types.arrow import fields_from_arrow
 from lakelog.paimon.types.types import DataType
+from lakelog.table.model.dynamic_table import DynamicTable
+
+CATALOG_OPTION: Final = "catalog"
+"""Names the catalog whose storage options reach the table."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -100,3 +108,19 @@ def quoted(name: str) -> str:
 def column_of(name: str) -> Column:
     """A column of a frame by its name, whatever signs are in it."""
     return sf.col(quoted(name))
+
+
+def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:
+    """``function`` of Arrow arrays, called in the workers batch by batch, as one of columns; ``kind`` is Spark's type.
+
+    PySpark's own ``arrow_udf`` asks for pandas, which it does not need.
+    """
+    udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
+    made: Callable[..., Column] = udf(function, kind, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
+    return made
+
+
+def options_of(table: DynamicTable) -> dict[str, str]:
+    """The table's options for this use, and its catalog where that is not the session's first one."""
+    catalog = table.location.identifier.catalog
+    return {**table.hints, **({CATALOG_OPTION: catalog} if catalog else {})}

@@ -1,5 +1,5 @@
 """What a Python worker of Spark does before it ends: Spark ends its workers by SIGHUP or ``os._exit``, without
-``atexit``.
+``atexit``. And how a task learns of its other tries.
 """
 
 from __future__ import annotations
@@ -8,15 +8,24 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakelog.io.clock import monotonic_s, sleep
+from lakelog.spark.runtime.worker import this_task
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 _LONGEST_S = 30.0
 """A store that does not answer keeps no process alive for longer."""
 _EXIT = os._exit
 _SIGNAL = signal.signal
+_MOST_S: Final = 10.0
+"""Spark kills the Python of a task two seconds after it has told it to end (``spark.python.task.killTimeout``)."""
 
 
 class _End:
@@ -82,3 +91,58 @@ def ending_later(last: Callable[[], None]) -> Iterator[None]:
     finally:
         _END.at_work = False
         _END.when_idle()
+
+
+class Try(NamedTuple):
+    """The try of a task whose answer Spark took: its partition, its number of all tries, its number of this task's."""
+
+    partition: int
+    id: int
+    number: int
+
+    @staticmethod
+    def this() -> Try:
+        """That of the task that runs here. Raises InternalError outside of one."""
+        context = this_task()
+        return Try(context.partitionId(), context.taskAttemptId(), context.attemptNumber())
+
+
+def each_ran_once(spark: SparkSession, tries: Sequence[Try]) -> bool:
+    """Whether a job surely had no other tries than these, which it answered with; False also when that is not known.
+
+    Called in the driver of a session that is not remote. Spark numbers all tries as it starts them, so those of one
+    stage that nothing disturbed follow one another in the order of its partitions. A second copy of a slow task
+    (``spark.speculation``) would come behind them all.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
+        return False
+    return all(t.number == 0 for t in tries) and len({t.id - t.partition for t in tries}) <= 1
+
+
+@contextmanager
+def task_end(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Runs a block of jobs of this thread; when it raises, the error goes on once no task of them runs any more.
+
+    Only for a session that is not remote. ``tag`` marks the jobs, and no others. Waits ten seconds at most.
+    """
+    context = spark.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Py4JError, OSError):  # the first error is the one to tell
+            end = monotonic_s() + _MOST_S
+            while _runs(spark, tag) and monotonic_s() < end:
+                sleep(0.05)
+            context.removeJobTag(tag)
+        raise
+    context.removeJobTag(tag)
+
+
+def _runs(spark: SparkSession, tag: str) -> bool:
+    """Whether a task of the jobs with a tag runs."""
+    tracker = spark.sparkContext.statusTracker()
+    ids = spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(tag)  # Python's own does not ask by tag
+    jobs = [tracker.getJobInfo(job) for job in ids]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return any(stage.numActiveTasks > 0 for stage in stages if stage is not None)

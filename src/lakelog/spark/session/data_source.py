@@ -19,16 +19,14 @@ from lakelog.spark.read.batch_reader import SPLITS_OPTION, LakelogReader
 from lakelog.spark.read.file_stream_reader import LakelogFileStreamReader
 from lakelog.spark.read.log_stream_reader import LakelogStreamReader
 from lakelog.spark.read.normalized_reader import NormalizedStreamReader
-from lakelog.spark.runtime.table_options import CATALOG_OPTION
-from lakelog.spark.runtime.types import arrow_for_spark, spark_schema
+from lakelog.spark.runtime.types import CATALOG_OPTION, arrow_for_spark, spark_schema
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.batch_writer import LakelogWriter
 from lakelog.spark.write.stream_writer import LakelogStreamWriter
 from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
-from lakelog.table.open import identifier_of, open_by_name, open_by_path
-from lakelog.table.scans import scan_of
+from lakelog.table.open import identifier_of, open_by_name, open_by_path, scan_of
 from lakelog.table.tail.normalizer import normalizes
 
 _OWN = ("path", WAREHOUSE, CATALOG_OPTION, "checkpointlocation", "queryname", SPLITS_OPTION)

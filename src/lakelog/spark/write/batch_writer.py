@@ -23,10 +23,9 @@ from lakelog.io.names import new_uuid
 from lakelog.io.shared_counts import counts_directory, share_counts
 from lakelog.options.option import Option
 from lakelog.options.overwrite import OVERWRITE_DATA_FILES, OVERWRITE_PARTITION
-from lakelog.spark.runtime.task_attempts import Try, each_ran_once
-from lakelog.spark.runtime.task_end import task_end
 from lakelog.spark.runtime.types import arrow_for_spark, quoted
 from lakelog.spark.runtime.worker import prepare_worker
+from lakelog.spark.runtime.worker_end import Try, each_ran_once, task_end
 from lakelog.table.commit.append import commit_append
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.seal import seal

@@ -9,12 +9,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from lakelog.options.table import WRITE_SHUFFLE
-from lakelog.spark.runtime.arrow_function import arrow_function
-from lakelog.spark.runtime.types import column_of
+from lakelog.spark.runtime.types import arrow_function, column_of
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.spark.write.shuffle import shuffled
-from lakelog.table.write.clustering import ORDER, ClusteringJob
-from lakelog.table.write.z_order import ZOrder
+from lakelog.table.write.clustering import ORDER, ClusteringJob, ZOrder
 
 _PLACE: Final = "_lakelog_place"
 _SAMPLE: Final = 100_000

@@ -26,8 +26,7 @@ from lakelog.paimon.rows.bucket import bucket_of_rows
 from lakelog.paimon.rows.murmur import ADD, C1, C2, M1, M2, MASK, SEED, mix_one
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import AtomicType, DataField
-from lakelog.spark.runtime.arrow_function import arrow_function
-from lakelog.spark.runtime.types import column_of
+from lakelog.spark.runtime.types import arrow_function, column_of
 from lakelog.spark.runtime.worker import prepare_worker
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import conform

@@ -13,9 +13,8 @@ from lakelog.io.shared_counts import counts_directory
 from lakelog.spark.runtime.worker import prepare_worker, this_task
 from lakelog.spark.runtime.worker_end import ending_later
 from lakelog.spark.write.batch_writer import AttemptMessage, write_attempt
-from lakelog.table.commit.committers import committer_for
 from lakelog.table.commit.replay import should_write_epoch
-from lakelog.table.commit.seal_thread import seal_all, sealer_for
+from lakelog.table.commit.seal_thread import committer_for, seal_all, sealer_for
 from lakelog.table.commit.take_over import take_over_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -43,9 +42,8 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id
         if not should_write_epoch(self._table, writer, epoch):
-            for _ in iterator:  # the rows of a replay are in the table already
-                pass
-            return AttemptMessage(AttemptResult(writer, epoch, "", replay=True), run)
+            rows = sum(batch.num_rows for batch in iterator)  # those of a replay are in the table already
+            return AttemptMessage(AttemptResult(writer, epoch, "", row_count=rows, replay=True), run)
         written = write_attempt(self._table, writer, epoch, context.partitionId(), iterator)
         return replace(written, run=run)
 

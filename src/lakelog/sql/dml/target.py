@@ -16,7 +16,7 @@ from lakelog.sql.query.planner import plan_query
 from lakelog.sql.query.predicate_parser import parse_filter
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan
-from lakelog.sql.runtime.result import empty_result
+from lakelog.sql.runtime.statement import empty_result
 from lakelog.sql.syntax.fragments import DmlTarget
 from lakelog.sql.syntax.source_text import SourceText
 

@@ -11,7 +11,7 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.references import QueryText, Reference
 from lakelog.sql.runtime.query_plan import COUNTED
 from lakelog.sql.syntax.lexer import Kind, Token
-from lakelog.sql.syntax.text_edits import Edit
+from lakelog.sql.syntax.source_text import Edit
 
 _PLAIN = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Alias, exp.Paren, exp.Neg, exp.DataType,

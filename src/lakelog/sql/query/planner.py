@@ -28,9 +28,8 @@ from lakelog.sql.query.signed_aggregates import SignedAggregates, signed_aggrega
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import QueryPlan, Source
 from lakelog.sql.syntax.lexer import Kind, quoted_name
-from lakelog.sql.syntax.source_text import SourceText
-from lakelog.sql.syntax.text_edits import Edit, edited
-from lakelog.sql.syntax.time_travel import TimeTravel, read_time_travel
+from lakelog.sql.syntax.source_text import Edit, SourceText, edited
+from lakelog.sql.syntax.table_changes import TimeTravel, read_time_travel
 from lakelog.sql.syntax.token_stream import Name
 
 

@@ -17,7 +17,7 @@ from lakelog.paimon.rows.row_kind import ROW_KIND_COLUMN
 from lakelog.sql.query.metadata_queries import only_select_of
 from lakelog.sql.query.references import QueryText, Reference, cte_of
 from lakelog.sql.syntax.lexer import Kind, Token
-from lakelog.sql.syntax.text_edits import Edit, edited
+from lakelog.sql.syntax.source_text import Edit, edited
 from lakelog.sql.syntax.token_stream import part_value
 
 _LOG = logging.getLogger("lakelog.sql")

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from lakelog.sql.query.planner import plan_query
 from lakelog.sql.runtime.context import SessionContext
-from lakelog.sql.runtime.privilege import Privilege
-from lakelog.sql.runtime.statement import ParsedStatement
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
 from lakelog.sql.syntax.lexer import Kind
 from lakelog.sql.syntax.source_text import SourceText
 from lakelog.sql.syntax.token_stream import Name, TokenStream

@@ -37,6 +37,8 @@ _SPACE: Final = re.compile(r"[\s\ufeff]++")
 _BRACKETS: Final = re.compile(r"/\*|\*/")
 _VALUES: Final = {q: re.compile(rf"(?:[^{q}\\]++|\\.|{q}{q})*+", re.DOTALL) for q in "'\""}
 _QUOTES: Final = "'\"`"
+_SET: Final = re.compile(r"(\bset\s++`?([\w.\-]{1,200}+)`?\s*+=\s*+)([^\s'\"`;][^;\n]*+)", re.IGNORECASE)
+"""``SET key = value`` without quotes: the value ends with the line or the statement."""
 
 
 def without_secrets(text: str) -> str:
@@ -52,6 +54,7 @@ def without_secrets(text: str) -> str:
             parts += [text[end:start], "*" * (stop - start)]
             end = stop
     out = "".join([*parts, text[end:]]) if parts else text
+    out = _SET.sub(lambda found: found[1] + "*" * len(found[3]) if _is_secret(found[2].lower()) else found[0], out)
     return USER_IN_URL.sub(lambda user: "*" * len(user[0]), out) if "://" in out and "@" in out else out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,3 +50,25 @@ class SourceText:
     def error(self, offset: int, message: str) -> UnsupportedStatement:
         """An error to raise that points at an offset of the whole script."""
         return UnsupportedStatement(point_at(self.script, offset, message))
+
+
+@dataclass(frozen=True)
+class Edit:
+    """New text in place of ``[start, end)`` of the script."""
+
+    start: int
+    end: int
+    text: str
+
+    def lies_in(self, start: int, end: int) -> bool:
+        """Whether it changes nothing outside of ``[start, end)``."""
+        return start <= self.start and self.end <= end
+
+
+def edited(script: str, edits: Iterable[Edit], start: int, end: int) -> str:
+    """``script[start:end]`` with the edits that lie in it; they do not overlap."""
+    out, at = [], start
+    for edit in sorted((e for e in edits if e.lies_in(start, end)), key=lambda e: (e.start, e.end)):
+        out += [script[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*out, script[at:end]])

@@ -18,7 +18,7 @@ from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
 from lakelog.table.commit.log_repair import LogRepair, take_back_late, was_forgotten
-from lakelog.table.commit.replay import warn_of_older
+from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -66,32 +66,37 @@ class Committer:
         self._known: _Position | None = None
         self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
+        self._sealed_rows = SealedRows(table.store, writer)
         self._has_appended = False  # a batch writer: its origin is where its rows begin, or it is forgotten
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced, TableReplaced.
+        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced (also behind step 3,
+        for a decision with other rows), TableReplaced.
         """
         with self.lock:
             # 1 already decided?
             record, is_made = None, False
-            if self._stale(epoch):
+            is_left_out = any(r.replay for r in results)
+            if is_left_out or self._stale(epoch):
                 found = self._look()
                 sealed = self._state.writers.get(self.writer)
                 self._check_not_ended(sealed)
                 warn_of_older(self.table, self.writer, epoch, found.newest().get(self.writer, -1))
                 if sealed is not None and epoch <= sealed.epoch:
                     self._heal_behind(sealed)
-                    self._check_ours(sealed.digest if epoch == sealed.epoch else "", results)
+                    self._check_same(epoch, None, results)
                     return None
                 record = found.find(self.writer, epoch)
+                if record is None and is_left_out:  # a later epoch is decided, and this one never was
+                    self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
             if record is None:
                 record, is_made = self._decide(epoch, results)
             if record is None:
-                self._check_ours("", results)
+                self._check_same(epoch, None, results)
                 return None
             if is_made:
                 self._count_epoch(record)
@@ -104,7 +109,7 @@ class Committer:
             note_catch_up(self.table, record)
             if record.ended and not self.ended:
                 raise self._fenced()
-            self._check_ours(record.digest, results)
+            self._check_same(epoch, record, results)
             return record
 
     def verify(self, record: EpochRecord) -> WriterState:
@@ -240,17 +245,25 @@ class Committer:
                 self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
 
     def _stale(self, epoch: int) -> bool:
-        return self._known is None or self._known.epoch != epoch - 1
+        """Whether the epoch may be decided already; a look at the records knows."""
+        return self._known is None or self._known.epoch != epoch - 1 or epoch in self._decided
 
     def _check_not_ended(self, sealed: WriterState | None) -> None:
         if sealed is not None and sealed.ended and not self.ended:
             raise self._fenced()
 
-    def _check_ours(self, digest: str, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced when the decision is not about these results, which a batch writer will not write again."""
-        wanted = EpochRecord(self.writer, 0, 0, tuple(results))
-        if self.once and wanted.accepted and digest != wanted.digest:
-            raise self._fenced()
+    def _check_same(self, epoch: int, decided: EpochRecord | None, results: Sequence[AttemptResult]) -> None:
+        """Raises Fenced when the decision (None: the sealed one) has other rows than these: a batch writer will not
+        write its own again, and a streaming query sends another number of them.
+        """
+        wanted = EpochRecord(self.writer, epoch, 0, tuple(results))
+        if self.once:
+            digest = self._state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
+            if wanted.accepted and digest != wanted.digest:
+                raise self._fenced()
+        elif results:
+            rows = self._sealed_rows.of(epoch, self._state) if decided is None else decided.row_count
+            check_rows(self.table, self.writer, epoch, rows, wanted.row_count)
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
         """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
@@ -342,7 +355,8 @@ class Committer:
                     verified[bucket] = end
                     continue
             verified[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()))
-        self._known = _Position(record.epoch, verified, decided=max(accepted))
+        before = -1 if known is None else known.decided
+        self._known = _Position(record.epoch, verified, decided=max(before, *accepted))
 
     def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
         """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.

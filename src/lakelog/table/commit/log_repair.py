@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.errors import NotFound
+from lakelog.filestore.skipping.predicate import In, conjunction
 from lakelog.io.clock import now_ms
-from lakelog.logstore.base import LogLocation
+from lakelog.logstore.base import LogLocation, LogReader
 from lakelog.logstore.clients import appender_for, reader_for
+from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.formats import log_format
 from lakelog.logstore.protocol.header import LOG_ONLY, Header
 from lakelog.logstore.protocol.healer import heal
 from lakelog.logstore.protocol.healing_plan import Healing, Later
 from lakelog.options.log import DATA_FORMAT
-from lakelog.table.commit.committed_rows import committed_values, logged_values
+from lakelog.paimon.rows.row_kind import INSERT
+from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
+from lakelog.table.read.file_scan import Scan
 
 
 @dataclass(frozen=True)
 class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 
-    ``later`` says what becomes of records of epochs that are not decided.
+    ``later`` says what becomes of records of epochs that are not decided; ``was_taken_over`` is as in ``Healing``.
     """
 
     table: DynamicTable
@@ -34,6 +44,7 @@ class LogRepair:
     writer: str
     accepted: Mapping[int, frozenset[str]]
     later: Later = Later.FENCED
+    was_taken_over: bool = False
 
     def repair(self, bucket: int, start: int, late: frozenset[bytes] = frozenset()) -> int:
         """Heals a bucket from an offset on; returns the verified offset. Raises Unavailable, Fenced.
@@ -64,6 +75,7 @@ class LogRepair:
             later=self.later,
             own_first=not table.emits_files,
             late=late,
+            was_taken_over=self.was_taken_over,
         )
 
 
@@ -82,16 +94,19 @@ def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptRes
 def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:
     """Takes back what a batch writer has appended that is forgotten: some of it behind what others have looked at.
 
-    It is registered meanwhile, so that somebody else does it should this process end. Raises Unavailable, Fenced.
+    It is registered meanwhile, so that somebody else does it should this process end. When a later task has registered
+    it again, all that lies behind that origin is taken back, too. Raises Unavailable, Fenced.
     """
     if table.log is None:
         return
     firsts: dict[int, int] = {}
+    with contextlib.suppress(NotFound):
+        firsts.update(table.registered.origin(writer))
     for part in (p for r in results for p in r.appends):
         firsts[part.bucket] = min(part.first_offset, firsts.get(part.bucket, part.first_offset))
     table.registered.register(writer, firsts, Lease(BATCH, now_ms()))
     keep_lease(table, writer, BATCH)
-    repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED)
+    repair = LogRepair(table, table.log, writer, {epoch: frozenset()}, Later.REFUSED, was_taken_over=True)
     for bucket, first in firsts.items():
         repair.repair(bucket, first)
     drop_lease(table, writer)
@@ -117,3 +132,56 @@ def _is_open(table: DynamicTable) -> Callable[[Header], bool]:
         return header.writer in at_work and header.epoch > newest.get(header.writer, -1)
 
     return is_open
+
+
+_READ_ROWS = 100_000
+"""Changes of the log that are looked at at a time."""
+
+
+def logged_values(
+    reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes]
+) -> dict[bytes, bytes | None]:
+    """The newest log value of each key below an offset; for a use that writes the log only (``emit.mode`` = log).
+
+    Reads the bucket from its beginning, so it is called while healing only.
+    """
+    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    for records in reader.chunks(bucket, reader.first_offsets([bucket])[bucket], end, form.records_of(_READ_ROWS)):
+        is_packed = pc.and_(pc.is_null(records.column("key")), pc.is_valid(records.column("value")))
+        is_wanted = pc.is_in(records.column("key"), pa.array(keys, pa.large_binary()))
+        chosen = records.filter(pc.or_(is_wanted, is_packed))
+        for whole in zip(chosen.column("key").to_pylist(), chosen.column("value").to_pylist(), strict=True):
+            out.update((key, value) for key, value in form.split(*whole) if key in out)
+    return out
+
+
+def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+    """Log key (JSON bytes) → log value of its newest row in the files (decided epochs included), None when it has none.
+
+    Called while healing only, for the few keys of a failed attempt.
+    """
+    table = table.with_newest_schema()  # a row that another writer made may have columns that this one does not know
+    form = log_format(table.options.need(DATA_FORMAT))
+    schema = table.schema
+    key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])
+    wanted = form.decode_keys(pa.array(keys, pa.large_binary()), key_schema)
+    out: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    for batch in rows_of_keys(Scan(table), wanted).to_batches():
+        kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)
+        records, _ = form.encode(batch, kinds, "upsert", schema.primary_keys, b"")
+        out.update(zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True))
+    return out
+
+
+def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
+    """The rows of a scan that have one of some primary keys (a table of the key columns), in no order."""
+    names = keys.column_names
+    found = replace(
+        scan, filter=conjunction(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
+    ).to_arrow()
+    if len(names) == 1 or not found.num_rows:
+        return found
+    # the filter knows the columns one by one; Arrow's own join takes no nested columns along
+    numbered = pl.DataFrame(found.select(names)).with_row_index("_lakelog_row")
+    kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
+    return found.take(pa.array(kept["_lakelog_row"].to_numpy()))

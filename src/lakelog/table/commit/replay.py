@@ -1,16 +1,23 @@
-"""Whether a task should write its epoch at all, asked before its first row (RFC 2, task, step 1)."""
+"""Replays of epochs: whether a task should write its epoch at all, asked before its first row (RFC 2, task, step 1),
+and whether the epoch has the number of rows that was decided.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+from bisect import bisect_right
 from typing import Final
 
-from lakelog.errors import InvalidRequest
+from lakelog.errors import Fenced, InvalidRequest, NotFound
+from lakelog.filestore.store import FileStore
 from lakelog.io.logs import fields
+from lakelog.options.log import CHECK_REPLAYS
 from lakelog.table.log.lease_keeper import keep_lease
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, WriterState, state_at
 from lakelog.table.model.registrations import STREAM
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
@@ -58,11 +65,11 @@ def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) 
 def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> None:
     """Logs, once, that a query sends an epoch again that is not its newest one, the only one that Spark repeats.
 
-    Epochs are compared by number. If the source cuts its rows into other epochs than before, rows are left out.
+    ``check_rows`` compares numbers of rows only. Other rows of the same number are left out.
     """
-    told = (table.identity.key, writer, newest)
-    if epoch < newest and told not in _WARNED:
-        _WARNED.add(told)
+    warned = (table.identity.key, writer, newest)
+    if epoch < newest and warned not in _WARNED:
+        _WARNED.add(warned)
         _LOG.warning(
             "query %s sends epoch %d of table %s again, but has committed epochs up to %d: its checkpoint is an older "
             "copy, or another process runs the query, too. Epochs %d to %d are not written again, even if they have "
@@ -70,3 +77,50 @@ def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> 
             *(writer, epoch, table.name, newest, epoch, newest),
             extra=fields(table=table.name),
         )
+
+
+def check_rows(table: DynamicTable, writer: str, epoch: int, decided: int | None, sent: int) -> None:
+    """Raises Fenced when a query repeats an epoch with another number of rows than was decided (None: not known).
+
+    The source has split its rows into other epochs than before. The rows that were sent count for nothing, so Spark
+    must not take the epoch for committed.
+    """
+    if decided in (None, sent) or not table.options.need(CHECK_REPLAYS):
+        return
+    raise Fenced(
+        f"epoch {epoch} of query {writer} is not committed: it has {sent} rows, but table {table.name} holds this "
+        f"epoch with {decided} rows. The checkpoint is older than the table, or the source splits its rows into other "
+        f"micro-batches than before. Restore the newest checkpoint, or this copy once more with the limits of the "
+        f"source as they were; or start the query with a new checkpointLocation at the first source offset that the "
+        f"table does not have. If the rows of the query differ each time that it runs, set '{CHECK_REPLAYS.key}' to "
+        f"false to keep the rows of the first commit"
+    )
+
+
+class SealedRows:
+    """The numbers of rows of a streaming writer's sealed epochs, as far back as the table's snapshots know them."""
+
+    def __init__(self, store: FileStore, writer: str) -> None:
+        self._store, self._writer = store, writer
+        self._older: WriterState | None = None
+
+    def of(self, epoch: int, newest: LogState) -> int | None:
+        """The number of rows of an epoch that is sealed in the newest state; None when it is not known."""
+        last = newest.writers[self._writer]
+        for known in (last, self._older):
+            if known is not None and (rows := known.rows_of(epoch)) is not None:
+                return rows
+        self._older = self._find(epoch) if last.rows else None
+        return None if self._older is None else self._older.rows_of(epoch)
+
+    def _find(self, epoch: int) -> WriterState | None:
+        """The newest state that can still know an epoch; so it knows the following ones, too."""
+        snapshots = self._store.snapshots
+        with contextlib.suppress(NotFound):  # expiry has deleted a snapshot meanwhile
+            ids = range(snapshots.earliest_id() or 1, (snapshots.latest_id() or 0) + 1)
+            at = bisect_right(ids, epoch + KEPT_EPOCHS - 1, key=lambda n: self._state(n).sealed_epoch(self._writer))
+            return self._state(ids[at - 1]).writers.get(self._writer) if at else None
+        return None
+
+    def _state(self, snapshot_id: int) -> LogState:
+        return state_at(self._store, self._store.snapshots.get(snapshot_id))

@@ -1,4 +1,11 @@
-"""Turns decided epochs into one snapshot (RFC 2, step 4)."""
+"""Turns decided epochs into one snapshot (RFC 2, step 4).
+
+Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 5): in the order of the snapshots.
+
+A transactional reader gives rows in the order of the commit records, the files keep the row of the newest snapshot:
+both end with the same row of a key only when both orders are one. So the epochs of a table with a key are marked in the
+order of their chain, whoever made them. Without a key the order means nothing, and each writer marks its own.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +14,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lakelog.errors import LakelogError
 from lakelog.filestore.commit.request import CommitRequest
 from lakelog.io.clock import sleep
 from lakelog.io.logs import fields
@@ -15,11 +23,10 @@ from lakelog.io.names import random_fraction
 from lakelog.logstore.protocol.header import LOG_ONLY
 from lakelog.options.metrics import SEAL_DURATION, SEALS
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.table.commit.commit_markers import append_markers
 from lakelog.table.commit.committer import Committer
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
-from lakelog.table.model.log_state import MarkerCounts, WriterState, state_at
+from lakelog.table.model.log_state import KEPT_EPOCHS, LogState, MarkerCounts, WriterState, state_at
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.runs.dynamic_buckets import (
     AssignedFiles,
@@ -30,9 +37,50 @@ from lakelog.table.runs.dynamic_buckets import (
 )
 from lakelog.table.runs.level0_files import write_level0_files
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
-from lakelog.table.runs.schema_adaptation import adapt_to_schema, with_latest_columns
+from lakelog.table.runs.runs import adapt_to_schema, with_latest_columns
 from lakelog.table.runs.sequencing import BucketKey, SequencedRuns, places_of, sequence_runs
 from lakelog.table.staging.watermark import watermark_of
+
+
+def append_markers(
+    committer: Committer, before: Sequence[EpochRecord], records: Sequence[EpochRecord], state: LogState
+) -> None:
+    """Appends the commit records of epochs that snapshots hold, then forgets their epoch records.
+
+    ``before`` are records of older snapshots that are still there: their commit records may be missing, and come first,
+    one snapshot after the other, each acknowledged by the log before the next. ``records`` are those of the newest one;
+    ``state`` is its state. A crash anywhere leaves epoch records for the next seal, which perhaps marks an epoch again;
+    readers show it once. A failure is logged only, and left to the next seal.
+    """
+    table = committer.table
+    owed = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
+    debts = sorted((r for r in owed if _is_owed(r, state)), key=lambda r: (_sealed_in(r, state), r.number, r.epoch))
+    if not owed and not records:
+        return
+    committer.owes = bool(debts or records)
+    try:
+        # a driver that was away may create a record of an epoch that was decided, sealed and forgotten
+        table.decided.forget([r for r in owed if not _is_owed(r, state)])
+        for _, marked in itertools.groupby([*debts, *records], key=lambda r: _sealed_in(r, state)):
+            group = list(marked)
+            committer.append_commit(group)
+            table.decided.forget(group)
+    except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
+        about = fields(table=table.name, writer=committer.writer)
+        _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure, extra=about)
+        return
+    committer.owes = False
+
+
+def _is_owed(record: EpochRecord, state: LogState) -> bool:
+    known = state.writers.get(record.writer)
+    return known is not None and known.telling.get(record.epoch) == record.digest
+
+
+def _sealed_in(record: EpochRecord, state: LogState) -> int:
+    known = state.writers.get(record.writer)
+    return 0 if known is None else known.sealed_in.get(record.epoch, 0)
+
 
 _LOG = logging.getLogger("lakelog.seal")
 _LONGEST_PAUSE_S = 0.2
@@ -193,7 +241,16 @@ def _sealed(
         sealed_in={r.epoch: sealed_in.get(r.epoch, 0) for r in owed} | {r.epoch: number for r in records},
         run=runs[-1] if runs else None if known is None else known.run,
         digest=last.digest,
+        rows=() if verified.once or last.once else _rows(known, records),
     )
+
+
+def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[int, ...]:
+    """The numbers of rows of a writer's last epochs, up to that of the last record."""
+    counts, last = {r.epoch: r.row_count for r in records}, records[-1].epoch
+    first = min(counts) if known is None else known.epoch + 1
+    added = [counts.get(epoch, 0) for epoch in range(max(first, last - KEPT_EPOCHS + 1), last + 1)]
+    return (*(() if known is None else known.rows), *added)[-KEPT_EPOCHS:]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lakelog.table.maintenance.background import CompactionWorker, stop_workers,
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.seal")
+_COMMITTERS: dict[tuple[int, str, str], Committer] = {}
 
 
 def _no(_: DynamicTable) -> None:
@@ -119,4 +120,18 @@ def sealer_for(committer: Committer, beside: Callable[[DynamicTable], None]) -> 
         found = _SEALERS.get(key)
         if found is None:
             found = _SEALERS[key] = Sealer(committer, beside=beside)
+        return found
+
+
+_LOCK = threading.Lock()
+
+
+def committer_for(table: DynamicTable, writer: str) -> Committer:
+    """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
+    with _LOCK:
+        key = (os.getpid(), table.identity.key, writer)
+        found = _COMMITTERS.get(key)
+        if found is None:
+            found = _COMMITTERS[key] = Committer(table, writer)
+        found.table = table
         return found

@@ -12,7 +12,8 @@ from lakelog.options.compaction import STOP_TRIGGER
 from lakelog.options.log import COMMIT_INTERVAL, ON_BAD_RECORD, WRITER_TIMEOUT
 from lakelog.options.optimizer import OPTIMIZER_ENABLED, ORPHAN_INTERVAL
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.table import COMPACTION_TRIGGER
 from lakelog.table.health.formatting import counted, format_age, format_bytes
 from lakelog.table.health.stats import STREAM, LogFigures, TableStats
 

@@ -14,7 +14,7 @@ from lakelog.logstore.base import LogReader
 from lakelog.logstore.protocol.header import CORRECTION, DATA, parse_kinds
 from lakelog.table.health.stats import BATCH, FOLLOW, STREAM, LogBucketFigures, LogFigures, ReaderFigures, WriterFigures
 from lakelog.table.log.bad_records import noted_bad_records
-from lakelog.table.log.named_readers import NamedReader, NamedReaders
+from lakelog.table.log.register import NamedReader, NamedReaders
 from lakelog.table.log.scan import LogScan
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from lakelog.table.health.actions import Action, Blocker, find_blockers, plan_actions
 from lakelog.table.health.collect import collect_table_stats
-from lakelog.table.health.findings import Finding, pick_findings, unreadable
-from lakelog.table.health.score import ScorePart, score_parts, total
+from lakelog.table.health.score import Finding, ScorePart, pick_findings, score_parts, total, unreadable
 from lakelog.table.health.stats import TableStats
 from lakelog.table.model.dynamic_table import DynamicTable
 

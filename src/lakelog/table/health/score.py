@@ -1,34 +1,30 @@
-"""The health of a table as a number from 0 to 100, and what it is made of. Pure.
-
-A finding (``findings.py``) caps it at 20, whatever the parts say.
-
-========== ====== ===================================================================================================
-part       points
-========== ====== ===================================================================================================
-files      40     the mean over the buckets of: 1 while its sorted runs (without a key: the files that a compaction
-                  would take) are below the compaction trigger, then falling to 0 at four times the trigger
-freshness  30     with a log: 1 while the oldest row outside the files is younger than three commit intervals (not less
-                  than 10 s), falling to 0 at thirty of them, 0 when the log cannot be reached; 1 without a log
-writers    15     1, less a third for each batch writer that died and is not healed
-history    15     1, less the share that expirable snapshots have of ``snapshot.expire.limit`` (half of the points), and
-                  less half when orphan files were not looked for in twice ``optimizer.orphan-interval``
-========== ====== ===================================================================================================
-"""
+"""What is wrong with a table, and how healthy it is: findings and score."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lakelog.options.log import COMMIT_INTERVAL
 from lakelog.options.optimizer import ORPHAN_INTERVAL
 from lakelog.options.option import Options
-from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER, SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.retention import SNAPSHOT_EXPIRE_LIMIT
+from lakelog.options.table import COMPACTION_MIN_FILES, COMPACTION_TRIGGER
+from lakelog.table.health.actions import HEALING, Action
 from lakelog.table.health.formatting import counted, format_age
-from lakelog.table.health.stats import BucketStats, TableStats
+from lakelog.table.health.stats import BucketStats, LogFigures, TableStats
 
 _FILES, _FRESHNESS, _WRITERS, _HISTORY = 40, 30, 15, 15
 _LEAST_LATE_MS = 10_000
 _WITH_FINDINGS = 20
+DEAD_WRITER: Final = "dead-writer"
+STORES_DIFFER: Final = "stores-differ"
+LOG_UNREACHABLE: Final = "log-unreachable"
+UNREADABLE: Final = "unreadable"
+DEAD_RUN: Final = "dead-run"
+FINDINGS: Final = (UNREADABLE, STORES_DIFFER, DEAD_WRITER, LOG_UNREACHABLE, DEAD_RUN)
+"""Every kind, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +111,52 @@ def _falling(value: float, good: float, bad: float) -> float:
 
 def _part(name: str, share: float, of: int, why: str) -> ScorePart:
     return ScorePart(name, round(max(0.0, share) * of, 1), of, why)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence, and the command that looks into it or mends it. ``kind`` is one of ``FINDINGS``.
+
+    ``action`` is the kind of maintenance that mends it, empty where none does.
+    """
+
+    kind: str
+    reason: str
+    what_to_do: str
+    action: str = ""
+
+
+def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
+    """The findings of a table that could be looked at, with its needs; the worst first. Pure."""
+    found = [*_of_log(figures.name, figures.log)] if figures.log is not None else []
+    dead = figures.snapshots.dead_run
+    if dead is not None and any(need.kind == dead.kind for need in needs):
+        reason = f"the last {dead.kind} died (process {dead.process} on {dead.host}) and is still needed"
+        found.append(Finding(DEAD_RUN, reason, f"lakelog optimize {figures.name} --once", dead.kind))
+    return tuple(sorted(found, key=lambda finding: FINDINGS.index(finding.kind)))
+
+
+def unreadable(name: str, why: str) -> Finding:
+    """The finding of a table that cannot be opened or looked at."""
+    return Finding(UNREADABLE, f"the table cannot be read: {why}", f"lakelog describe {name}")
+
+
+def _of_log(name: str, log: LogFigures) -> Iterator[Finding]:
+    if log.trouble:
+        yield Finding(LOG_UNREACHABLE, f"the log cannot be read: {log.trouble}", "lakelog doctor --only tables")
+    dead = sum(writer.is_gone for writer in log.writers)
+    if dead:
+        reason = f"{counted(dead, 'dead writer')} left an unfinished write in the log"
+        yield Finding(DEAD_WRITER, reason, f"lakelog optimize {name} --once --only {HEALING}", HEALING)
+    lost = sum(bucket.lost for bucket in log.buckets)
+    if lost:
+        reason = f"{counted(lost, 'record')} expired from the log before a snapshot had them"
+        yield Finding(STORES_DIFFER, reason, f"lakelog log {name}")
+    ahead = [bucket for bucket in log.buckets if bucket.applied > bucket.end]
+    if ahead:
+        one = ahead[0]
+        reason = (
+            f"the files are ahead of the log: bucket {one.bucket} has offset {one.applied} in a snapshot and ends at "
+            f"{one.end}; the log was truncated or replaced"
+        )
+        yield Finding(STORES_DIFFER, reason, f"lakelog log {name}")

@@ -16,6 +16,7 @@ from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, pars
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _UNOWNED = encode_header(DATA, "", 0, "")
+_NEVER = 1 << 62
 _OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
 
 
@@ -67,9 +68,11 @@ class SnapshotCutover:
         firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
         firsts[""] = self.nobodys.get(bucket, end)
         first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
-        is_new = heads["offset"] >= first
-        if bucket in self.log_only:
-            is_new |= heads["offset"] >= self.log_only[bucket]
+        again = self.log_only.get(bucket, _NEVER)
+        is_new = (heads["offset"] >= first) | (heads["offset"] >= again)
+        # a writer that ended between the ends and the list of writers: a row below is left out, so is its correction
+        has_ended = ~heads["writer"].is_in(list(firsts)) & (heads["sign"].fill_null(0) != 0)
+        is_new &= ~(has_ended & (heads["ref"] < min(end, again)))
         is_new |= heads["attempt"].str.starts_with(LOG_ONLY)
         return records if is_new.all() else records.filter(pa.array(is_new.to_numpy()))
 

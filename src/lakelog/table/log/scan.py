@@ -31,8 +31,7 @@ from lakelog.paimon.rows.row_kind import INSERT, NAMES, ROW_KIND_COLUMN
 from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.log.bad_records import RecordDecoder
 from lakelog.table.log.clients import reader_of
-from lakelog.table.log.committed_reader import CommittedReader, VisibleBatch
-from lakelog.table.log.gaps import only_control_records_expired
+from lakelog.table.log.committed_reader import CommittedReader, VisibleBatch, only_control_records_expired
 from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state

@@ -21,8 +21,8 @@ from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
 from lakelog.options.scan import SCAN_OPTIONS
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, ROW_KIND_COLUMN, UPDATE_AFTER, kinds_from_text
 from lakelog.paimon.types.arrow import arrow_schema
-from lakelog.state.block_cache import BlockCache
 from lakelog.state.keyed_state import KeyedState
+from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup.source import LookupSource, source_of
 from lakelog.table.model.dynamic_table import DynamicTable
 

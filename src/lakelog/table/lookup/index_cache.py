@@ -14,7 +14,7 @@ from lakelog.io.logs import fields
 from lakelog.io.names import new_attempt
 from lakelog.io.scratch import ScratchDirectory
 from lakelog.options.lookup import LOOKUP_ASYNC, LOOKUP_MEMORY, LOOKUP_REFRESH
-from lakelog.state.block_cache import BlockCache
+from lakelog.state.sorted_run import BlockCache
 from lakelog.table.lookup.index import LookupIndex, LookupSpec
 from lakelog.table.lookup.stats import LookupFigures, keep_figures
 

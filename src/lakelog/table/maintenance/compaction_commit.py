@@ -10,7 +10,8 @@ from typing import Final
 
 from lakelog.errors import CommitConflict, LakelogError
 from lakelog.filestore.commit.request import CommitRequest
-from lakelog.filestore.compaction.result import CompactionResult, joined_index
+from lakelog.filestore.compaction.planner import CompactionResult, joined_index
+from lakelog.filestore.metadata.manifest_compaction import are_few
 from lakelog.io.clock import monotonic_s
 from lakelog.io.logs import fields
 from lakelog.io.metrics import METER
@@ -22,7 +23,6 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import carried_state
 
 _LOG = logging.getLogger("lakelog.compact")
-
 GROUP_S: Final = 5.0
 """How long a result waits for others at most before it is committed."""
 _GROUP: Final = 64
@@ -160,3 +160,42 @@ def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
             table.io.delete(
                 paths.bucket_index_file(entry.partition, entry.bucket, entry.file_name, entry.external_path)
             )
+
+
+@dataclass(frozen=True)
+class ManifestSummary:
+    """Number and bytes of the manifests before and after; ``snapshot`` is None where there was nothing to gain."""
+
+    snapshot: Snapshot | None
+    manifests_before: int
+    manifests_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+def compact_manifests(table: DynamicTable) -> ManifestSummary:
+    """Forgets what was added and deleted again, joins the rest, ordered by partition and bucket, in one snapshot.
+
+    Called when planning has become slow before writers have done it by themselves
+    (``manifest.full-compaction-threshold-size``). The data files stay as they are. Raises CommitConflict,
+    CommitUnknown, UnsupportedFeature for a table that must not be written.
+    """
+    store = table.store
+    latest = store.latest_snapshot()
+    before = [] if latest is None else store.manifests.manifests_of(latest)
+    count, size = len(before), sum(m.file_size for m in before)
+    if are_few(before, table.schema):
+        return ManifestSummary(None, count, count, size, size)
+    snapshot = store.commit(
+        CommitRequest(
+            f"manifests-{new_uuid()}",
+            0,
+            COMPACT,
+            allow_empty=True,
+            prepare=lambda s: carried_state(store, s),
+            first_try=True,
+            rewrite_manifests=True,
+        )
+    )
+    after = store.manifests.manifests_of(snapshot)
+    return ManifestSummary(snapshot, count, len(after), size, sum(m.file_size for m in after))

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Final
 
 from lakelog.io.clock import now_ms
+from lakelog.options.changelog import CHANGELOG_PRODUCER
 from lakelog.options.compaction import FULL_COMPACTION_COMMITS, FULL_COMPACTION_INTERVAL
 from lakelog.options.option import Options
-from lakelog.options.table import CHANGELOG_PRODUCER
 from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 

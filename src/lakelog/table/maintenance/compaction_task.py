@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lakelog.errors import NotFound
-from lakelog.filestore.compaction.result import CompactionResult
+from lakelog.filestore.compaction.planner import CompactionResult
 from lakelog.io.logs import fields
 from lakelog.table.maintenance.compaction_lease import Lease, Leases
 from lakelog.table.model.dynamic_table import DynamicTable

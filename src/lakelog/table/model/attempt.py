@@ -54,8 +54,9 @@ class BucketAppend:
 class AttemptResult:
     """The commit message of one task: what counts if the driver accepts this attempt (RFC 2).
 
-    ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are those of the keys
-    and values that it appended to the log, for who counts them; no epoch record keeps them.
+    ``row_count`` is the number of rows that the task got. With ``replay`` it left them out, because the epoch was
+    decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
+    those of the keys and values that it appended to the log, for who counts them; no epoch record keeps them.
     """
 
     writer: str

@@ -33,6 +33,8 @@ KEEP_MS = 30 * 24 * 3_600_000
 """A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
 """The same for a batch writer that has closed: it never comes back."""
+KEPT_EPOCHS: Final = 100
+"""Sealed epochs of a streaming writer whose numbers of rows a state keeps. Spark keeps as many in a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class WriterState:
     sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions, and
     ``sealed_in`` the number of the first snapshot with each of them, the order in which they are told (absent in
     a state that an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of
-    the decision about the last epoch.
+    the decision about the last epoch. ``rows`` are the numbers of rows of a streaming writer's last epochs without a
+    gap, at most ``KEPT_EPOCHS``; the last one is that of ``epoch`` (empty in a state that an earlier version wrote).
     """
 
     epoch: int
@@ -55,10 +58,16 @@ class WriterState:
     run: StreamingRun | None = None
     sealed_in: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
+    rows: tuple[int, ...] = ()
 
     def digest_of(self, epoch: int) -> str:
         """The digest of the decision about a sealed epoch, "" when the state has not kept it."""
         return self.digest if epoch == self.epoch else self.telling.get(epoch, "")
+
+    def rows_of(self, epoch: int) -> int | None:
+        """The number of rows of a sealed epoch, 0 when it was never decided; None when the state has not kept it."""
+        at = len(self.rows) - 1 - (self.epoch - epoch)
+        return self.rows[at] if 0 <= at < len(self.rows) else None
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,7 @@ class LogState:
             | ({"sealed_in": _text_keys(s.sealed_in)} if s.sealed_in else {})
             | ({} if s.run is None else {"run": s.run.to_json()})
             | ({"digest": s.digest} if s.digest else {})
+            | ({"rows": s.rows} if s.rows else {})
             for w, s in self.writers.items()
         }
         out = {_WRITERS: orjson.dumps(writers).decode(), _OFFSETS: orjson.dumps(_text_keys(self.offsets)).decode()}
@@ -174,8 +184,8 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
-    digest = found.get("digest", "")
-    return WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in, digest)
+    state = WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in)
+    return replace(state, digest=found.get("digest", ""), rows=tuple(found.get("rows", ())))
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lakelog.errors import InvalidOption, NotFound
+from lakelog.filestore.metadata.snapshots import pick_by_time
 from lakelog.filestore.read.changes import (
     AUTO,
     DELTA,
@@ -23,7 +24,6 @@ from lakelog.filestore.read.changes import (
 )
 from lakelog.filestore.read.plan import Split
 from lakelog.filestore.read.snapshot_diff import plan_diff, read_diff
-from lakelog.filestore.read.time_travel import pick_by_time
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.filestore.skipping.pruning import Pruning
 from lakelog.filestore.store import FileStore

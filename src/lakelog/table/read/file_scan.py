@@ -21,8 +21,7 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.base import TableScan
 from lakelog.table.runs.dynamic_buckets import assign_runs, has_dynamic_buckets
 from lakelog.table.runs.rebucketing import bucket_totals, in_buckets
-from lakelog.table.runs.runs import run_to_ipc
-from lakelog.table.runs.schema_adaptation import adapt_to_schema
+from lakelog.table.runs.runs import adapt_to_schema, run_to_ipc
 from lakelog.table.runs.sequencing import SequencedRuns, places_of, sequence_runs
 
 _ATTEMPTS = 3

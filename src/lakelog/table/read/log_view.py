@@ -11,7 +11,7 @@ from lakelog.io.clock import now_ms
 from lakelog.logstore.clients import reader_for
 from lakelog.options.log import EMIT_MODE, EXPIRED_OFFSETS
 from lakelog.paimon.metadata.snapshot import Snapshot
-from lakelog.table.log.gaps import only_control_records_expired
+from lakelog.table.log.committed_reader import only_control_records_expired
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import FOLLOWER, KEEP_MS, LogState

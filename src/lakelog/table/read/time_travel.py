@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lakelog.errors import InvalidOption, NotFound
-from lakelog.filestore.metadata.snapshots import Snapshots
-from lakelog.filestore.read.time_travel import pick_by_time, pick_by_watermark
+from lakelog.filestore.metadata.snapshots import Snapshots, pick_by_time, pick_by_watermark
 from lakelog.filestore.store import FileStore
 from lakelog.options.option import Option, Options
 from lakelog.options.scan import (

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from lakelog.errors import UnsupportedFeature
 from lakelog.filestore.commit.request import IndexChange
-from lakelog.filestore.write.bucket_assigner import BucketAssigner
-from lakelog.filestore.write.hash_index import HashIndex
+from lakelog.filestore.write.bucket_assigner import BucketAssigner, HashIndex
 from lakelog.options.table import WRITE_BUFFER_SIZE
 from lakelog.paimon.metadata.data_file import BucketFiles
 from lakelog.paimon.metadata.manifest import IndexManifestEntry

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,20 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelog.filestore.metadata.schemas import rows_as
 from lakelog.filestore.read.plan import BucketKey
+from lakelog.filestore.store import FileStore
 from lakelog.filestore.write.data_file_writer import FileNames
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.partition import encode_partition
 from lakelog.table.model.attempt import KIND_COLUMN, ORDER_COLUMN, StagedRun
 from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.epoch_record import EpochRecord
 
 _OWN_BITS = 36
 """The lower bits of an order, in which the rows of one epoch differ; if not, the seal moves them (``sequencing``)."""
-
 _ROW = "_lakelog_row"
 _ONCE = {"_order": ORDER_COLUMN, "_kind": KIND_COLUMN}
 """What the columns of an inline run were called before."""
-
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -129,3 +130,38 @@ def write_run_files(
         tells_changes=tells,
         changelog=writer.changelog_files,
     )
+
+
+def adapt_to_schema(records: Sequence[EpochRecord], store: FileStore) -> list[EpochRecord]:
+    """The records with all inline rows as rows of the store's schema, by field id (format sheet 3.2).
+
+    Called before runs of decided epochs are read or sealed. Records that have the schema, which is nearly always all of
+    them, are answered as they are.
+    """
+    if all(run.schema_id == store.schema.id for run in _inline(records)):
+        return list(records)
+    return [
+        replace(r, attempts=tuple(replace(a, runs=tuple(_run(run, store) for run in a.runs)) for a in r.attempts))
+        for r in records
+    ]
+
+
+def with_latest_columns(table: DynamicTable, records: Sequence[EpochRecord]) -> DynamicTable:
+    """The table with a schema that has every column of the records.
+
+    Called before their rows go to files: a table that was opened before an ALTER TABLE would leave new columns out.
+    """
+    ids = [run.schema_id for run in _inline(records)]
+    ids += [f.schema_id for r in records for a in r.attempts for run in a.runs for f in run.files]
+    return table.with_newest_schema() if max(ids, default=0) > table.schema.id else table
+
+
+def _inline(records: Sequence[EpochRecord]) -> list[StagedRun]:
+    return [run for r in records for a in r.attempts for run in a.runs if run.inline]
+
+
+def _run(run: StagedRun, store: FileStore) -> StagedRun:
+    if not run.inline or run.schema_id == store.schema.id:
+        return run
+    rows = rows_as(run_from_ipc(run.inline), store.schemas.get(run.schema_id), store.schema)
+    return replace(run, inline=run_to_ipc(rows), schema_id=store.schema.id)

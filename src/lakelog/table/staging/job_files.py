@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.errors import LakelogError
-from lakelog.filestore.metadata.listing import bucket_directories
+from lakelog.filestore.gc.orphans import bucket_directories
 from lakelog.filestore.write.data_file_writer import FileNames
 from lakelog.io.logs import fields
 from lakelog.io.names import new_uuid

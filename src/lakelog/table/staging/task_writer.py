@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakelog.errors import LakelogError
 from lakelog.filestore.metadata.identity import LOOK_EVERY_S
-from lakelog.io.forks import check_not_forked
+from lakelog.io.machine import check_not_forked
 from lakelog.io.metrics import log_errors
 from lakelog.io.names import new_attempt
 from lakelog.logstore.base import LogAppender, PendingAppend, Records
@@ -39,8 +39,7 @@ from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.conform import conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
-from lakelog.table.staging.row_check import check_map_keys, check_text, check_years, row_errors
-from lakelog.table.staging.seal_trial import check_seal
+from lakelog.table.staging.row_check import check_map_keys, check_seal, check_text, check_years, row_errors
 from lakelog.table.staging.watermark import EventTime
 
 _INLINE_BYTES = 1024 * 1024

@@ -24,8 +24,7 @@ from lakelog.table.log.position import LogPosition, SnapshotCutover
 from lakelog.table.log.scan import LogScan
 from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_position
 from lakelog.table.tail.normalizer import Normalizer, StreamOrigin, StreamStates, normalizes
-from lakelog.table.tail.position import PartialProgress, TailPosition
-from lakelog.table.tail.tail import ResumeRequest, Step, Tail
+from lakelog.table.tail.tail import PartialProgress, ResumeRequest, Step, Tail, TailPosition
 
 Stop = str | threading.Event | None
 

@@ -8,15 +8,20 @@ replaced with the rest; those decided later come after it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
 
-from lakelog.errors import CommitConflict, UnsupportedFeature
+from lakelog.errors import CommitConflict, CommitUnknown, InvalidRequest, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
+from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
 from lakelog.table.commit.seal import level0_files, pause, seal_staged
+from lakelog.table.maintenance.retention import expire_best_effort
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
@@ -25,11 +30,14 @@ from lakelog.table.model.partition_selection import (
     OverwriteTarget,
     check_overwritable,
     existing_partitions,
+    partition_values,
     partitions_meeting,
 )
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.runs.dynamic_buckets import AssignedFiles, forget_unassigned
 from lakelog.table.runs.sequencing import sequence_runs
+from lakelog.table.staging.task_writer import TaskWriter
+from lakelog.table.write.table_writer import batches_of
 
 _ATTEMPTS = 8
 
@@ -158,3 +166,119 @@ def _commit(
 
 def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[bytes]:
     return {e.partition for e in table.store.live_entries(snapshot)}
+
+
+class OverwriteWriter:
+    """Takes the new rows and replaces the target by them; use it as a context manager.
+
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing.
+    Raises UnsupportedFeature when it is made for a table with a log.
+    """
+
+    def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
+        check_overwritable(table)
+        self._table, self._target = table, target
+        self._writer = f"overwrite-{new_uuid()}"
+        self._task = TaskWriter(table, self._writer, 0, lane=0, replaces=True)
+        self._result: AttemptResult | None = None
+        self._unknown = False
+        self._open = True
+
+    def write(self, rows: Any) -> None:
+        """Takes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__``. Raises InvalidSchema."""
+        if not self._open or self._result is not None:
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is done: open a new writer")
+        try:
+            for batch in batches_of(rows):
+                self._task.write(batch)
+        except BaseException:
+            self._open = False
+            raise
+
+    def commit(self) -> Snapshot | None:
+        """Replaces the target by the rows so far; None when there is nothing to replace.
+
+        Raises CommitConflict, CommitUnknown (call it again: it looks first), InvalidRequest.
+        """
+        if not self._open:
+            raise InvalidRequest(f"this overwrite of table {self._table.name} is done or has failed: open a new writer")
+        if self._result is None:
+            self._result = self._task.finish()
+        try:
+            made = commit_overwrite(self._table, self._writer, [self._result], self._target, again=self._unknown)
+        except CommitUnknown:
+            self._unknown = True
+            raise
+        self._open = False
+        expire_best_effort(self._table)
+        return made
+
+    def close(self) -> None:
+        """Drops what was not committed; nothing can be written afterwards."""
+        self._open = False
+        self._task.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self._open:
+                self.commit()
+        except CommitUnknown:
+            # nobody knows: it stays open, so that ``commit`` can be called again
+            raise
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+
+
+def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
+    """Writes partitions again whose files have another number of buckets; None when there are none.
+
+    ``values`` are those of some partition columns. Every file that is replaced must still be there when the snapshot
+    is made. Raises CommitConflict when others wrote to the partitions meanwhile: nothing has changed, try again.
+    """
+    if table.schema.num_buckets < 1:
+        raise UnsupportedFeature(f"table {table.name} has no fixed number of buckets: there is nothing to rescale")
+    check_overwritable(table)
+    seal_decided(table)
+    chosen = OverwriteTarget(partition_values(table.schema, values or {}, table.name))
+    latest = table.store.latest_snapshot()
+    live = table.store.live_entries(latest)
+    wanted = table.schema.num_buckets
+    old = {e.partition for e in live if e.total_buckets != wanted and chosen.matches(e.partition, table.schema)}
+    if latest is None or not old:
+        return None
+    writer = f"rescale-{new_uuid()}"
+    task = TaskWriter(table, writer, 0, lane=0, replaces=True)
+    for split in table.store.plan(snapshot_id=latest.id, partitions=old):
+        for batch in table.store.read_split(split):
+            task.write(batch)
+    made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
+    files = (*made.files, *_removed([e for e in live if e.partition in old]))
+    # files that a reader of this snapshot has not seen stay live and have another number of buckets: a conflict
+    request = CommitRequest(
+        writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True
+    )
+    return table.store.commit(request)
+
+
+def _nothing_else(
+    table: DynamicTable, latest: Snapshot | None, seen: Sequence[ManifestEntry], partitions: Collection[bytes]
+) -> Mapping[str, str]:
+    known = {e.identifier for e in seen}
+    if any(e.identifier not in known for e in table.store.live_entries(latest, partitions)):
+        raise CommitConflict(f"table {table.name} was written to while it was rescaled: try again")
+    return carried_state(table.store, latest)
+
+
+def _removed(entries: Sequence[ManifestEntry]) -> Iterator[BucketFiles]:
+    by_place: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        by_place.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
+    for (partition, bucket, total), files in by_place.items():
+        yield BucketFiles(partition, bucket, total, deleted_files=tuple(files))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from lakelog.errors import CommitConflict, UnsupportedFeature
 from lakelog.filestore.commit.request import CommitRequest, IndexChange
 from lakelog.filestore.compaction.bucket_vectors import BucketVectors
-from lakelog.filestore.compaction.result import CompactionResult, joined_index
+from lakelog.filestore.compaction.planner import CompactionResult, joined_index
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.options.overwrite import OVERWRITE_SAME_ROWS

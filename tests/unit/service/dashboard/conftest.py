@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dashboards import PASSWORD
-from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.sql.runtime.statement import Privilege
 
 
 @pytest.fixture(scope="session")

@@ -16,11 +16,12 @@ import pytest
 
 from dashboards import PASSWORD, TOKEN, RunningDashboard, csrf_of, running_dashboard
 from lakelog.errors import InvalidRequest, NotFound
-from lakelog.service.dashboard.security import local_user, patience
-from lakelog.service.dashboard.security.limits import Limits
-from lakelog.service.dashboard.security.users import Users
+from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.service.dashboard.security.middleware import patience
+from lakelog.service.dashboard.security.middleware.limits import Limits
 from lakelog.service.dashboard.settings import DashboardSettings
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 
 @pytest.fixture(scope="module")
@@ -313,3 +314,32 @@ def test_bad_users_are_refused(tmp_path: Path, name: str, password: str) -> None
     with pytest.raises(InvalidRequest):
         Users(tmp_path / "users").put(name, Privilege.READ, password)
     assert not (tmp_path / "users").exists()
+
+
+def test_a_body_that_does_not_end_behind_its_answer_is_hung_up_on(
+    local: RunningDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    host, port = local.address.removeprefix("http://").split(":")
+    head = f"POST /nowhere HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: http://other\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(1000).startswith(b"HTTP/1.1 403")
+        slow.sendall(b"x")  # one byte ended the wait for the next request
+        while slow.recv(1000):
+            pass
+
+
+def test_connections_that_ask_nothing_leave_the_server_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakelog.service.dashboard.server._CONNECTIONS", 4)
+    with running_dashboard(tmp_path) as dashboard, ExitStack() as cleanup:
+        place = ("127.0.0.1", dashboard.server.port)
+        idle = [cleanup.enter_context(socket.create_connection(place, timeout=60)) for _ in range(20)]
+        hung_up = 0
+        for one in idle[4:]:
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+            hung_up += 1
+        assert hung_up == 16

@@ -13,11 +13,11 @@ from starlette.types import Receive, Scope, Send
 
 from lakelog.lake import Table
 from lakelog.service.dashboard.answers import Answers
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.places import Places
-from lakelog.service.dashboard.security.sessions import Sessions
-from lakelog.service.dashboard.shared_tails import SharedTails
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.service.dashboard.live_tail import SharedTails
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.login.sessions import Sessions
+from lakelog.service.dashboard.security.middleware.places import Places
+from lakelog.sql.runtime.statement import Privilege
 from log_tables import make
 
 SESSIONS = Sessions()

@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
-from lakelog.service.dashboard.security import local_user
-from lakelog.service.dashboard.security.cookies import Cookies
-from lakelog.service.dashboard.security.throttle import Throttle
-from lakelog.service.dashboard.security.users import Users
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.login.cookies import Cookies
+from lakelog.service.dashboard.security.login.throttle import Throttle
+from lakelog.service.dashboard.security.login.users import Users
+from lakelog.sql.runtime.statement import Privilege
 
 
 def test_five_wrong_logins_and_one_has_to_wait(tmp_path: Path, users_file: Path) -> None:

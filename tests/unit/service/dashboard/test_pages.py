@@ -190,3 +190,17 @@ def test_a_table_with_a_dot_in_its_name_has_its_pages(tmp_path: Path) -> None:
         assert client.get(f"/api/v1{link}").json()["columns"][0]["name"] == "id"
         state = tmp_path / "_state"
         assert {oct(file.stat().st_mode & 0o777) for file in state.glob("figures.sqlite*")} == {"0o600"}
+
+
+def test_numbers_of_any_length_are_answered(shop: RunningDashboard) -> None:
+    long = "9" * 5_000
+    with shop.client() as client:
+        for path in ("log/records?bucket=0&start=offset&at=" + "9" * 40, f"snapshots?before={long[:40]}"):
+            assert client.get(f"/api/v1/tables/shop.orders/{path}").status_code == 200
+        text = client.post("/api/v1/terminal/texts", json={"text": "show tables in shop"}).json()["id"]
+        for last in (long.encode(), b"\xb2"):
+            with client.stream(
+                "GET", f"/api/v1/terminal/texts/{text}/events", headers={"last-event-id": last}
+            ) as found:
+                assert found.status_code == 200
+        client.delete("/api/v1/terminal")

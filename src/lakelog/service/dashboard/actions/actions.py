@@ -18,7 +18,7 @@ import orjson
 import lakelog
 from lakelog.errors import AlreadyExists, InvalidRequest, NotFound
 from lakelog.io.clock import now_ms
-from lakelog.service.dashboard.security.identity import Identity
+from lakelog.service.dashboard.security.identity.identity import Identity
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.table.health.actions import KINDS
 

@@ -18,8 +18,7 @@ import orjson
 import lakelog
 from lakelog import errors
 from lakelog.errors import LakelogError, Unavailable
-from lakelog.service.dashboard.previews.grid import Grid
-from lakelog.service.dashboard.previews.requests import Request, to_json
+from lakelog.service.dashboard.previews.grid import Grid, Request, to_json
 
 _MODULE: Final = "lakelog.service.dashboard.previews.process"
 _OVER_MEMORY: Final = "OverMemory"

@@ -21,8 +21,8 @@ import orjson
 from lakelog.errors import LakelogError
 from lakelog.lake import connect
 from lakelog.lake.plain_rows import JSON_OPTIONS
+from lakelog.service.dashboard.previews.grid import from_json
 from lakelog.service.dashboard.previews.reads import read_grid
-from lakelog.service.dashboard.previews.requests import from_json
 
 OVER_MEMORY: Final = "OverMemory"
 _LOOK_S: Final = 0.01

@@ -13,8 +13,16 @@ from lakelog.errors import InvalidRequest
 from lakelog.lake import Lake
 from lakelog.logstore.base import LogReader
 from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, CORRECTION, DATA, decode_header
-from lakelog.service.dashboard.previews.grid import VALUE_CHARACTERS, Grid, column_page, grid_of
-from lakelog.service.dashboard.previews.requests import RecordsRequest, Request, RowsRequest, SystemRequest
+from lakelog.service.dashboard.previews.grid import (
+    VALUE_CHARACTERS,
+    Grid,
+    RecordsRequest,
+    Request,
+    RowsRequest,
+    SystemRequest,
+    column_page,
+    grid_of,
+)
 from lakelog.table.log.scan import LogScan
 
 SYSTEM_TABLES: Final[dict[str, tuple[str, ...] | None]] = {

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.actions.actions import Action
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/actions", tags=["actions"])

@@ -10,9 +10,9 @@ from fastapi.responses import HTMLResponse
 
 from lakelog.errors import LakelogError
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
 api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Privilege.READ))])

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.dashboard.views.log import LogOverview, log_overview
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
 api = APIRouter(tags=["log"], dependencies=[Depends(needs(Privilege.READ))])

@@ -10,12 +10,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from lakelog.errors import NotFound
 from lakelog.service.dashboard.render import render
-from lakelog.service.dashboard.security.addresses import client_address
-from lakelog.service.dashboard.security.gate import Refused
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity.addresses import client_address
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import identity_of, needs
+from lakelog.service.dashboard.security.login.gate import Refused
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["sessions"])

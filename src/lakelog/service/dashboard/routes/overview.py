@@ -9,11 +9,11 @@ from fastapi.responses import HTMLResponse
 
 from lakelog.io.clock import now_ms
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
 from lakelog.service.dashboard.views.overview import Overview, overview
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
 api = APIRouter(tags=["tables"], dependencies=[Depends(needs(Privilege.READ))])

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(tags=["settings"])

@@ -13,20 +13,18 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from lakelog.errors import InvalidRequest, NotFound, Unavailable
 from lakelog.io.clock import now_ms
 from lakelog.lake import Table
-from lakelog.service.dashboard.previews.grid import COLUMNS, Grid
+from lakelog.service.dashboard.previews.grid import COLUMNS, Grid, RecordsRequest, RowsRequest, SystemRequest
+from lakelog.service.dashboard.previews.grid import Request as PreviewRequest
 from lakelog.service.dashboard.previews.reads import SYSTEM_TABLES
-from lakelog.service.dashboard.previews.requests import RecordsRequest, RowsRequest, SystemRequest
-from lakelog.service.dashboard.previews.requests import Request as PreviewRequest
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import identity_of, needs
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import identity_of, needs
 from lakelog.service.dashboard.state import Dashboard, dashboard_of, page_rights
 from lakelog.service.dashboard.time_series import Plot
-from lakelog.service.dashboard.views.log import LogPage, log_page
+from lakelog.service.dashboard.views.log import LogPage, TablePage, history_grid, log_page, table_page
 from lakelog.service.dashboard.views.overview import findings_of
-from lakelog.service.dashboard.views.table import TablePage, history_grid, table_page
 from lakelog.service.dashboard.watcher import Watched
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 from lakelog.table.maintenance.run_history import Run
 
 pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege.READ))])
@@ -41,6 +39,7 @@ Kind = Literal["files", "partitions", "buckets", "schemas", "tags", "branches", 
 _HOUR_MS = 3_600_000
 _TABS = (("", "Health"), *((tab, tab.title()) for tab in ("columns", "snapshots", "files", "log", "rows", "runs")))
 _LINES = 100
+_MOST_OFFSET = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Asked:
     def records(self, name: str, limit: int) -> RecordsRequest:
         """What these ask of the log. Raises InvalidRequest for an offset or a time that is none."""
         try:
-            offset = int(self.at) if self.start == "offset" else None
+            offset = min(int(self.at), _MOST_OFFSET) if self.start == "offset" else None
             time = datetime.fromisoformat(self.at) if self.start == "time" else None
         except ValueError:
             raise InvalidRequest(f"'{self.at}' is no {self.start}: write 1234, or 2024-01-31 12:00 (UTC)") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -17,13 +18,13 @@ from pydantic import BaseModel, Field
 
 from lakelog.service.dashboard.live_tail import event
 from lakelog.service.dashboard.render import Equivalents, render
-from lakelog.service.dashboard.security.identity import Identity
-from lakelog.service.dashboard.security.rights import needs
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
 from lakelog.service.terminal.terminal import TerminalState
-from lakelog.sql.runtime.privilege import Privilege
+from lakelog.sql.runtime.statement import Privilege
 
 pages = APIRouter(include_in_schema=False)
 api = APIRouter(prefix="/terminal", tags=["terminal"])
@@ -31,6 +32,7 @@ api = APIRouter(prefix="/terminal", tags=["terminal"])
 Who = Annotated[Identity, Depends(needs(Privilege.READ))]
 Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 _QUIET_S: Final = 10.0
+_NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class Text(BaseModel):
@@ -131,7 +133,7 @@ async def follow_text(
     """What happens in a text, as server-sent events; one that lost the connection goes on behind ``after``."""
     execution = _execution(request, identity, number)
     last = request.headers.get("last-event-id", "")
-    begin = int(last) if last.isdigit() else after
+    begin = int(last) if _NUMBER.fullmatch(last) else after
     events = dashboard_of(request).streams.limited(identity, _events(execution, begin))
     return StreamingResponse(events, media_type="text/event-stream")
 

@@ -29,7 +29,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) return tell("");
   const answer = event.detail.xhr;
   if (answer.status === 401) location.reload();
-  let why = "The dashboard does not answer. Is it still running?";
+  let why = "The dashboard does not respond. Check that it is running.";
   try { why = JSON.parse(answer.responseText).error; } catch { /* not an answer of ours */ }
   tell(why);
 });

@@ -102,7 +102,7 @@ class Statement {
       this.tools.replaceChildren(stop);
     }
     const rate = data.rows_per_second ?? data.processed_rows_per_second;
-    this.say("streaming", `${count(this.seen || data.rows)} rows${rate ? `, ${count(rate)} a second` : ""}`);
+    this.say("streaming", `${count(this.seen || data.rows)} rows${rate ? `, ${count(rate)} per second` : ""}`);
   }
 
   async stop(button) {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakelog.service.dashboard.watcher import Watched, Watcher
-from lakelog.table.health.findings import FINDINGS, Finding
 from lakelog.table.health.health import FAIR, GOOD
+from lakelog.table.health.score import FINDINGS, Finding
 
 _FINDINGS: Final = 20
 """Tables with findings that the overview shows; the Optimizing page has all."""

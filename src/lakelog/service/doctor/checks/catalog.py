@@ -7,8 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
-from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.service.doctor.table_listing import lake_of
+from lakelog.service.doctor.check import Check, CheckContext, Finding, lake_of
 
 _SLOW_S: Final = 5.0
 

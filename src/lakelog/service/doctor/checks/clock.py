@@ -7,8 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.io import clock
-from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.service.doctor.table_listing import list_tables
+from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tables
 
 _WARN_MS: Final = 5_000
 _FAIL_MS: Final = 60_000

@@ -7,8 +7,7 @@ from typing import Final
 
 from lakelog.errors import LakelogError
 from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.spark.session.session import session_at
-from lakelog.spark.session.session_check import session_gaps
+from lakelog.spark.session.session import session_at, session_gaps
 
 _START: Final = "check the address, and that the server runs: $SPARK_HOME/sbin/start-connect-server.sh"
 

@@ -8,8 +8,7 @@ from typing import Final
 from lakelog.errors import LakelogError
 from lakelog.io.clock import monotonic_s
 from lakelog.logstore.clients import close_clients
-from lakelog.service.doctor.check import Check, CheckContext, Finding
-from lakelog.service.doctor.table_listing import list_tables
+from lakelog.service.doctor.check import Check, CheckContext, Finding, list_tables
 
 _LONG_S: Final = 30.0
 _URGENT: Final = 50

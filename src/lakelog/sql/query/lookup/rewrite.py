@@ -17,13 +17,12 @@ from lakelog.catalog.base import Identifier
 from lakelog.paimon.schema.schema import TableSchema
 from lakelog.sql.query.column_pruning import relations_of
 from lakelog.sql.query.lookup.condition import LookupCondition, Span, read_condition
-from lakelog.sql.query.lookup.for_system_time import LookupTime
-from lakelog.sql.query.lookup.time_source import check_time
+from lakelog.sql.query.lookup.for_system_time import LookupTime, check_time
 from lakelog.sql.query.references import QueryText, Reference
 from lakelog.sql.runtime.context import SessionContext
 from lakelog.sql.runtime.query_plan import LOOKUP_FOUND, LOOKUP_KEY, Lookup
 from lakelog.sql.syntax.lexer import Token, quoted_name
-from lakelog.sql.syntax.text_edits import Edit, edited
+from lakelog.sql.syntax.source_text import Edit, edited
 
 _LEFT: Final = "_lakelog_left_"
 _SIDE: Final = "_lakelog_side"

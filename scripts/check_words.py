@@ -1,0 +1,109 @@
+"""Finds banned words in the texts that users read: pages, options, metrics, commands and templates.
+
+Each fault is one line ``file:line: word → replacement``; code blocks and inline code do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+PACKAGE: Final = Path("src") / "lakelog"
+NOT_FOR_USERS: Final = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+
+BANNED: Final = {
+    r"tell(s|ing)?|told": "report, record, mark",
+    r"gone|goes away": "dead, deleted, expired",
+    r"anew": "again, from the start",
+    r"whoever|nobody|no one|somebody": "name who acts",
+    r"amid|owed": "partial, missing",
+    r"look(s|ed|ing)?(?! (up|like)\b)": "read, check, maintain",
+    r"behind(?! a proxy)|beside": "after, next to, outside",
+    r"stands?|stood": "is, remains, runs",
+    r"comes? (again|back|late|too late)": "retry, return, arrive late",
+    r"(go|goes|went|going) on": "continue, resume",
+    r"at work": "active, running",
+    r"so (many|much)|so long(?! as)": "maximum, minimum, interval",
+    r"unless given": "Default: …",
+    r"may be repeated": "repeatable",
+    r"figures": "statistics, metrics",
+    r"what there is": "name the things",
+}
+"""Word (a regular expression, any case) → field terms; only words that are wrong in every text that users read."""
+
+_PATTERNS: Final = (rf"(?P<w{at}>(?<![\w-])(?:{word})\b)" for at, word in enumerate(BANNED))
+_WORDS: Final = re.compile("|".join(_PATTERNS).replace(" ", r"[\s\"]+"), re.IGNORECASE)
+_REPLACEMENTS: Final = tuple(BANNED.values())
+_FENCE: Final = re.compile(r"^( *)(```|~~~).*?^ *\2[ `~]*$", re.MULTILINE | re.DOTALL)
+_CODE: Final = re.compile(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
+_TEMPLATE: Final = re.compile(r"\{[%#].*?[%#]\}|\{\{.*?\}\}|<code>.*?</code>|<[^>]*>", re.DOTALL)
+
+
+def faults(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line, banned word and replacement, for each banned word in a text."""
+    for found in _WORDS.finditer(text):
+        at = next(index for index in range(len(BANNED)) if found[f"w{index}"])
+        yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].replace('"', " ").split()), _REPLACEMENTS[at]
+
+
+def page_text(source: str) -> str:
+    """A Markdown page with code, comments and link targets blanked."""
+    return _blanked(_CODE, _blanked(_FENCE, source))
+
+
+def template_text(source: str) -> str:
+    """A Jinja template with code, expressions and tags blanked."""
+    return _blanked(_TEMPLATE, source)
+
+
+def declared_text(source: str) -> str:
+    """A module with everything blanked except descriptions, help texts and the docstrings of commands."""
+    out = [""] * len(source.splitlines())
+    for text in (text for node in ast.walk(ast.parse(source)) for text in _texts(node)):
+        for number, line in enumerate((ast.get_source_segment(source, text) or "").splitlines(), text.lineno - 1):
+            out[number] += f" {line}"
+    return page_text("\n".join(out))
+
+
+def _texts(node: ast.AST) -> Iterable[ast.expr]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        yield from node.args[{"Option": 3, "Metric": 2}.get(node.func.id, len(node.args)) :][:1]
+    if isinstance(node, ast.Call):
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "help")
+    if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SUMMARIES" and node.value is not None:
+        yield node.value
+    if isinstance(node, ast.FunctionDef) and re.search("command|group", "".join(map(ast.unparse, node.decorator_list))):
+        yield from (one.value for one in node.body[:1] if isinstance(one, ast.Expr))
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def texts(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every file with texts for users (path below ``root``), and its prose; each word is in its line."""
+    declared = [*(root / PACKAGE / "options").rglob("*.py"), *(root / PACKAGE / "cli").rglob("*.py")]
+    pages = [page for page in root.glob("*.md") if page.name not in NOT_FOR_USERS]
+    for paths, prose in (
+        ([*pages, *(root / "docs").rglob("*.md")], page_text),
+        (declared, declared_text),
+        ((root / PACKAGE / "service" / "dashboard" / "templates").glob("*.html"), template_text),
+    ):
+        for path in sorted(paths):
+            yield path.relative_to(root), prose(path.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Fails with every fault below a directory, by default this checkout."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    found = [f"{path}:{line}: {word} → {better}" for path, text in texts(root) for line, word, better in faults(text)]
+    sys.exit("\n".join(found) or 0)
+
+
+if __name__ == "__main__":
+    main()

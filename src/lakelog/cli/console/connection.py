@@ -1,0 +1,98 @@
+"""Opens the warehouse of a command, by ``--warehouse`` and the file of ``--config``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from lakelog.cli.console.process import current_process
+from lakelog.errors import InvalidOption, NotFound
+from lakelog.lake import Lake
+from lakelog.lake import connect as connect_lake
+from lakelog.table.catalog_config import WAREHOUSE, CatalogConfig
+
+_PARTS: Final = (WAREHOUSE, "options", "catalogs", "settings")
+
+
+@dataclass(frozen=True)
+class WarehouseConfig:
+    """Where a command works: a warehouse, the options that reach it, further catalogs, settings of Spark."""
+
+    warehouse: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def reached(self) -> CatalogConfig:
+        """The warehouse with its options sorted into those of the storage and those of the catalog."""
+        return CatalogConfig.of("of the configuration", {**self.options, WAREHOUSE: self.warehouse})
+
+
+def connect(spark: Any = None, *, warehouse: str) -> Lake:
+    """The lake of a warehouse, reached as the configuration says. Raises what ``lakelog.connect`` raises."""
+    place = warehouse_config(warehouse)
+    reached = place.reached
+    return connect_lake(
+        spark,
+        warehouse=place.warehouse,
+        settings=place.settings,
+        storage_options=reached.storage,
+        catalog_options=reached.catalog,
+        catalogs=place.catalogs,
+    )
+
+
+def warehouse_config(warehouse: str) -> WarehouseConfig:
+    """Where the command works: a warehouse that was given (``--warehouse``, LAKELOG_WAREHOUSE), else the file's."""
+    file = current_process().config
+    return WarehouseConfig(warehouse) if file is None else _read(file, warehouse)
+
+
+def _read(file: Path, warehouse: str) -> WarehouseConfig:
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFound(f"the configuration '{file}' does not exist") from None
+    except (OSError, ValueError) as why:
+        raise InvalidOption(f"the configuration '{file}' cannot be read: {why}") from None
+    others = sorted(set(found) - set(_PARTS))
+    if others:
+        raise InvalidOption(f"the configuration '{file}' has '{others[0]}'; it may have: {', '.join(_PARTS)}")
+    catalogs = _table(file, "catalogs", found)
+    return WarehouseConfig(
+        warehouse if _is_given() else str(found.get(WAREHOUSE, warehouse)),
+        _texts(_table(file, "options", found)),
+        {name: _texts(_table(file, name, catalogs)) for name in catalogs},
+        _texts(_table(file, "settings", found)),
+    )
+
+
+def _is_given() -> bool:
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source("warehouse")
+    return source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
+def _table(file: Path, name: str, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    part = found.get(name, {})
+    if not isinstance(part, dict):
+        raise InvalidOption(f"'{name}' in the configuration '{file}' must be a table: [{name}]")
+    return part
+
+
+def _texts(found: Mapping[str, Any]) -> dict[str, str]:
+    """Options as text; TOML's true is ``true``, and keys with dots may be written without quotes."""
+    out: dict[str, str] = {}
+    for key, value in found.items():
+        if isinstance(value, dict):
+            out |= {f"{key}.{inner}": text for inner, text in _texts(value).items()}
+        else:
+            out[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return out

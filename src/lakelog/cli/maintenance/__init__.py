@@ -1,0 +1,1 @@
+"""Commands that compact, expire and optimize tables, and procedures."""

@@ -1,0 +1,1 @@
+"""Commands that serve: the dashboard with its users, and metrics."""

@@ -1,0 +1,137 @@
+"""``lakelog dashboard``: the pages, on port 1630."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import webbrowser
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lakelog.cli.console.connection import warehouse_config
+from lakelog.cli.console.output import warehouse_option
+from lakelog.cli.services.secret_file import read_token
+from lakelog.errors import InvalidRequest
+from lakelog.options.registry import Registry
+from lakelog.service.dashboard.settings import LOOPBACK, PORT, DashboardSettings
+
+_EXTRA: Final = "dashboard"
+_SERVERS: Final[Registry[Any]] = Registry(
+    "service",
+    {
+        "dashboard": "lakelog.service.dashboard.server:DashboardServer",
+        "demo": "lakelog.service.demo.process:demo_warehouse",
+    },
+    extras=dict.fromkeys(("fastapi", "starlette", "uvicorn", "jinja2", "argon2", "sqlalchemy", "psutil"), _EXTRA),
+)
+
+
+@click.command()
+@warehouse_option
+@click.option("--catalog", "catalogs", multiple=True, metavar="NAME=DIR", help="Additional catalog; repeatable.")
+@click.option(
+    "--host",
+    default=LOOPBACK,
+    show_default=True,
+    help="Listen address. A non-loopback address needs a login and TLS.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port; 0 picks a free port."
+)
+@click.option(
+    "--users-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the users who may log in (lakelog users add NAME).",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with a login token of at least 20 characters (also LAKELOG_DASHBOARD_TOKEN).",
+)
+@click.option("--tls-certificate", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="PEM file.")
+@click.option("--behind-proxy", is_flag=True, help="A reverse proxy terminates TLS.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Additional host name of the dashboard; repeatable.",
+)
+@click.option("--allow-local-files", is_flag=True, help="Allow admins to access local files in the terminal.")
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("~/.local/state/lakelog"),
+    show_default=True,
+    help="Directory for metrics history and the audit log.",
+)
+@click.option("--demo", is_flag=True, help="Create a demo warehouse with a live writer and serve it.")
+@click.option("--open", "opens", is_flag=True, help="Open the dashboard in a browser.")
+def dashboard(
+    warehouse: str,
+    catalogs: tuple[str, ...],
+    users_file: Path | None,
+    token_file: Path | None,
+    demo: bool,
+    opens: bool,
+    **more: Any,
+) -> None:
+    """Serve a web dashboard for a warehouse: freshness, size and maintenance of tables, and a SQL terminal.
+
+    Without --users-file and --token-file only your own user on this machine has access.
+    """
+    with contextlib.ExitStack() as cleanup:
+        checks: dict[str, Callable[[], str]] = {}
+        if demo:
+            running = cleanup.enter_context(_SERVERS.load("demo")())
+            warehouse, checks = running.warehouse, {"demo": running.trouble}
+        _run(warehouse, catalogs, users_file, token_file, opens, checks, more)
+
+
+def _run(
+    warehouse: str,
+    catalogs: tuple[str, ...],
+    users_file: Path | None,
+    token_file: Path | None,
+    opens: bool,
+    checks: Mapping[str, Callable[[], str]],
+    more: Mapping[str, Any],
+) -> None:
+    place = warehouse_config(warehouse)
+    reached = place.reached
+    settings = DashboardSettings(
+        warehouse=place.warehouse,
+        storage_options=reached.storage,
+        catalog_options=reached.catalog,
+        catalogs={**place.catalogs, **dict(_catalog(text) for text in catalogs)},
+        users_file=users_file,
+        token=_token(token_file),
+        **more,
+    )
+
+    def started(address: str) -> None:
+        click.echo(f"lakelog dashboard at {address} (stop it with Ctrl-C)")
+        if opens:
+            webbrowser.open(address)
+
+    _SERVERS.create("dashboard", settings, checks).run(started)
+
+
+def _catalog(text: str) -> tuple[str, dict[str, str]]:
+    name, equals, place = text.partition("=")
+    if not equals or not name or not place:
+        raise click.BadParameter(f"'{text}' is not NAME=DIR", param_hint="--catalog")
+    return name, {"warehouse": place}
+
+
+def _token(file: Path | None) -> str | None:
+    text = read_token(file) if file else os.environ.get("LAKELOG_DASHBOARD_TOKEN", "").strip()
+    if text and len(text) < 20:
+        raise InvalidRequest(
+            "a token has at least 20 characters: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
+    return text or None

@@ -1,0 +1,1 @@
+"""Commands to start with: the demo, the doctor, completion in a shell."""

@@ -1,0 +1,81 @@
+"""Aggregate functions that keep one row's value: the oldest or the newest, with NULL or without."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lakelog.merge.aggregate import SelectingAggregate
+from lakelog.merge.base import Indices
+from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Steps
+
+
+class FirstNonNullValue(SelectingAggregate):
+    """Values after the first count only when they are older."""
+
+    retracts: ClassVar[bool] = False
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops, valid = steps.ops, steps.valid(column)
+        first = np.repeat(steps.first(valid & (ops == ADD)), steps.sizes) == np.arange(len(ops))
+        out = steps.last((ops == SET) | first)
+        for key in np.flatnonzero(steps.keys_of(ops == ADD_REVERSED)):
+            start, stop = int(steps.starts[key]), int(steps.ends[key]) + 1
+            found = _oldest(ops[start:stop], valid[start:stop])
+            out[key] = found if found < 0 else start + found
+        return out
+
+
+def _oldest(ops: Ops, valid: np.ndarray) -> int:
+    """The step that counts in a key with older values, which replace what is there once a first value is fixed."""
+    held, is_fixed = -1, False
+    for at in np.flatnonzero(ops != SKIP).tolist():
+        if ops[at] == SET:
+            held = at
+        elif ops[at] == ADD and not is_fixed and valid[at]:
+            held, is_fixed = at, True
+        elif ops[at] == ADD_REVERSED:
+            if not is_fixed and held >= 0 and valid[held]:
+                is_fixed = True
+            else:
+                held = at
+    return held
+
+
+class FirstValue(SelectingAggregate):
+    """Values after the first count only when they are older."""
+
+    retracts: ClassVar[bool] = False
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops = steps.ops
+        added = (ops == ADD) | (ops == ADD_REVERSED)
+        first = np.repeat(steps.first(added), steps.sizes) == np.arange(len(ops))
+        # the first value counts even after a SET; an older one replaces it, but not when it is the first itself
+        return steps.last((ops == SET) | (first & (ops == ADD)) | (~first & (ops == ADD_REVERSED)))
+
+
+class LastValue(SelectingAggregate):
+    """A retraction gives NULL."""
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops = steps.ops
+        last = steps.last((ops == ADD) | (ops == SET) | (ops == RETRACT))
+        return np.where((last >= 0) & (ops[last] != RETRACT), last, -1)
+
+
+class LastNonNullValue(SelectingAggregate):
+    """A retraction of a value gives NULL, one of NULL does nothing."""
+
+    def pick(self, column: pa.Array, steps: Steps) -> Indices:
+        ops, valid = steps.ops, steps.valid(column)
+        last = steps.last((valid & ((ops == ADD) | (ops == RETRACT))) | (ops == SET))
+        has_value = (last >= 0) & valid[last] & (ops[last] != RETRACT)
+        reversed_ = valid & (ops == ADD_REVERSED)
+        if not reversed_.any():
+            return np.where(has_value, last, -1)
+        # an older value counts only where there is none
+        later = np.arange(len(ops)) > np.repeat(last, steps.sizes)
+        return np.where(has_value, last, steps.first(reversed_ & later))

@@ -1,0 +1,1 @@
+"""Identity of a client, and the privilege that a route needs."""

@@ -1,0 +1,127 @@
+"""Finds out who asks, and refuses everybody else: nothing behind this needs to think of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakelog.service.dashboard.security.identity.addresses import client_address
+from lakelog.service.dashboard.security.identity.local_user import is_same_user
+from lakelog.service.dashboard.security.login.gate import LOCAL, Gate, Refused
+from lakelog.service.dashboard.security.login.sessions import Session
+from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, is_token
+from lakelog.service.dashboard.security.refusal import refuse
+from lakelog.sql.runtime.statement import Privilege
+
+_OPEN: Final = ("/login", "/healthz")
+_OPEN_UNDER: Final = "/static/"
+_SAFE: Final = ("GET", "HEAD")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who asks. ``session`` is None for a program with a token, or of this machine's user."""
+
+    user: str
+    role: Privilege
+    session: Session | None
+
+
+class Identify:
+    """ASGI middleware: puts an ``Identity`` into ``scope["state"]``, or answers 401, 403, 429, or with the login page.
+
+    A browser has a session in a cookie and sends ``X-CSRF-Token`` with what changes something; a program has
+    ``Authorization: Bearer <token>``. Without users and token, whoever runs the server is known by the connection, and
+    a session of that user counts on such connections only: other ports of this host get to see the cookie, too.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app, self._gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lets the request through as somebody's."""
+        path = scope["path"] if scope["type"] == "http" else ""
+        state = scope.setdefault("state", {})
+        if scope["type"] != "http" or path.startswith(_OPEN_UNDER):
+            state["identity"] = None
+            await self._app(scope, receive, send)
+            return
+        headers, address = Headers(scope=scope), client_address(scope, self._gate.access.behind_proxy)
+        identity = self._identity(scope, headers, address)
+        if path in _OPEN:
+            state["identity"] = None if isinstance(identity, Refused) else identity
+            await self._app(scope, receive, send)
+            return
+        if isinstance(identity, Refused):
+            await refuse(scope, receive, send, identity.status, identity.why, retry_after="60")
+            return
+        if identity is None:
+            await self._ask_to_log_in(scope, headers, receive, send)
+            return
+        if scope["method"] not in _SAFE and not _is_meant(headers, identity):
+            why = "the X-CSRF-Token of this session is missing: load the page again"
+            await refuse(scope, receive, send, 403, why)
+            return
+        if identity.session is None and identity.user == LOCAL and _is_browser(headers):
+            user = User(LOCAL, Privilege.ADMIN, "")
+            secret, session = self._gate.begin(user, address, headers.get("user-agent", ""))
+            self._gate.note("login", LOCAL, Privilege.ADMIN, address)
+            identity = Identity(LOCAL, Privilege.ADMIN, session)
+            send = _with_cookie(send, self._gate.cookies.begin_session(secret))
+        state["identity"] = identity
+        await self._app(scope, receive, send)
+
+    def _identity(self, scope: Scope, headers: Headers, address: str) -> Identity | Refused | None:
+        gate = self._gate
+        secret = gate.cookies.read(headers.get("cookie", ""), gate.cookies.session)
+        session = gate.sessions.find(secret) if secret else None
+        if session is not None and gate.check(session) and (session.user != LOCAL or _is_local(scope)):
+            return Identity(session.user, session.role, session)
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            is_right = gate.bearer(given.strip(), address)
+            if isinstance(is_right, Refused):
+                return is_right
+            return Identity(TOKEN_USER, Privilege.ADMIN, None) if is_right else None
+        if not gate.access.needs_login and _is_local(scope):
+            return Identity(LOCAL, Privilege.ADMIN, None)
+        return None
+
+    async def _ask_to_log_in(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if _is_browser(headers) and scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            query = scope["query_string"].decode("latin-1")
+            there = scope["path"] + (f"?{query}" if query else "")
+            await RedirectResponse(f"/login?next={quote(there, safe='')}", 303)(scope, receive, send)
+            return
+        why = "log in, or send 'Authorization: Bearer <token>'"
+        await refuse(scope, receive, send, 401, why, www_authenticate="Bearer")
+
+
+def _is_local(scope: Scope) -> bool:
+    client, server = scope.get("client"), scope.get("server")
+    return bool(client and server and is_same_user(tuple(client), tuple(server)))
+
+
+def _is_browser(headers: Headers) -> bool:
+    return "sec-fetch-site" in headers or "text/html" in headers.get("accept", "")
+
+
+def _is_meant(headers: Headers, identity: Identity) -> bool:
+    if identity.session is not None:
+        given = headers.get("x-csrf-token", "")
+        return is_token(given, identity.session.csrf)
+    return "origin" not in headers and "sec-fetch-site" not in headers
+
+
+def _with_cookie(send: Send, cookie: str) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).append("set-cookie", cookie)
+        await send(message)
+
+    return sending

@@ -1,0 +1,32 @@
+"""The right that a route needs, declared where the route is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import HTTPException, Request
+
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.sql.runtime.statement import Privilege
+
+
+def identity_of(request: Request) -> Identity:
+    """Who asks. Behind ``Identify`` there is somebody on every route but the login."""
+    identity: Identity | None = request.scope["state"]["identity"]
+    if identity is None:
+        raise HTTPException(401, "log in first")
+    return identity
+
+
+def needs(role: Privilege) -> Callable[[Request], Identity]:
+    """A dependency that answers 403 unless the user has at least this role."""
+
+    def check(request: Request) -> Identity:
+        identity = identity_of(request)
+        if identity.role < role:
+            why = f"this needs the role '{role.word}'; {identity.user} has '{identity.role.word}'"
+            raise HTTPException(403, why)
+        return identity
+
+    check.role = role  # type: ignore[attr-defined]  # a test asks every route for it
+    return check

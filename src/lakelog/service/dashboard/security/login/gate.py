@@ -1,0 +1,163 @@
+"""The gate: logins with their limits, the end of sessions, and the audit line of each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+
+from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.service.dashboard.security.login.cookies import Cookies
+from lakelog.service.dashboard.security.login.sessions import Session, Sessions
+from lakelog.service.dashboard.security.login.throttle import Throttle
+from lakelog.service.dashboard.security.login.users import TOKEN_USER, User, Users, is_token
+from lakelog.service.terminal.audit import AuditEntry, AuditLog
+from lakelog.sql.runtime.statement import Privilege
+
+LOCAL: Final = "local"
+DONE, REFUSED = "done", "refused"
+_FAILURES: Final = 5
+"""Failed logins of one user from one address, or of one known browser, in 40 s."""
+_FAILURES_WIDE: Final = 50
+"""The same for all users of one address, and for one user from all addresses; known browsers do not count."""
+_BEARER_FAILURES: Final = 20
+_PROVEN_S: Final = 600.0
+"""How long an address that has sent the right token is not refused for the guesses of others behind it."""
+_HASHES: Final = 2
+"""Passwords hashed at a time: each takes 64 MiB (Argon2id) and a core for some 50 ms."""
+_HASHES_WAITING: Final = 64
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one may come in: a users file, a token, or, without either, being the user that runs the server."""
+
+    users: Users | None = None
+    token: str | None = None
+    behind_proxy: bool = False
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether the user of this machine has to log in, too."""
+        return self.users is not None or self.token is not None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A login that was not let in: the status of the answer and one sentence."""
+
+    status: int
+    why: str
+
+
+class Gate:
+    """Who is logged in, and who may. ``ended`` is called with the key of each session that ends.
+
+    Attempts are counted before a password is looked at, so that parallel ones are counted, too. The limits are by user
+    and address: guesses at one user do not keep others behind the same address out, nor the user in a browser from
+    which that user has logged in before.
+    """
+
+    def __init__(
+        self, access: Access, cookies: Cookies, audit: AuditLog, ended: Callable[[str], None], sessions: Sessions
+    ) -> None:
+        self.access, self.cookies, self.sessions = access, cookies, sessions
+        self._audit, self._ended = audit, ended
+        self._throttle = Throttle()
+        self._hashing = asyncio.Semaphore(_HASHES)
+        self._waiting = 0
+        self._proven: dict[str, float] = {}
+
+    async def log_in(
+        self, user: str, password: str, address: str, cookie_header: str, agent: str = ""
+    ) -> tuple[str, Session] | Refused:
+        """A new session with its secret, or why not. An empty ``user`` logs in with the token."""
+        name = user or TOKEN_USER
+        browser = self.cookies.known_browser(cookie_header, name)
+        own = f"browser {browser}" if browser else f"login {name} {address}"
+        limits = {own: _FAILURES}
+        if not browser:
+            limits |= {f"address {address}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
+        wait = self._throttle.take(limits)
+        if wait > 0:
+            if self._throttle.take({f"noted {own}": 1}) == 0:  # one line a window: a flood must not wash the log out
+                self.note("login", name, None, address, REFUSED, "TooManyAttempts")
+            return Refused(429, f"too many failed logins: try again in {wait:.0f} s")
+        if self._waiting >= _HASHES_WAITING:
+            self._throttle.give_back(limits)
+            return Refused(503, "too many logins at a time: try again in a few seconds")
+        found = await self._found(user, password)
+        if found is None:
+            self.note("login", name, None, address, REFUSED, "WrongPassword")
+            return Refused(401, "Wrong user or password." if self.access.users is not None else "Wrong token.")
+        self._throttle.give_back(limits)
+        self._throttle.forget(own)
+        self.note("login", name, found.role, address)
+        return self.begin(found, address, agent)
+
+    def begin(self, user: User, address: str, agent: str = "") -> tuple[str, Session]:
+        """A session for somebody who has shown who it is, and its secret."""
+        return self.sessions.begin(user.name, user.role, user.stamp, address, agent)
+
+    def bearer(self, token: str, address: str) -> bool | Refused:
+        """Whether a program's token is right. Guesses are limited by address; a program at work there goes on."""
+        limits, now = {f"bearer {address}": _BEARER_FAILURES}, monotonic_s()
+        is_over = self._throttle.wait_s(limits) > 0
+        if is_over and now - self._proven.get(address, -_PROVEN_S) >= _PROVEN_S:
+            return Refused(429, "too many wrong tokens: try again in a minute")
+        if is_token(token, self.access.token):
+            self._proven[address] = now
+            return True
+        if not is_over:
+            self._throttle.take(limits)
+            self.note("token", TOKEN_USER, None, address, REFUSED, "WrongToken")
+        return False
+
+    def check(self, session: Session) -> bool:
+        """Whether a session still counts; ends that of a user who was removed, or has a new password or role."""
+        if self.access.users is None or session.user == TOKEN_USER:
+            return True
+        user = self.access.users.read().get(session.user)
+        if user is not None and user.stamp == session.stamp:
+            return True
+        self.end(session.key, "removed" if user is None else "password or role changed")
+        return False
+
+    def end(self, key: str, why: str, by: str = "") -> bool:
+        """Ends a session at once, with its terminal and streams; whether there was one."""
+        session = self.sessions.end(key)
+        if session is None:
+            return False
+        self.note(f"session {key} ended: {why}" + (f" by {by}" if by else ""), session.user, session.role, "")
+        # a terminal may take seconds to end: nobody has to wait for it
+        threading.Thread(target=self._ended, args=(key,), name="end session", daemon=True).start()
+        return True
+
+    def sweep(self) -> None:
+        """Ends the sessions that were not used for long, or are old; called every so often."""
+        for session in self.sessions.over():
+            self.end(session.key, "expired")
+
+    def note(
+        self, what: str, user: str, role: Privilege | None, address: str, outcome: str = DONE, error: str | None = None
+    ) -> None:
+        """Writes an audit line about a login or session."""
+        role_word = "" if role is None else role.word
+        self._audit.append(
+            AuditEntry(now_ms(), user, role_word, "", "", what, outcome, error, kind="access", address=address)
+        )
+
+    async def _found(self, user: str, password: str) -> User | None:
+        users = self.access.users
+        if not user or users is None:
+            return User(TOKEN_USER, Privilege.ADMIN, "") if is_token(password, self.access.token) else None
+        self._waiting += 1
+        try:
+            async with self._hashing:
+                return await run_in_threadpool(users.check, user, password)
+        finally:
+            self._waiting -= 1

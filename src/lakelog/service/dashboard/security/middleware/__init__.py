@@ -1,0 +1,1 @@
+"""Checks of every request before a route answers: origins, limits and headers."""

@@ -1,0 +1,119 @@
+"""How much a request may take: bytes and seconds of its body, and how many are answered at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakelog.service.dashboard.security.identity.identity import Identity
+from lakelog.service.dashboard.security.middleware.places import Places
+from lakelog.service.dashboard.security.refusal import refuse
+
+_BODY_BYTES: Final = 1 << 18
+_LOGIN_BYTES: Final = 1 << 14
+"""Of a request that nobody is logged in for: bodies are in memory before a request has its turn."""
+_BODY_S: Final = 10.0
+_BODIES_BYTES: Final = 1 << 26
+"""Of all requests that are answered or wait."""
+_AT_ONCE: Final = 64
+_AT_ONCE_EACH: Final = 24
+_WAITING: Final = 2_000
+
+
+class Limits:
+    """ASGI middleware: 413 for a large body, 408 for a slow one, 503 when too many wait.
+
+    A body is read before the request takes one of the places, so that slow clients keep nobody waiting; those who ask
+    (a session, an address that is not logged in) get the places in turns. Answers that stream (a live tail, a terminal)
+    give their place back when they have begun.
+    """
+
+    def __init__(
+        self, app: ASGIApp, body_bytes: int = _BODY_BYTES, body_s: float = _BODY_S, at_once: int = _AT_ONCE
+    ) -> None:
+        self._app, self._body_bytes, self._body_s = app, body_bytes, body_s
+        self._places = Places(at_once, min(at_once, _AT_ONCE_EACH), _WAITING)
+        self._bodies = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers when the body is here and there is a place."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity: Identity | None = scope.get("state", {}).get("identity")
+        most = self._body_bytes if identity is not None else min(self._body_bytes, _LOGIN_BYTES)
+        too_large = f"a request has at most {most:,} bytes"
+        headers = Headers(scope=scope)
+        said = headers.get("content-length", "0")
+        if not said.isdigit() or int(said) > most:
+            await refuse(scope, receive, send, 413, too_large, connection="close")
+            return
+        body = b""
+        if said != "0" or "transfer-encoding" in headers:
+            try:
+                body = await asyncio.wait_for(self._read(receive, most), self._body_s)
+            except TimeoutError:
+                why = f"the body of a request comes within {self._body_s:g} s"
+                await refuse(scope, receive, send, 408, why, connection="close")
+                return
+        if len(body) > most:
+            await refuse(scope, receive, send, 413, too_large, connection="close")
+            return
+        self._bodies += len(body)
+        who = _who(scope, identity)
+        try:
+            if self._bodies > _BODIES_BYTES or not await self._places.take(who):
+                await refuse(scope, receive, send, 503, "too many requests at a time; ask again soon", retry_after="2")
+                return
+            await self._answer(who, scope, _replayed(body, receive), send)
+        finally:
+            self._bodies -= len(body)
+
+    async def _read(self, receive: Receive, most: int) -> bytes:
+        """The body, or a little more than is allowed of it."""
+        parts, size = [], 0
+        while size <= most:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                break
+        return b"".join(parts)
+
+    async def _answer(self, who: str, scope: Scope, receive: Receive, send: Send) -> None:
+        holds = True
+
+        async def watched(message: Message) -> None:
+            nonlocal holds
+            await send(message)
+            if holds and message["type"] == "http.response.body" and message.get("more_body"):
+                holds = False
+                self._places.give_back(who)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            if holds:
+                self._places.give_back(who)
+
+
+def _who(scope: Scope, identity: Identity | None) -> str:
+    if identity is None:
+        return f"address {(scope.get('client') or ('',))[0]}"
+    return f"session {identity.session.key}" if identity.session else f"user {identity.user}"
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

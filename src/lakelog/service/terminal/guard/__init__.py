@@ -1,0 +1,1 @@
+"""Rules for the statements of a user: syntax, options and tables."""

@@ -1,0 +1,110 @@
+"""The tables of a lake as the statements of a user may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from lakelog.catalog.base import DEFAULT_DATABASE, Identifier, TableLocation
+from lakelog.catalog.names import FIRST
+from lakelog.errors import NotAllowed
+from lakelog.lake.catalog_tables import CatalogTables
+from lakelog.options.catalog import CATALOG_OPTIONS
+from lakelog.options.log import LOG_ADDRESS, LOG_TYPE, says_where_log_is, shown_value
+from lakelog.options.secrets import HIDDEN
+from lakelog.options.storage import STORAGE_OPTIONS
+from lakelog.paimon.schema.changes import RemoveOption, SchemaChange, SetOption
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.service.terminal.guard.option_rules import check_hints, check_options, check_place
+from lakelog.sql.runtime.statement import Privilege
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.log_options import ALL_OPTIONS, by_canonical_key
+
+
+class GuardedTables(CatalogTables):
+    """Refuses options that name files, programs and classes, and databases to those who may not make them."""
+
+    def __init__(
+        self,
+        warehouse: str,
+        storage_options: Mapping[str, str],
+        catalog_options: Mapping[str, str],
+        role: Privilege,
+        files: bool,
+    ) -> None:
+        super().__init__(warehouse, storage_options, catalog_options)
+        self._role = role
+        self._files = files and role >= Privilege.ADMIN
+
+    def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
+        """Checks options. Raises NotAllowed, InvalidOption."""
+        found = super().canonical_options(given, scope)
+        if scope != "table":
+            check_hints(found)
+        check_options(found, self._files)
+        return found
+
+    def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
+        """The columns of a read; only admins get secrets with them, or CREATE TABLE LIKE would take these along."""
+        found = super().load_schema(identifier, options)
+        if found is None or self._role >= Privilege.ADMIN:
+            return found
+        return replace(found, options={key: shown_value(key, value) for key, value in found.options.items()})
+
+    def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
+        """The table; its own options were given by somebody who might. Raises NotAllowed for hints, NotFound."""
+        check_options(hints or {}, self._files)
+        return super().open(identifier, hints)
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
+        """Makes a table. Raises NotAllowed."""
+        check_options(schema.options, self._files)
+        super().create_table(identifier, schema, if_not_exists)
+
+    def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
+        """Changes a table's schema. Raises NotAllowed."""
+        given = by_canonical_key({change.key: change.value for change in changes if isinstance(change, SetOption)})
+        reset = {ALL_OPTIONS.canonical_key(change.key) for change in changes if isinstance(change, RemoveOption)}
+        if not given.keys().isdisjoint(_TOGETHER):
+            kept = {} if (schema := self.load_schema(identifier)) is None else by_canonical_key(schema.options)
+            given = {key: kept[key] for key in _TOGETHER if key in kept} | given
+        check_options(given, self._files)
+        if self._role < Privilege.ADMIN and any(map(says_where_log_is, {*given, *reset})):
+            self._check_no_secrets(identifier)
+        return super().alter_table(identifier, changes)
+
+    def _check_no_secrets(self, identifier: Identifier) -> None:
+        """The secrets of a table go to the address that it has. Raises NotAllowed when it has some."""
+        kept = super().load_schema(identifier)
+        hidden = (
+            [] if kept is None else [key for key, value in kept.options.items() if shown_value(key, value) == HIDDEN]
+        )
+        if hidden:
+            raise NotAllowed(
+                f"the address of the log of table {identifier} needs the role {Privilege.ADMIN.word} to be changed: "
+                f"'{hidden[0]}' would be sent there; ask an administrator"
+            )
+
+    def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
+        """Makes a database; also called where CREATE TABLE names one that is not there. Raises NotAllowed."""
+        if self._role < Privilege.ADMIN and name != DEFAULT_DATABASE:
+            raise NotAllowed(
+                f"database '{name}' does not exist, and making one needs the role {Privilege.ADMIN.word}, these "
+                f"statements run as {self._role.word}: use a database that is there, or ask an administrator"
+            )
+        super().create_database(name, if_not_exists, catalog)
+
+    def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Adds a catalog to the session. Raises NotAllowed, InvalidOption."""
+        named = {_canonical(key): str(value) for key, value in options.items()}
+        check_place(name, named, self._files)
+        super().create_catalog(name, options)
+
+
+_TOGETHER: Final = (LOG_TYPE.key, LOG_ADDRESS.key)
+"""The one says what the other means, and the table may have it already."""
+
+
+def _canonical(key: str) -> str:
+    return STORAGE_OPTIONS.canonical_key(CATALOG_OPTIONS.canonical_key(key))

@@ -1,0 +1,1 @@
+"""The process that runs the statements of a terminal."""

@@ -1,0 +1,100 @@
+"""The process in which the statements of one terminal run: ``python -m lakelog.service.terminal.worker.main``.
+
+It reads messages from stdin and writes them to what was its stdout; what else is written there (Spark's JVM does) goes
+to stderr. It ends when stdin does, so when the process that started it is gone, however that came.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from typing import Any, Final
+
+from lakelog.service.terminal.protocol.config import TerminalConfig
+from lakelog.service.terminal.protocol.pipe import Pipe
+from lakelog.service.terminal.worker.runner import Runner
+
+_JVM_GONE: Final = 3
+_GRACE_S: Final = 4.0
+"""How long stopping streams and Spark may take."""
+
+
+class Worker:
+    """Takes texts one after the other in the main thread; a thread of its own hears what comes meanwhile."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._texts: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._messages = pipe.messages()
+        opening = next(self._messages)
+        self._directory: str = opening["directory"]
+        self._runner = Runner(TerminalConfig.from_dict(opening["config"]), self._directory, self._tell, _lost)
+
+    def serve(self) -> None:
+        """Runs texts until the terminal is gone."""
+        threading.Thread(target=self._listen, name="listen", daemon=True).start()
+        self._pipe.send({"kind": "ready"})
+        while (message := self._texts.get()) is not None:
+            self._runner.run(message["execution"], message["text"], message["catalog"], message["database"])
+            self._pipe.send({"kind": "idle", "execution": message["execution"]})
+        self._runner.close()
+        shutil.rmtree(self._directory, ignore_errors=True)  # the terminal may be gone without having done so
+
+    def _listen(self) -> None:
+        for message in self._messages:
+            if message["op"] == "run":
+                self._texts.put(message)
+            elif message["op"] == "cancel":
+                self._runner.cancel(message["execution"])
+            elif message["op"] == "stop":
+                self._runner.streams.stop_all(message["execution"], message["statement"])
+        # the terminal is gone: in order if that is quick, and then in any case
+        self._texts.put(None)
+        threading.Timer(_GRACE_S, os._exit, (1,)).start()
+
+    def _tell(self, execution: int, kind: str, statement: int | None, **data: Any) -> None:
+        try:
+            self._pipe.send({"kind": kind, "execution": execution, "statement": statement, "data": data})
+        except (OSError, ValueError):
+            os._exit(1)
+
+
+def _lost() -> None:
+    """Ends this process as Spark's JVM has ended; the terminal tells what that means."""
+    os._exit(_JVM_GONE)
+
+
+def _own_pipe() -> Pipe:
+    """stdin and stdout for this process alone: what it starts inherits neither."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    return Pipe(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb"))
+
+
+def main() -> None:
+    """Serves until the terminal is gone, or Spark's JVM is."""
+    pipe = _own_pipe()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    try:
+        Worker(pipe).serve()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(_JVM_GONE)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

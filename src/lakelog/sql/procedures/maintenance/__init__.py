@@ -1,0 +1,1 @@
+"""Procedures that compact, expire and clean."""

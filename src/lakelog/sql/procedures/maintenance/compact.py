@@ -1,0 +1,131 @@
+"""CALL sys.compact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from lakelog.errors import CommitConflict, InvalidRequest
+from lakelog.sql.query.predicate_parser import parse_filter
+from lakelog.sql.runtime.ports import Engine
+from lakelog.sql.runtime.procedure import Parameter, Procedure, Value, flag, text
+from lakelog.sql.runtime.statement import counts_row
+from lakelog.sql.syntax.token_stream import TokenStream
+from lakelog.table.maintenance.compaction_commit import CompactionSummary
+from lakelog.table.maintenance.compaction_job import chosen_partitions, compact_table
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.write.clustering import ClusteringOrder, files_to_sort
+
+UNORDERED: Final = "none"
+_ATTEMPTS: Final = 5
+"""Other commits that replace the same files make it begin again, so often."""
+
+
+def partition_specs(given: Value) -> list[dict[str, str]]:
+    """Partitions as text, like ``day=2024-01-31,hour=1;day=2024-02-01``. Raises ValueError."""
+    specs = [dict(_pair(part) for part in spec.split(",")) for spec in text(given).split(";") if spec.strip()]
+    if not specs:
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return specs
+
+
+def strategy(given: Value) -> bool:
+    """``full`` or ``minor``, the words of Apache Paimon: whether the compaction is a full one."""
+    name = text(given).lower()
+    if name not in ("full", "minor"):
+        raise ValueError("write 'full' or 'minor'")
+    return name == "full"
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not equals or not name.strip():
+        raise ValueError("write partitions like 'day=2024-01-31,hour=1;day=2024-02-01'")
+    return name.strip(), value.strip()
+
+
+def columns(given: Value) -> tuple[str, ...]:
+    """Names of columns, like ``a, `b c```."""
+    cursor = TokenStream.over(text(given))
+    found = cursor.names("a column")
+    cursor.expect_end()
+    return found
+
+
+def _run(
+    table: DynamicTable,
+    engine: Engine,
+    full: bool = True,
+    partitions: Sequence[Mapping[str, str]] = (),
+    where: str | None = None,
+    compact_strategy: bool | None = None,
+    order_strategy: str = UNORDERED,
+    order_by: tuple[str, ...] = (),
+) -> pa.Table:
+    condition = None if where is None else parse_filter(where, table.schema)
+    chosen = chosen_partitions(table, partitions, condition)
+    strategy = order_strategy.lower()
+    if strategy != UNORDERED:
+        if not full or compact_strategy is False:
+            raise InvalidRequest("order_strategy writes all files again: leave out full and compact_strategy")
+        return _answer(_sort(table, engine, ClusteringOrder(strategy, order_by), chosen))
+    if order_by:
+        raise InvalidRequest("order_by needs an order_strategy: write 'order' or 'zorder'")
+    full = full if compact_strategy is None else compact_strategy
+    return _answer(compact_table(table, full, chosen, engine.executor()))
+
+
+def _sort(
+    table: DynamicTable, engine: Engine, layout: ClusteringOrder, chosen: frozenset[bytes] | None
+) -> CompactionSummary:
+    for attempt in range(_ATTEMPTS):
+        files = files_to_sort(table, layout, chosen)
+        if not files.names:
+            return CompactionSummary()
+        try:
+            engine.write_sorted(files)
+            break
+        except CommitConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    latest = table.store.latest_snapshot()
+    live = [e for e in table.store.live_entries(latest) if chosen is None or e.partition in chosen]
+    places = {(entry.partition, entry.bucket) for entry in live}
+    size = sum(entry.file.file_size for entry in live)
+    made = () if latest is None else (latest,)
+    return CompactionSummary(made, len(places), len(files.names), len(live), files.file_size, size)
+
+
+def _answer(done: CompactionSummary) -> pa.Table:
+    counts = {
+        "snapshot_id": None if done.snapshot is None else done.snapshot.id,
+        "buckets": done.buckets,
+        "files_before": done.files_before,
+        "files_after": done.files_after,
+        "bytes_before": done.bytes_before,
+        "bytes_after": done.bytes_after,
+        "busy_buckets": done.busy,
+        "lost_buckets": done.lost,
+    }
+    return counts_row(counts)
+
+
+COMPACT = Procedure(
+    "compact",
+    (
+        Parameter("full", flag),
+        Parameter("partitions", partition_specs),
+        Parameter("where", text),
+        Parameter("compact_strategy", strategy),
+        Parameter("order_strategy", text),
+        Parameter("order_by", columns),
+    ),
+    _run,
+    uses_engine=True,
+)
+"""Merges the files of every bucket, or of some partitions; with ``full => false`` only where there are too many.
+
+With an ``order_strategy`` it writes all files of a table without a primary key again, its rows laid out by columns.
+"""

@@ -1,0 +1,1 @@
+"""Procedures of the writers of a log and of stream readers."""

@@ -1,0 +1,1 @@
+"""Statements of tables that Spark holds in memory."""

@@ -1,0 +1,1 @@
+"""Statements that compact, clean and analyze tables, and CALL."""

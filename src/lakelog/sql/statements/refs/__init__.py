@@ -1,0 +1,1 @@
+"""Statements of tags, branches and rollback."""

@@ -1,0 +1,1 @@
+"""Statements that read or change rows."""

@@ -1,0 +1,49 @@
+"""DELETE FROM: rows that meet a condition, whole partitions, or all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.dml.row_changes import DELETE, Clause, RowsWhere
+from lakelog.sql.dml.target import change_rows, is_of_partitions, resolve_target
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
+from lakelog.sql.syntax.token_stream import TokenStream
+
+
+@dataclass(frozen=True)
+class Delete(ParsedStatement):
+    """``DELETE FROM name [/*+ OPTIONS(…) */] [[AS] alias] [WHERE condition]``."""
+
+    needs: ClassVar[Privilege] = Privilege.WRITE
+
+    table: DmlTarget
+    condition: str | None
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> Delete:
+        """Reads it; the condition stays text."""
+        cursor.check_parentheses()
+        cursor.expect_words("DELETE", "FROM")
+        table = read_changed_table(cursor, "WHERE")
+        condition = read_fragment(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        cursor.expect_end()
+        return cls(cursor.source, table, condition)
+
+    def run(self, session: SessionContext) -> object:
+        """Deletes; partitions that a condition names go without a look at their rows. Raises NotFound,
+        UnsupportedFeature.
+        """
+        found = session.own_table(self.table.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        identifier, schema = found
+        if is_of_partitions(session, identifier, self.table, schema, self.condition):
+            options = session.tables.canonical_options(self.table.options, "write")
+            session.tables.delete(identifier, self.condition, options)
+            return empty_result()
+        condition = None if self.condition is None else qualified(self.condition, self.table, None)
+        target = resolve_target(session, identifier, self.table, schema, [DELETE])
+        return change_rows(session, identifier, RowsWhere(target, Clause(DELETE, condition)), self.table.options)

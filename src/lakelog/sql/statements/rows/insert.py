@@ -1,0 +1,180 @@
+"""INSERT INTO and INSERT OVERWRITE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.catalog.base import Identifier
+from lakelog.catalog.names import did_you_mean
+from lakelog.errors import InvalidSchema
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.assignments import default_value
+from lakelog.sql.dml.replace_where import ReplaceWhere
+from lakelog.sql.dml.row_changes import DELETE, INSERT
+from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.syntax.clauses import PartitionClause, read_options, read_partition
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_fragment, with_nulls
+from lakelog.sql.syntax.source_text import SourceText
+from lakelog.sql.syntax.token_stream import Name, TokenStream
+
+_QUERY_WORDS = ("SELECT", "VALUES", "WITH", "TABLE")
+
+
+@dataclass(frozen=True)
+class Insert(ParsedStatement):
+    """``[WITH …] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [PARTITION (…)] [(columns) | BY NAME]
+    [/*+ OPTIONS */] [REPLACE WHERE condition] SELECT …``.
+
+    The query has the table's columns in order, without those to which PARTITION gives a value, or with BY NAME any of
+    them by their names; the others get their defaults.
+    ``query`` is the text of the query alone. With a condition the rows that meet it give way to those of the query.
+    """
+
+    needs: ClassVar[Privilege] = Privilege.WRITE
+
+    name: Name
+    columns: tuple[str, ...] | None
+    options: dict[str, str]
+    query: SourceText
+    condition: str | None = None
+    overwrite: bool = False
+    partition: PartitionClause | None = None
+    by_name: bool = False
+    evolves: bool = False
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> Insert | None:
+        """Reads all but the query. None for INSERT OVERWRITE DIRECTORY, which is Spark's."""
+        cursor.check_parentheses()
+        while not cursor.at_words("INSERT"):
+            cursor.skip_group()
+        head = cursor.take()
+        evolves = cursor.accept_words("WITH", "SCHEMA", "EVOLUTION")
+        overwrite = cursor.accept_words("OVERWRITE")
+        if overwrite and (cursor.at_words("DIRECTORY") or cursor.at_words("LOCAL", "DIRECTORY")):
+            return None
+        if overwrite:
+            cursor.accept_words("INTO")
+        else:
+            cursor.expect_words("INTO")
+        cursor.accept_words("TABLE")
+        name = cursor.name()
+        options = read_options(cursor)
+        partition = read_partition(cursor, must_have_values=False)
+        options |= read_options(cursor)
+        columns = None
+        if cursor.at_symbol("(") and not _at_query(cursor, 1):
+            columns = cursor.names_in_parentheses("a column")
+            options |= read_options(cursor)
+        place = cursor.peek()
+        by_name = columns is None and cursor.accept_words("BY", "NAME")
+        if evolves and not by_name:
+            cursor.fail("new columns get the names of the query's: write WITH SCHEMA EVOLUTION … BY NAME", place)
+        condition = None
+        place = cursor.peek()
+        if cursor.accept_words("REPLACE", "WHERE"):
+            if overwrite or partition is not None:
+                cursor.fail("REPLACE WHERE says which rows go: write INSERT INTO, and no PARTITION", place)
+            condition = read_fragment(cursor, "a condition", *_QUERY_WORDS)
+        first = cursor.peek()
+        if first is None or not _at_query(cursor, 0):
+            cursor.fail_expected("SELECT, VALUES or a list of columns")
+        script = with_nulls(cursor)
+        query = SourceText(script, first.start, cursor.source.end)
+        if head.start > cursor.source.start:
+            # WITH … INSERT: the text between its expressions and the query is blanked, so that all places stay.
+            blank = "".join(c if c == "\n" else " " for c in script[head.start : first.start])
+            query = SourceText(
+                script[: head.start] + blank + script[first.start :], cursor.source.start, cursor.source.end
+            )
+        return cls(cursor.source, name, columns, options, query, condition, overwrite, partition, by_name, evolves)
+
+    def run(self, session: SessionContext) -> object:
+        """Writes the rows, or starts a streaming write when the query is one: what the engine returns."""
+        identifier = session.find(self.name)
+        schema = None if identifier is None else session.tables.load_schema(identifier)
+        if identifier is None or schema is None:
+            return self._insert_into_spark(session)
+        if self.evolves:
+            schema, _ = with_schema_evolution(session, identifier, schema, self.query.text)
+        values = {} if self.partition is None else self.partition.own_values(schema, self.name)
+        columns = None if self.columns is None else self._own_columns(schema, self.columns)
+        if values:
+            columns = _without(columns or schema.field_names, values)
+        options = session.tables.canonical_options(self.options, "write")
+        plan = plan_query(session, self.query)
+        with plan.explained():
+            if self.by_name:
+                columns = self._own_columns(schema, [name for name, _ in session.engine.columns_of(plan)])
+                self._check_free(columns, values)
+            if self.condition is not None:
+                return self._replace(session, identifier, schema, self.condition, columns)
+            return session.engine.insert(identifier, plan, columns, options, values, self.overwrite)
+
+    def _replace(
+        self,
+        session: SessionContext,
+        identifier: Identifier,
+        schema: TableSchema,
+        given: str,
+        columns: tuple[str, ...] | None,
+    ) -> object:
+        """Rows that meet the condition go, and those of the query come, in one commit."""
+        table = DmlTarget(self.name, self.name.parts[-1], self.options)
+        target = resolve_target(session, identifier, table, schema, (DELETE, INSERT))
+        query = self.query.text + ("\n" if "--" in self.query.text else "")
+        defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
+        condition = qualified(given, table, None)
+        change = ReplaceWhere(target, condition, query, columns or tuple(schema.field_names), defaults)
+        return change_rows(session, identifier, change, self.options)
+
+    def _insert_into_spark(self, session: SessionContext) -> object:
+        """A table that only Spark has may still be filled from lakelog tables."""
+        if not session.engine.is_spark_relation(self.name.sql):
+            raise session.no_table(self.name)
+        if self.options:
+            raise self.source.error(self.name.end, f"OPTIONS(…) here are for a lakelog table, '{self.name}' is Spark's")
+        source = self.source
+        if self.query.script is not source.script:  # the query is not a piece of the text
+            plan = plan_query(session, source)
+        else:
+            plan = plan_query(session, self.query).behind(source.script[source.start : self.query.start])
+        return session.run_query(plan) if plan.reads_tables else session.engine.pass_through(source.text)
+
+    def _check_free(self, columns: tuple[str, ...], values: Mapping[str, str | None]) -> None:
+        """A column has its value from PARTITION or from the query. Raises InvalidSchema for one that has it twice."""
+        both = next((column for column in columns if column in values), None)
+        if both is not None:
+            raise InvalidSchema(f"column '{both}' of INSERT INTO {self.name} is in PARTITION and in the query, too")
+
+    def _own_columns(self, schema: TableSchema, given: Sequence[str]) -> tuple[str, ...]:
+        """The given columns in the table's spelling. Raises InvalidSchema for an unknown or repeated one."""
+        by_fold = {name.lower(): name for name in schema.field_names}
+        out: list[str] = []
+        for column in given:
+            own = by_fold.get(column.lower())
+            if own is None:
+                near = did_you_mean(column, schema.field_names)
+                known = ", ".join(schema.field_names)
+                raise InvalidSchema(f"table '{self.name}' has no column '{column}'{near} Its columns: {known}")
+            if own in out:
+                raise InvalidSchema(f"column '{own}' is named twice in INSERT INTO {self.name} (…)")
+            out.append(own)
+        return tuple(out)
+
+
+def _without(columns: tuple[str, ...], values: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple(c for c in columns if c not in values)
+
+
+def _at_query(cursor: TokenStream, ahead: int) -> bool:
+    token = cursor.peek(ahead)
+    while token is not None and token.is_symbol("("):
+        ahead += 1
+        token = cursor.peek(ahead)
+    return token is not None and token.is_word(*_QUERY_WORDS, "FROM")

@@ -1,0 +1,183 @@
+"""MERGE INTO: rows of a source update, delete or join the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lakelog.errors import InvalidSchema
+from lakelog.paimon.schema.schema import TableSchema
+from lakelog.sql.dml.assignments import Path, default_value, own_values, read_assignments
+from lakelog.sql.dml.merge import Merge
+from lakelog.sql.dml.row_changes import DELETE, INSERT, UPDATE, Clause
+from lakelog.sql.dml.target import change_rows, resolve_target, with_schema_evolution
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.syntax.fragments import (
+    DmlTarget,
+    qualified,
+    read_changed_table,
+    read_fragment,
+    relation_name,
+)
+from lakelog.sql.syntax.lexer import Kind, quoted_name
+from lakelog.sql.syntax.token_stream import TokenStream
+
+MATCHED, MISSING, EXTRA = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
+
+
+@dataclass(frozen=True)
+class When:
+    """One WHEN clause as written; ``values`` None means all columns (``*``)."""
+
+    kind: str
+    action: str
+    condition: str | None
+    values: Mapping[Path, str] | None
+
+
+@dataclass(frozen=True)
+class MergeInto(ParsedStatement):
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING source [alias] ON condition WHEN … THEN …``, with Spark's
+    clauses.
+    """
+
+    needs: ClassVar[Privilege] = Privilege.WRITE
+
+    table: DmlTarget
+    source_text: str
+    alias: str
+    on: str
+    clauses: tuple[When, ...]
+    evolves: bool = False
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> MergeInto:
+        """Reads it; expressions and the source stay text."""
+        cursor.check_parentheses()
+        cursor.expect_words("MERGE")
+        evolves = cursor.accept_words("WITH", "SCHEMA", "EVOLUTION")
+        cursor.expect_words("INTO")
+        table = read_changed_table(cursor, "USING")
+        cursor.expect_words("USING")
+        start = cursor.at
+        source = read_fragment(cursor, "a table or a query in parentheses", "ON")
+        alias = relation_name(cursor, start)
+        if alias is None:
+            cursor.fail("the source of a MERGE needs an alias: USING (SELECT …) AS s", cursor.tokens[start])
+        cursor.expect_words("ON")
+        on = read_fragment(cursor, "a condition", "WHEN")
+        clauses = []
+        while cursor.accept_words("WHEN"):
+            clauses.append(_when(cursor, table))
+        if not clauses:
+            cursor.fail_expected("WHEN MATCHED or WHEN NOT MATCHED")
+        cursor.expect_end()
+        return cls(cursor.source, table, source, alias, on, tuple(clauses), evolves)
+
+    def run(self, session: SessionContext) -> object:
+        """Merges. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        found = session.own_table(self.table.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        identifier, schema = found
+        whole = tuple(schema.field_names)
+        if self.evolves and any(when.values is None for when in self.clauses):
+            schema, whole = with_schema_evolution(session, identifier, schema, f"SELECT * FROM {self.source_text}")
+        target = resolve_target(session, identifier, self.table, schema, {when.action for when in self.clauses})
+
+        def clauses(kind: str) -> list[Clause]:
+            return [self._clause(when, schema, whole) for when in self.clauses if when.kind == kind]
+
+        on = self._short(qualified(self.on, self.table, None))
+        parts = {"matched": clauses(MATCHED), "missing": clauses(MISSING), "extra": clauses(EXTRA)}
+        merge = Merge(target, self.source_text, self.alias, on, **parts)
+        return change_rows(session, identifier, merge, self.table.options)
+
+    def _short(self, text: str) -> str:
+        """An expression in which columns of a source that is a table's name alone have no database before it."""
+        cursor = TokenStream.over(self.source_text)
+        first = cursor.peek()
+        if first is None or first.kind not in (Kind.WORD, Kind.QUOTED):
+            return text
+        name = cursor.name(most=9)
+        if name.parts[-1].lower() != self.alias.lower():
+            return text
+        for front in range(len(name.parts) - 1):
+            text = qualified(text, DmlTarget(replace(name, parts=name.parts[front:]), self.alias, {}), None)
+        return text
+
+    def _clause(self, when: When, schema: TableSchema, whole: Sequence[str]) -> Clause:
+        # of a row that has no partner only one side has columns
+        bare = {MATCHED: None, MISSING: self.alias, EXTRA: self.table.alias}[when.kind]
+
+        def own(text: str) -> str:
+            return self._short(qualified(text, self.table, bare))
+
+        if when.action == DELETE:
+            values: dict[str, str] = {}
+        elif when.values is None:
+            values = {c: f"{quoted_name(self.alias)}.{quoted_name(c)}" for c in whole}
+        else:
+            values = own_values(schema, self.table, {c: own(v) for c, v in when.values.items()})
+        if when.action == INSERT:
+            _check_not_null(schema, values, self.table)
+            defaults = {f.name: default_value(f) for f in schema.fields if f.default_value is not None}
+            values = {**defaults, **values}
+        return Clause(when.action, None if when.condition is None else own(when.condition), values)
+
+
+def _when(cursor: TokenStream, table: DmlTarget) -> When:
+    kind = MATCHED
+    if cursor.accept_words("NOT"):
+        kind = MISSING
+    cursor.expect_words("MATCHED")
+    if kind == MISSING and cursor.accept_words("BY"):
+        if cursor.accept_words("SOURCE"):
+            kind = EXTRA
+        else:
+            cursor.expect_words("TARGET")
+    condition = read_fragment(cursor, "a condition", "THEN") if cursor.accept_words("AND") else None
+    cursor.expect_words("THEN")
+    actions: dict[str, Callable[[], Mapping[Path, str] | None]] = {
+        UPDATE: lambda: _update(cursor, table),
+        DELETE: dict,
+        INSERT: lambda: _insert(cursor),
+    }
+    allowed = (INSERT,) if kind == MISSING else (UPDATE, DELETE)
+    action = next((a for a in allowed if cursor.accept_words(a)), None)
+    if action is None:
+        cursor.fail_expected(" or ".join(allowed))
+    return When(kind, action, condition, actions[action]())
+
+
+def _update(cursor: TokenStream, table: DmlTarget) -> Mapping[Path, str] | None:
+    if cursor.accept_symbol("*"):
+        return None
+    cursor.expect_words("SET")
+    return None if cursor.accept_symbol("*") else read_assignments(cursor, table, "WHEN")
+
+
+def _insert(cursor: TokenStream) -> Mapping[Path, str] | None:
+    if cursor.accept_symbol("*"):
+        return None
+    place = cursor.peek()
+    columns = cursor.names_in_parentheses("a column")
+    cursor.expect_words("VALUES")
+    cursor.expect_symbol("(")
+    values = [read_fragment(cursor, "a value", comma=True)]
+    while cursor.accept_symbol(","):
+        values.append(read_fragment(cursor, "a value", comma=True))
+    cursor.expect_symbol(")", " after the values")
+    if len(columns) != len(values):
+        cursor.fail(f"INSERT names {len(columns)} columns and has {len(values)} values", place)
+    if len({c.lower() for c in columns}) < len(columns):
+        cursor.fail("INSERT names a column twice", place)
+    return {(column,): value for column, value in zip(columns, values, strict=True)}
+
+
+def _check_not_null(schema: TableSchema, values: Mapping[str, str], table: DmlTarget) -> None:
+    for field in schema.fields:
+        if not field.type.nullable and field.name not in values and field.default_value is None:
+            raise InvalidSchema(f"column '{field.name}' of table {table.name} is NOT NULL: INSERT must give it a value")

@@ -1,0 +1,28 @@
+"""SELECT, WITH, VALUES, FROM … SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.query.planner import plan_query
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.syntax.token_stream import TokenStream
+
+
+@dataclass(frozen=True)
+class Query(ParsedStatement):
+    """A query over lakelog tables, Spark tables and views, with read options as hints."""
+
+    needs: ClassVar[Privilege] = Privilege.READ
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> Query:
+        """Checks the parentheses; the rest is read when it runs, because names mean tables only then."""
+        cursor.check_parentheses()
+        return cls(cursor.source)
+
+    def run(self, session: SessionContext) -> object:
+        """The engine's DataFrame. Raises NotFound, InvalidOption, UnsupportedStatement."""
+        return session.run_query(plan_query(session, self.source))

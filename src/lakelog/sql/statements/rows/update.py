@@ -1,0 +1,52 @@
+"""UPDATE: rows that meet a condition get new values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.dml.assignments import Path, own_values, read_assignments
+from lakelog.sql.dml.row_changes import UPDATE, Clause, RowsWhere
+from lakelog.sql.dml.target import change_rows, resolve_target
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege
+from lakelog.sql.syntax.fragments import DmlTarget, qualified, read_changed_table, read_fragment
+from lakelog.sql.syntax.token_stream import TokenStream
+
+
+@dataclass(frozen=True)
+class Update(ParsedStatement):
+    """``UPDATE name [/*+ OPTIONS(…) */] [[AS] alias] SET column = expression, … [WHERE condition]``."""
+
+    needs: ClassVar[Privilege] = Privilege.WRITE
+
+    table: DmlTarget
+    values: Mapping[Path, str]
+    condition: str | None
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> Update:
+        """Reads it; the expressions stay text."""
+        cursor.check_parentheses()
+        cursor.expect_words("UPDATE")
+        table = read_changed_table(cursor, "SET")
+        cursor.expect_words("SET")
+        values = read_assignments(cursor, table, "WHERE")
+        condition = read_fragment(cursor, "a condition") if cursor.accept_words("WHERE") else None
+        cursor.expect_end()
+        return cls(cursor.source, table, values, condition)
+
+    def run(self, session: SessionContext) -> object:
+        """Updates. Raises NotFound, InvalidSchema, UnsupportedFeature."""
+        found = session.own_table(self.table.name)
+        if found is None:
+            return session.engine.pass_through(self.source.text)
+        identifier, schema = found
+        given = {c: qualified(v, self.table, None) for c, v in self.values.items()}
+        values = own_values(schema, self.table, given)
+        condition = None if self.condition is None else qualified(self.condition, self.table, None)
+        target = resolve_target(session, identifier, self.table, schema, [UPDATE])
+        return change_rows(
+            session, identifier, RowsWhere(target, Clause(UPDATE, condition, values)), self.table.options
+        )

@@ -1,0 +1,1 @@
+"""Statements that show tables, their columns, partitions and history."""

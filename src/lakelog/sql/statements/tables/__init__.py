@@ -1,0 +1,1 @@
+"""Statements that make, alter and drop tables and partitions."""

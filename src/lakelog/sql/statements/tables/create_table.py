@@ -1,0 +1,37 @@
+"""CREATE TABLE with its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakelog.sql.ddl.table_definition import TableDefinition, place_of
+from lakelog.sql.runtime.context import SessionContext
+from lakelog.sql.runtime.statement import ParsedStatement, Privilege, empty_result
+from lakelog.sql.syntax.token_stream import TokenStream
+
+
+@dataclass(frozen=True)
+class CreateTable(ParsedStatement):
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``; ``REPLACE TABLE …``."""
+
+    needs: ClassVar[Privilege] = Privilege.WRITE
+
+    table: TableDefinition
+
+    @classmethod
+    def parse(cls, cursor: TokenStream) -> CreateTable | None:
+        """Reads the statement; None for a table of Spark's own."""
+        table = TableDefinition.read(cursor)
+        if table is None:
+            return None
+        cursor.expect_end()
+        if not table.columns:
+            cursor.fail(f"table '{table.name}' needs columns, such as (id int, name string, primary key (id))")
+        return cls(cursor.source, table)
+
+    def run(self, session: SessionContext) -> object:
+        """Creates the table, and its database if that is missing: statements from manuals run as they stand."""
+        with place_of(session, self.table) as place:
+            self.table.create(session, place)
+        return empty_result()

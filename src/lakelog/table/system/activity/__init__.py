@@ -1,0 +1,1 @@
+"""System tables of the log, its consumers and maintenance."""

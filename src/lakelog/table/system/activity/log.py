@@ -1,0 +1,93 @@
+"""``$log``: the buckets of the log, its writers and its named readers, and how far each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.io.clock import now_ms
+from lakelog.logstore.protocol.header import BEGIN, DATA
+from lakelog.table.health.collect_log import bucket_lag, reader_lag
+from lakelog.table.log.position import headers_of
+from lakelog.table.log.register import NamedReaders
+from lakelog.table.log.scan import LogScan
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.read.log_view import LogView, look
+from lakelog.table.system.metadata import INT, LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
+
+BUCKET, WRITER, READER = "bucket", "writer", "reader"
+
+
+class Log(MetadataTable):
+    """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
+
+    A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
+    reads; ``lag`` is the records behind it, of a bucket without the control records that the
+    snapshot knows of. A writer has its newest decided and sealed epochs, and the age of its
+    oldest epoch that is not sealed, NULL when all are.
+    """
+
+    COLUMNS: ClassVar[Columns] = (
+        ("kind", needed(TEXT)),
+        ("name", TEXT),
+        ("bucket", INT),
+        ("first_offset", LONG),
+        ("end_offset", LONG),
+        ("position", LONG),
+        ("lag", LONG),
+        ("decided_epoch", LONG),
+        ("sealed_epoch", LONG),
+        ("open_age_ms", LONG),
+        ("last_active", TIME),
+    )
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, none for a table without a log. Raises Unavailable."""
+        if self.plain.log is None:
+            return
+        moment, now, reader = look(self.plain), now_ms(), LogScan(self.plain).reader
+        rest = (None,) * 4
+        for bucket, end in sorted(moment.ends.items()):
+            first, position = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
+            yield BUCKET, None, bucket, first, end, position, bucket_lag(reader, moment, bucket), *rest
+        opened = self._opened(moment)
+        for name, writer in sorted(moment.writers.items()):
+            age = now - opened[name] if name in opened else None
+            nothing = (None,) * 5
+            yield WRITER, name, *nothing, writer.decided, writer.sealed, age, local_time(writer.since_ms)
+        for known in NamedReaders(self.table.io, self.table.path).list():
+            for bucket, position in sorted(known.offsets.items()):
+                end, first = moment.ends.get(bucket, 0), moment.firsts.get(bucket, 0)
+                late = reader_lag(reader, moment, bucket, position)
+                yield READER, known.name, bucket, first, end, position, late, *rest[:3], local_time(known.moved_ms)
+
+    @property
+    def plain(self) -> DynamicTable:
+        """The table that is told of."""
+        return replace(self.table, view=None)
+
+    def _opened(self, moment: LogView) -> Mapping[str, int]:
+        """Writer → when its oldest epoch began that is in no snapshot: its first record, or else its decision."""
+        out: dict[str, int] = {}
+        for record in moment.epochs:
+            out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))
+        sealed = {name: w.sealed for name, w in moment.writers.items()}
+        scan = LogScan(self.plain)
+        starts = moment.starts([w.sealed_up_to for w in moment.writers.values()])
+        for bucket, start in starts.items():
+            for records in scan.records_between(bucket, start, moment.ends[bucket]):
+                for writer, time_ms in _first_times(records, sealed):
+                    out[writer] = min(time_ms, out.get(writer, time_ms))
+        return out
+
+
+def _first_times(records: pa.Table, sealed: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Writer → time of its first record of an epoch that is not sealed."""
+    times = pl.Series("time", records.column("timestamp_ms").to_numpy())
+    newest = pl.col("writer").replace_strict(dict(sealed), default=None, return_dtype=pl.Int64)
+    heads = headers_of(records).with_columns(times).filter(pl.col("kind").is_in([DATA, BEGIN]))
+    return heads.filter(pl.col("epoch") > newest).group_by("writer").agg(pl.col("time").min()).iter_rows()

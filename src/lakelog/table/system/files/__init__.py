@@ -1,0 +1,1 @@
+"""System tables of data files, manifests, buckets and partitions."""

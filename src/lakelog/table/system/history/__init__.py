@@ -1,0 +1,1 @@
+"""System tables of snapshots, tags and branches."""

@@ -1,0 +1,1 @@
+"""System tables that read the rows of the table in another form."""

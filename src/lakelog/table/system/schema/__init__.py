@@ -1,0 +1,1 @@
+"""System tables of schemas and options."""

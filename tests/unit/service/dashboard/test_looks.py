@@ -1,0 +1,127 @@
+"""The watcher of tables: what one table does is not shown of another, and nothing old is shown as new."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lakelog.errors import NotFound, Unavailable
+from lakelog.service.dashboard.time_series import FigureHistory
+from lakelog.service.dashboard.views.overview import overview
+from lakelog.service.dashboard.watcher import Watcher
+from lakelog.table.health.health import TableHealth
+
+
+def _is_well(name: str) -> TableHealth:
+    return TableHealth(name, 100, (), (), (), None, ())
+
+
+@dataclass
+class OneLake:
+    """A catalog of tables that are well; ``hung`` ones do not answer before ``answers`` is set."""
+
+    tables: list[str]
+    hung: set[str] = field(default_factory=set)
+    answers: threading.Event = field(default_factory=threading.Event)
+    looked: list[str] = field(default_factory=list)
+    fault: Exception | None = None
+
+    def list_catalogs(self) -> list[str]:
+        return ["lakelog"]
+
+    def list_tables(self, catalog: str) -> list[str]:
+        if self.fault is not None:
+            raise self.fault
+        return self.tables
+
+    def health(self, name: str) -> TableHealth:
+        if name not in self.tables:
+            raise NotFound(f"no table {name}")
+        self.looked.append(name)
+        if name in self.hung:
+            self.answers.wait(60)
+        return _is_well(name)
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Callable[[OneLake], Watcher]]:
+    history, made = FigureHistory(tmp_path / "figures.sqlite"), []
+
+    def start(lake: OneLake) -> Watcher:
+        made.append((lake, Watcher(lake, history, late_s=0.3)))  # type: ignore[arg-type]
+        made[-1][1].start()
+        return made[-1][1]
+
+    yield start
+    for lake, watcher in made:
+        lake.answers.set()
+        watcher.stop()
+    history.close()
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_table_that_does_not_answer_is_unreadable_and_the_others_are_looked_at(
+    watch: Callable[[OneLake], Watcher],
+) -> None:
+    lake = OneLake(["d.well", *(f"d.hung{number}" for number in range(12))])
+    lake.hung = set(lake.tables[1:])
+    watcher = watch(lake)
+    until(lambda: len(watcher.all()[0]) == 13)
+    shown = {line.name: line.score for line in overview(watcher).tables}
+    assert shown == {"d.well": 100} | dict.fromkeys(lake.hung, 0)
+    assert watcher.need("d.hung0").health.score == 0
+    watcher.seen("d.well")
+    before = lake.looked.count("d.well")
+    until(lambda: lake.looked.count("d.well") > before)
+    assert lake.looked.count("d.hung0") == 1  # no second one waits beside it
+    lake.answers.set()
+    until(lambda: {line.score for line in overview(watcher).tables} == {100})
+
+
+def test_a_table_that_does_not_answer_does_not_keep_the_server_from_ending(
+    watch: Callable[[OneLake], Watcher],
+) -> None:
+    lake = OneLake(["d.hung"], {"d.hung"})
+    watcher = watch(lake)
+    until(lambda: lake.looked)
+    began = time.monotonic()
+    watcher.stop()
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("fault", [Unavailable("no route"), RecursionError("deep"), MemoryError()])
+def test_a_catalog_whose_list_fails_is_named_and_looked_at_again(
+    watch: Callable[[OneLake], Watcher], fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakelog.service.dashboard.watcher._LIST_S", 0.1)
+    lake = OneLake(["d.t"], fault=fault)
+    watcher = watch(lake)
+    until(lambda: "catalog lakelog" in watcher.troubles())
+    lake.fault = None
+    until(lambda: len(watcher.all()[0]) == 1 and not watcher.troubles())
+
+
+def test_figures_that_cannot_be_kept_are_named_and_looks_go_on(
+    watch: Callable[[OneLake], Watcher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    lake = OneLake(["d.t"])
+    with monkeypatch.context() as patch:
+        patch.setattr(FigureHistory, "add", fail)
+        watcher = watch(lake)
+        until(lambda: "disk full" in watcher.troubles().get("dashboard", ""))
+    watcher.seen("d.t")
+    until(lambda: not watcher.troubles() and lake.looked)
