@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
+from generated_files import write_or_check
 
 from lakelog import errors
 from lakelog.cli.main import COMMANDS
@@ -189,16 +189,5 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def main() -> None:
-    """Writes every page; with `--check` it writes none and ends with the names of those that differ."""
-    found = pages()
-    if "--check" in sys.argv[1:]:
-        stale = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-        sys.exit(f"run `make docs`: {', '.join(map(str, stale))}" if stale else 0)
-    REFERENCE.mkdir(parents=True, exist_ok=True)
-    for path, text in found.items():
-        path.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check(pages())

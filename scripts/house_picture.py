@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from html import escape
 from pathlib import Path
 
 import grimp
+from generated_files import write_or_check
 
 ROOT = Path(__file__).parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -278,16 +278,5 @@ def pictures() -> dict[Path, str]:
     return {ASSETS / f"house-{theme}.svg": draw(boxes, imports, colors) for theme, colors in COLORS.items()}
 
 
-def main() -> None:
-    """Writes both pictures; with `--check` it writes none and ends with the names of those that differ."""
-    found = pictures()
-    if "--check" in sys.argv[1:]:
-        stale = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-        sys.exit(f"run `make docs`: {', '.join(map(str, stale))}" if stale else 0)
-    ASSETS.mkdir(parents=True, exist_ok=True)
-    for path, text in found.items():
-        path.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_check(pictures())

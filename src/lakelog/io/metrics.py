@@ -43,13 +43,13 @@ class Step:
 
 @dataclass
 class SpanAttributes:
-    """A step that runs: ``tell`` adds what is known only when it is done; ``seconds`` is set when it has ended."""
+    """The fields of a step that runs; ``seconds`` is set at its end."""
 
     fields: dict[str, object] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def tell(self, **fields: object) -> None:
-        """Adds fields, such as the snapshot that was made."""
+    def set(self, **fields: object) -> None:
+        """Adds fields that are known at the end only, such as the new snapshot."""
         self.fields.update(fields)
 
 
@@ -95,18 +95,18 @@ class Meter:
 
     @contextlib.contextmanager
     def step(self, name: str, **fields: object) -> Iterator[SpanAttributes]:
-        """Around something that takes time: those who listen are told of it when it has ended."""
-        told, begun_ms, begun, failure = SpanAttributes(dict(fields)), now_ms(), monotonic_s(), None
+        """Times the block and reports it to every listener at its end."""
+        span, begun_ms, begun, failure = SpanAttributes(dict(fields)), now_ms(), monotonic_s(), None
         try:
-            yield told
+            yield span
         except BaseException as why:
             failure = type(why).__name__
             raise
         finally:
-            told.seconds = monotonic_s() - begun
-            step = Step(name, told.fields, begun_ms, told.seconds, failure)
+            span.seconds = monotonic_s() - begun
+            step = Step(name, span.fields, begun_ms, span.seconds, failure)
             for listener in self._listeners:
-                # whoever listens must not break what is listened to
+                # a listener must not break the step
                 with contextlib.suppress(Exception):
                     listener(step)
 

@@ -61,8 +61,8 @@ def test_who_listens_is_told_of_a_step_with_what_was_told_in_it_and_what_it_fail
     meter, heard = Meter(), list[Step]()
     end = meter.listen(heard.append)
     meter.listen(lambda step: 1 / 0)  # one that is broken harms nobody
-    with meter.step("commit", table="db.t") as told:
-        told.tell(snapshot=7)
+    with meter.step("commit", table="db.t") as span:
+        span.set(snapshot=7)
     with pytest.raises(Unavailable), meter.step("commit", table="db.t"):
         raise Unavailable("x")
     end()
@@ -72,7 +72,7 @@ def test_who_listens_is_told_of_a_step_with_what_was_told_in_it_and_what_it_fail
         ("commit", {"table": "db.t", "snapshot": 7}, None),
         ("commit", {"table": "db.t"}, "Unavailable"),
     ]
-    assert told.seconds >= 0
+    assert span.seconds >= 0
 
 
 def test_samples_of_several_processes_are_added_up() -> None:

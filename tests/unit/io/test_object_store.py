@@ -30,6 +30,7 @@ PATH = "s3://b/t/snapshot-1"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
     monkeypatch.setitem(module._RETRY, "max_retries", 0)
+    monkeypatch.setattr(module, "_CONFLICT_PAUSES_S", (0.0,) * len(module._CONFLICT_PAUSES_S))
     with fake_s3() as running:
         yield running
 
@@ -65,6 +66,15 @@ def test_a_put_that_was_refused_says_what_to_do_next(server: FakeS3, answer: obj
         io.create(PATH, b"1")
     assert "hush" not in str(raised.value)
     assert PATH in str(raised.value)
+
+
+def test_a_put_that_was_refused_before_the_object_is_there_is_tried_again(server: FakeS3) -> None:
+    io = opened(server)
+    io.create("s3://b/first", b"")
+    refusals = iter(range(4))
+    server.answer = lambda method, key, objects: 412 if method == "PUT" and next(refusals, None) is not None else None
+    assert io.create(PATH, b"1") is True
+    assert server.objects["t/snapshot-1"] == b"1"
 
 
 def test_an_answer_that_was_lost_is_an_unknown_commit_that_the_next_try_finds(server: FakeS3) -> None:

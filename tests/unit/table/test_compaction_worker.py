@@ -205,3 +205,18 @@ def test_rows_that_no_reader_sees_yet_are_compacted_when_another_compactor_has_f
     while levels(writer.table) == [0]:
         writer.worker.wait()
     assert store.read_table(store.plan()).num_rows == 10
+
+
+def test_another_table_of_the_name_does_not_meet_the_failure_of_the_one_that_was_dropped(tmp_path) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    definition = "create table db.t (id int, name string, primary key (id)) using lakelog"
+    lake.sql(definition)
+    old = compaction_worker.worker_for(lake.table("db.t").logical)
+    handle = lake.table("db.t").logical
+    lake.sql("drop table db.t")
+    lake.sql(definition)
+    old.notify(handle)
+    old.wait()
+    assert compaction_worker.worker_for(lake.table("db.t").logical).take_failure() is None
+    assert "was dropped" in str(old.take_failure())
+    compaction_worker.stop_workers()

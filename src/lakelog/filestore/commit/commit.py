@@ -324,20 +324,20 @@ def _sign(entry: ManifestEntry) -> int:
 def counted_commit(commit: TableCommit, request: CommitRequest, table: str) -> Snapshot:
     """Commits, see ``TableCommit.commit``; the rows of a compaction were there before and do not count as written."""
     try:
-        with METER.step("commit", table=table, kind=request.kind) as told:
+        with METER.step("commit", table=table, kind=request.kind) as span:
             snapshot = commit.commit(request)
-            told.tell(snapshot=snapshot.id)
+            span.set(snapshot=snapshot.id)
     except LakelogError as why:
         METER.add(COMMIT_FAILURES, table=table, error=type(why).__name__)
         raise
     METER.add(COMMITS, table=table, kind=request.kind)
-    METER.observe(COMMIT_DURATION, told.seconds, table=table, kind=request.kind)
+    METER.observe(COMMIT_DURATION, span.seconds, table=table, kind=request.kind)
     if request.kind != COMPACT:
         files = [file for bucket in request.files for file in bucket.new_files]
         METER.add(ROWS_WRITTEN, sum(file.row_count for file in files), table=table, store="files")
         METER.add(BYTES_WRITTEN, sum(file.file_size for file in files), table=table, store="files")
     _LOG.info(
-        "table %s: snapshot %d (%s) in %.3f s", table, snapshot.id, request.kind, told.seconds,
-        extra=fields(table=table, snapshot=snapshot.id, kind=request.kind, duration_s=round(told.seconds, 4)),
+        "table %s: snapshot %d (%s) in %.3f s", table, snapshot.id, request.kind, span.seconds,
+        extra=fields(table=table, snapshot=snapshot.id, kind=request.kind, duration_s=round(span.seconds, 4)),
     )  # fmt: skip
     return snapshot

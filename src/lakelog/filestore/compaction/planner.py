@@ -125,7 +125,7 @@ def _pick_appended(
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """Made by a compactor, committed by whoever asked for the compaction; nothing is visible before that.
+    """The compactor makes it, its caller commits it; nothing is visible before the commit.
 
     ``files`` are new, replaced and changelog files of the bucket, ``index`` its new index files.
     """

@@ -149,7 +149,7 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class ChangeHistory:
-    """What changed in one branch, snapshot by snapshot, as far back as something tells of it."""
+    """The changes of one branch, snapshot by snapshot, back to the oldest that a snapshot or a changelog records."""
 
     snapshots: Snapshots
 

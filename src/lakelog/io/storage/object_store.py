@@ -27,6 +27,7 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from lakelog.errors import CommitUnknown, InvalidRequest, LakelogError, NotFound, Unavailable, UnsupportedFeature
+from lakelog.io.clock import sleep
 from lakelog.io.names import new_attempt
 from lakelog.io.storage.file_io import FileIO, FileStatus
 from lakelog.io.storage.ranged_input import RangedInput
@@ -53,6 +54,8 @@ _RETRY: Final[dict[str, Any]] = {
 }
 _ONCE: Final[dict[str, Any]] = {**_RETRY, "max_retries": 0}
 """For a conditional put: a repeated one would answer that the object exists, though it is its own."""
+_CONFLICT_PAUSES_S: Final = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
+"""Seconds to wait after each conditional put that was refused although there is no object."""
 
 _open_store: Any = from_url
 """Its overloads are by kind of store, which only the URI tells."""
@@ -149,14 +152,15 @@ class ObjectStoreFileIO(FileIO):
     def _create(self, path: str, data: bytes) -> bool:
         """A put that says whether it made the object; a conflict that left nothing there is tried again."""
         store, key = self._place(path, once=True)
-        for _ in range(3):
+        for pause_s in _CONFLICT_PAUSES_S:
             try:
                 obstore.put(store, key, data, mode="create", use_multipart=False)
                 return True
             except (AlreadyExistsError, PreconditionError):
-                # S3 also answers so to a put that met a delete: then there is nothing
+                # S3 also answers so to a put that met a delete or another put: then there may be nothing yet
                 if _is_object(store, key):
                     return False
+            sleep(pause_s)
         raise CommitUnknown(f"'{path}' was refused as if it existed, but does not: look again, then create it again")
 
     def _check_conditions(self, path: str) -> None:

@@ -112,14 +112,14 @@ def seal(committer: Committer) -> Snapshot | None:
         for other in {r.writer: r for r in records if r.writer != writer}.values():
             states[other.writer] = Committer(table.whole, other.writer, helps=True).verify(other)
         try:
-            with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as told:
+            with METER.step("seal", table=table.name, writer=writer, epoch=state.epoch) as span:
                 # 3
                 ready = level0_files_of(table, records, found.snapshot)
                 table = ready.table
                 # 4
                 tells = MarkerCounts(appended, committer.tells(records))  # not what is owed: it may have been told
                 snapshot = _commit(committer, ready.made, found, records, states, tells)
-                told.tell(snapshot=snapshot.id)
+                span.set(snapshot=snapshot.id)
         except _SealedElsewhere:
             ready.made.delete(table)
             pause(attempt)
@@ -127,7 +127,7 @@ def seal(committer: Committer) -> Snapshot | None:
         except IndexReplaced:
             ready.made.delete(table)
             continue
-        _count(table, records, snapshot, told.seconds)
+        _count(table, records, snapshot, span.seconds)
         forget_unassigned(table, ready.runs)
         # 5, 6
         append_markers(committer, found.sealed, records, state_at(table.store, snapshot))

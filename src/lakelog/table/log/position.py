@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelog.errors import InvalidRequest
+from lakelog.logstore.base import LARGEST_OFFSET
 from lakelog.logstore.protocol.control_records import Commit
 from lakelog.logstore.protocol.header import DATA, LOG_ONLY, encode_header, parse_kinds
 
 _HEADER = ("version", "kind", "writer", "epoch", "attempt", "ref", "sign", "extra")
 _UNOWNED = encode_header(DATA, "", 0, "")
-_NEVER = 1 << 62
 _OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
 
 
@@ -68,7 +68,7 @@ class SnapshotCutover:
         firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
         firsts[""] = self.nobodys.get(bucket, end)
         first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
-        again = self.log_only.get(bucket, _NEVER)
+        again = self.log_only.get(bucket, LARGEST_OFFSET + 1)
         is_new = (heads["offset"] >= first) | (heads["offset"] >= again)
         # a writer that ended between the ends and the list of writers: a row below is left out, so is its correction
         has_ended = ~heads["writer"].is_in(list(firsts)) & (heads["sign"].fill_null(0) != 0)

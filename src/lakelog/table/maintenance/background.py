@@ -154,19 +154,19 @@ def _tell(table: DynamicTable, done: CompactionSummary) -> None:
         )  # fmt: skip
 
 
-_WORKERS: Final[dict[tuple[int, str], CompactionWorker]] = {}
+_WORKERS: Final[dict[tuple[int, str, str], CompactionWorker]] = {}
 _WORKERS_LOCK: Final = threading.Lock()
 
 
 def worker_for(table: DynamicTable) -> CompactionWorker:
-    """The worker of a table in this process, one for all its writers."""
+    """The worker of a table in this process, one for all its writers; another table that has its name has another."""
     with _WORKERS_LOCK:
-        return _WORKERS.setdefault((os.getpid(), table.store.paths.branch_root), CompactionWorker())
+        return _WORKERS.setdefault((os.getpid(), table.identity.key, table.store.paths.branch_root), CompactionWorker())
 
 
 def stop_workers() -> None:
     """Stops all workers of this process, each after its bucket. Called when the process ends."""
     with _WORKERS_LOCK:
-        for (process, _), worker in _WORKERS.items():
+        for (process, *_), worker in _WORKERS.items():
             if process == os.getpid():
                 worker.stop()

@@ -102,10 +102,10 @@ def run_tasks(
     """
     commits.busy, commits.lost = [], []
     if tasks:
-        with METER.step("compaction", table=table.name) as told:
+        with METER.step("compaction", table=table.name) as span:
             _run_all(commits, table, tasks, executor, progress, marks_full, is_stopped)
         METER.add(COMPACTIONS, table=table.name)
-        METER.observe(COMPACTION_DURATION, told.seconds, table=table.name)
+        METER.observe(COMPACTION_DURATION, span.seconds, table=table.name)
 
 
 def _run_all(

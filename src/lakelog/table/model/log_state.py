@@ -184,8 +184,10 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
     verified, ended = _int_keys(found["verified"]), found.get("ended", False)
     run = StreamingRun.from_json(found["run"]) if "run" in found else None
     sealed_in = _int_keys(found.get("sealed_in", {}))
-    state = WriterState(found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in)
-    return replace(state, digest=found.get("digest", ""), rows=tuple(found.get("rows", ())))
+    digest, rows = found.get("digest", ""), tuple(found.get("rows", ()))
+    return WriterState(
+        found["epoch"], verified, found["time"], found["once"], ended, telling, run, sealed_in, digest, rows
+    )
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
