@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.options.parts import LOG_SYSTEMS, MERGE_ENGINES
+from lakelog.options.registry import installed_parts
 
 _PACKAGE = Path(__file__).parent / "other_package"
 MODULES = ("others_merge", "others_log", "others_log_system")
@@ -32,12 +32,12 @@ def installed(directory: Path) -> Iterator[None]:
     """Inside the block the package is on the path of this process."""
     install(directory)
     with pytest.MonkeyPatch.context() as patched:
-        for registry in (MERGE_ENGINES, LOG_SYSTEMS):
-            patched.setattr(registry, "_parts", dict(registry._parts))
         patched.syspath_prepend(str(directory))
         importlib.invalidate_caches()
+        installed_parts.cache_clear()
         try:
             yield
         finally:
+            installed_parts.cache_clear()
             for module in MODULES:
                 sys.modules.pop(module, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import operator
 from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +36,10 @@ class Registry(Collection[str], Generic[P]):
         return len(self._with_installed())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts or name in self._with_installed()
+        if name in self._with_installed():
+            return True
+        installed_parts.cache_clear()  # it may have been installed since
+        return name in self._with_installed()
 
     def load(self, name: str) -> Any:
         """The class or function behind a name. Raises InvalidRequest or NotInstalled."""
@@ -43,7 +47,7 @@ class Registry(Collection[str], Generic[P]):
             near = difflib.get_close_matches(name, self, 1)
             hint = f", did you mean '{near[0]}'?" if near else ""
             raise InvalidRequest(f"unknown {self.kind} '{name}'{hint} Known: {', '.join(self)}")
-        return load_target(self.kind, name, self._parts[name], self._extras)
+        return load_target(self.kind, name, self._with_installed()[name], self._extras)
 
     def create(self, name: str, *args: Any, **kwargs: Any) -> P:
         """Makes the part of this name."""
@@ -51,12 +55,21 @@ class Registry(Collection[str], Generic[P]):
         return part
 
     def _with_installed(self) -> Mapping[str, str]:
-        """The parts with those of other packages that are installed now; lakelog's own names are not replaced."""
-        if self.group:
-            metadata = importlib.import_module("importlib.metadata")  # late: it takes as long as the rest of lakelog
-            for point in metadata.entry_points(group=self.group):
-                self._parts.setdefault(point.name, point.value)
-        return self._parts
+        """The parts with those of other packages; lakelog's own names are not replaced."""
+        if not self.group:
+            return self._parts
+        return {**installed_parts().get(self.group, {}), **self._parts}
+
+
+@functools.cache
+def installed_parts() -> Mapping[str, Mapping[str, str]]:
+    """The entry points of all packages: group → name → target. It reads a file of each package, so it is kept."""
+    metadata = importlib.import_module("importlib.metadata")  # late: it takes as long as the rest of lakelog
+    found: dict[str, dict[str, str]] = {}
+    for package in metadata.distributions():
+        for point in package.entry_points:
+            found.setdefault(point.group, {}).setdefault(point.name, point.value)
+    return found
 
 
 def load_target(kind: str, name: str, target: str, extras: Mapping[str, str]) -> Any:
