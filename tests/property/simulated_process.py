@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from math import inf
 from typing import Any
@@ -135,8 +136,8 @@ class Threading:
     def Event(self) -> Event:  # noqa: N802 - as in threading
         return Event(self._scheduler)
 
-    def Thread(self, target: Callable[[], None], **_: object) -> _Started:  # noqa: N802 - as in threading
-        return _Started(self._scheduler, target)
+    def Thread(self, target: Callable[..., None], args: Sequence[Any] = (), **_: Any) -> _Started:  # noqa: N802 - as in threading
+        return _Started(self._scheduler, partial(target, *args))
 
 
 class _Started:

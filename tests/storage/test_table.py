@@ -84,7 +84,7 @@ def test_an_embedded_log_is_refused_there_and_allowed_on_the_local_disk(warehous
     lake = warehouse.connect()
     lake.sql("create database db")
     create = "create table db.t (id bigint, name string, primary key (id)) using lakelog tblproperties "
-    with pytest.raises(InvalidOption, match=r"log-store\.address.*Kafka"):
+    with pytest.raises(InvalidOption, match=r"local disk: set 'log-store\.address'"):
         lake.sql(f"{create} ('log-store.enabled' = 'true')")
     place = f"'log-store.type' = 'embedded', 'log-store.address' = '{tmp_path}/log.sqlite'"
     with pytest.raises(InvalidOption, match=r"log-store\.address.*catalog\.external-paths"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +17,6 @@ from lakelog.errors import Corrupt, LakelogError
 T = TypeVar("T")
 _FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """What parsing raises for bytes that are something else; Arrow's errors are among them."""
-
-
-_KINDS: dict[type, list[tuple[str, Any]]] = {}
 
 
 class Readable(Protocol):
@@ -55,32 +53,36 @@ def offsets_of(data: bytes) -> dict[int, int]:
 
 def checked(value: T) -> T:
     """A frozen value, whose fields are of the types that its class declares. Raises Corrupt naming the field."""
-    for name, kind in _kinds(type(value)):
+    made: Any = type(value)
+    for name, is_valid in _fields(made):
         found = getattr(value, name)
-        if not _is_a(found, kind):
+        if not is_valid(found):
             raise Corrupt(f"field '{name}' of a {type(value).__name__} is {str(found)[:100]!r}")
     return value
 
 
-def _kinds(made: type) -> list[tuple[str, Any]]:
-    if made not in _KINDS:
-        hints = get_type_hints(made)
-        _KINDS[made] = [(name, hints[name]) for name in made.__dataclass_fields__]  # type: ignore[attr-defined]
-    return _KINDS[made]
+@functools.cache
+def _fields(made: Any) -> list[tuple[str, Callable[[Any], bool]]]:
+    """The name of each field and the check of its values."""
+    hints = get_type_hints(made)
+    return [(name, _check_of(hints[name])) for name in made.__dataclass_fields__]
 
 
-def _is_a(value: Any, kind: Any) -> bool:
+def _check_of(kind: Any) -> Callable[[Any], bool]:
+    """Whether a value is of a type; made once for each field, because every commit checks the values that it reads."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(_is_a(value, one) for one in inner)
+        choices = [_check_of(one) for one in inner]
+        return lambda value: any(check(value) for check in choices)
     if origin is tuple and len(inner) == 2 and inner[1] is Ellipsis:
-        return isinstance(value, tuple) and all(_is_a(one, inner[0]) for one in value)
+        each = _check_of(inner[0])
+        return lambda value: isinstance(value, tuple) and all(map(each, value))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(_is_a(k, inner[0]) and _is_a(v, inner[1]) for k, v in value.items())
+        key, item = map(_check_of, inner)
+        return lambda value: isinstance(value, Mapping) and all(map(key, value)) and all(map(item, value.values()))
     if origin is not None or not isinstance(kind, type):
-        return True
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        return False
-    return not is_dataclass(value) or checked(value) is value
+        return lambda value: True
+    if kind in (int, float):
+        numbers = int | float if kind is float else int
+        return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
+    return lambda value: isinstance(value, kind) and (not is_dataclass(value) or checked(value) is value)

@@ -80,7 +80,9 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
         _KEPT[key] = kept
         thread = _THREADS.get(os.getpid())
         if thread is None or not thread.is_alive():
-            thread = _THREADS[os.getpid()] = threading.Thread(target=_run, name="lakelog-leases", daemon=True)
+            thread = _THREADS[os.getpid()] = threading.Thread(
+                target=_run, args=(_KEPT, _LOCK, _WAKE), name="lakelog-leases", daemon=True
+            )
             thread.start()
     _WAKE.set()
 
@@ -121,19 +123,19 @@ def check_lease(table: DynamicTable, writer: str) -> None:
         )
 
 
-def _run() -> None:
+def _run(leases: dict[_Key, _Kept], lock: threading.Lock, wake: threading.Event) -> None:
     while True:
-        with _LOCK:
-            for key in [key for key, kept in _KEPT.items() if kept.is_unused()][:-_MOST_UNUSED]:
-                del _KEPT[key]
-            own = [(key, k) for key, k in _KEPT.items() if key[0] == os.getpid() and not k.is_unused()]
+        with lock:
+            for key in [key for key, kept in leases.items() if kept.is_unused()][:-_MOST_UNUSED]:
+                del leases[key]
+            own = [(key, k) for key, k in leases.items() if key[0] == os.getpid() and not k.is_unused()]
         if not own:
-            _WAKE.wait()
-            _WAKE.clear()
+            wake.wait()
+            wake.clear()
             continue
         for key, kept in own:
-            if key in _KEPT and kept.is_due():
+            if key in leases and kept.is_due():
                 with contextlib.suppress(Exception):  # tried again soon; ``check_lease`` is strict
                     kept.renew()
-        _WAKE.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
-        _WAKE.clear()
+        wake.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
+        wake.clear()

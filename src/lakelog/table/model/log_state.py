@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -169,14 +170,15 @@ def state_of(snapshot: Snapshot) -> LogState | None:
     if _WRITERS not in properties:
         return None
     with sound(f"snapshot {snapshot.id}"):
-        return checked(_state_in(properties))
+        maps = (properties.get(key, "{}") for key in (_OFFSETS, _LOG_ONLY, _TOLD))
+        return _parse(properties[_WRITERS], properties.get(_CHAIN, "0"), *maps)
 
 
-def _state_in(properties: Mapping[str, str]) -> LogState:
-    writers = {w: _writer_of(s) for w, s in orjson.loads(properties[_WRITERS]).items()}
-    keys = (_OFFSETS, _LOG_ONLY, _TOLD)
-    offsets, log_only, told = (_int_keys(orjson.loads(properties.get(key, "{}"))) for key in keys)
-    return LogState(writers, offsets, log_only, told, int(properties.get(_CHAIN, "0")))
+@lru_cache(maxsize=64)  # each commit reads the newest state, which only a seal changes
+def _parse(writers: str, chain: str, *maps: str) -> LogState:
+    states = {w: _writer_of(s) for w, s in orjson.loads(writers).items()}
+    offsets, log_only, told = (_int_keys(orjson.loads(text)) for text in maps)
+    return checked(LogState(states, offsets, log_only, told, int(chain)))
 
 
 def _writer_of(found: Mapping[str, Any]) -> WriterState:
