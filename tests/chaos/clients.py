@@ -142,7 +142,7 @@ def stream(client: Client) -> None:
         results = []
         for lane in range(2):
             part = batch_of([row for row in rows if row[1] % 2 == lane])
-            if not should_write_epoch(table, client.name, epoch):
+            if not should_write_epoch(table, client.name, epoch, run):
                 results.append(AttemptResult(client.name, epoch, "", row_count=part.num_rows, replay=True))
                 continue
             while True:

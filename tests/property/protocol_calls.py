@@ -51,6 +51,20 @@ class _OwnNumbers:
         return 0 if here is None else here.program.number
 
 
+class _OwnWorkers:
+    """The module ``os``, for which all tasks of a streaming query's run share a process, as Spark has it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._number_of: dict[str, int] = {}
+
+    def getpid(self) -> int:
+        here = self._scheduler.here()
+        if here is None:
+            return 0
+        return self._number_of.setdefault(here.program.name.partition("/")[0], here.program.number)
+
+
 class _Everything(set[object]):
     """A set that has everything: no schedule is the first one to try something."""
 
@@ -67,7 +81,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     catch_up._KNOWN.clear()
     threading, numbers = Threading(scheduler), _OwnNumbers(scheduler)
     yield committer, "threading", threading
-    yield replay, "os", numbers
+    yield replay, "os", _OwnWorkers(scheduler)
     yield identity, "os", numbers
     yield lease_keeper, "os", numbers
     yield lease_keeper, "threading", threading
@@ -99,9 +113,11 @@ class StreamCommits:
         take_over.take_over_best_effort(self._committer.table)
 
 
-def stream_task(table: DynamicTable, writer: str, epoch: int, lane: int, rows: pa.RecordBatch) -> AttemptResult:
+def stream_task(
+    table: DynamicTable, writer: str, epoch: int, run: str, lane: int, rows: pa.RecordBatch
+) -> AttemptResult:
     """What a task of a streaming query does."""
-    if not should_write_epoch(table, writer, epoch):
+    if not should_write_epoch(table, writer, epoch, run):
         return AttemptResult(writer, epoch, "", row_count=rows.num_rows, replay=True)
     return batch_writer.write_attempt(table, writer, epoch, lane, iter((rows,))).result
 

@@ -195,7 +195,7 @@ class Clients:
                 parts = split(query.inputs[epoch], lanes)
 
                 def task(lane: int, rows: list[Row], epoch: int = epoch) -> AttemptResult:
-                    return calls.stream_task(handle, query.name, epoch, lane, batch_of(self.world, handle, rows))
+                    return calls.stream_task(handle, query.name, epoch, run, lane, batch_of(self.world, handle, rows))
 
                 results = self._run_tasks(f"{run}/{epoch}", parts, task, tasks)
                 commits.commit(epoch, results)

@@ -14,7 +14,7 @@ from log_tables import rows
 
 def main() -> None:
     table = lakelog.connect(warehouse=sys.argv[1]).table("db.t").logical
-    assert should_write_epoch(table, "query", 0)
+    assert should_write_epoch(table, "query", 0, "run")
     task = TaskWriter(table, "query", 0, lane=0)
     for batch in rows(1, 2, name="stream").to_batches():
         task.write(batch)

@@ -129,6 +129,18 @@ def test_records_of_others_with_times_outside_these_years_are_read() -> None:
     assert read.column("d").cast(pa.int32()).to_pylist() == [2932897]
 
 
+@pytest.mark.parametrize("digits", [5, 30])
+def test_a_decimal_with_more_digits_than_its_type_is_refused(tmp_path, digits) -> None:
+    kind = pa.decimal128(digits, 2)
+    table = make(tmp_path, f"v decimal({digits}, 2)")
+    large = pa.array([None, 10**digits - 1, 10**digits], pa.decimal128(38, 0)).buffers()
+    rows = pa.table({"id": [1, 2, 3], "v": pa.Array.from_buffers(kind, 3, large)})
+    with pytest.raises(InvalidSchema, match=r"column 'v' .* holds 10+\.00 \(row 2 .* more digits than decimal128"):
+        write(table, rows)
+    write(table, rows[:2])
+    assert all([r["v"] for r in found] == [None, rows["v"][1].as_py()] for found in everywhere(table))
+
+
 def test_a_map_with_a_key_twice_is_refused(tmp_path) -> None:
     table = make(tmp_path, "v map<string, int>")
     kind = pa.map_(pa.string(), pa.int32())

@@ -12,6 +12,7 @@ import pytest
 from failing_jobs import Job, files, net
 from lakelog import connect
 from lakelog.errors import Fenced
+from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
@@ -34,7 +35,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 def looked(job: Job, number: int, ids: Sequence[int]) -> list[AttemptResult]:
     """The attempts of tasks that look for a decision first, as those of a restarted query do."""
-    if should_write_epoch(job.table, job.writer, number):
+    if should_write_epoch(job.table, job.writer, number, new_uuid()):
         return job.attempts(number, ids)
     return [AttemptResult(job.writer, number, "", row_count=len(ids), replay=True)]
 

@@ -22,7 +22,7 @@ class Query:
         self.committer = Committer(self.table, writer)
 
     def epoch(self, number: int, seals: bool = True) -> None:
-        assert should_write_epoch(self.table, self.writer, number)
+        assert should_write_epoch(self.table, self.writer, number, self.run)
         task = TaskWriter(self.table, self.writer, number, 0)
         task.write(rows(number).to_batches()[0])
         self.committer.begin_run(self.run)

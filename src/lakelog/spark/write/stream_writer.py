@@ -41,7 +41,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         writer = context.getLocalProperty("sql.streaming.queryId") or ""
         epoch = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         run = context.getLocalProperty("spark.jobGroup.id") or ""  # Spark's run id
-        if not should_write_epoch(self._table, writer, epoch):
+        if not should_write_epoch(self._table, writer, epoch, run):
             rows = sum(batch.num_rows for batch in iterator)  # those of a replay are in the table already
             return AttemptMessage(AttemptResult(writer, epoch, "", row_count=rows, replay=True), run)
         written = write_attempt(self._table, writer, epoch, context.partitionId(), iterator)

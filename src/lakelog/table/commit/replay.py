@@ -24,19 +24,21 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 _LOG: Final = logging.getLogger("lakelog.commit")
 _WARNED: Final[set[tuple[str, str, int]]] = set()
 """(identity of the table, writer, newest epoch) that this process has warned of."""
-_SEEN: dict[tuple[int, str, str], int] = {}
-"""(process, table, writer) → the newest epoch that this process has found undecided."""
+_SEEN: dict[tuple[int, str, str], tuple[str, int]] = {}
+"""(process, table, writer) → the run, and the newest epoch of it that this process has found undecided."""
 
 
-def should_write_epoch(table: DynamicTable, writer: str, epoch: int) -> bool:
+def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
-    A process that wrote the epoch before does not look: rows of a replay are taken back like those of any attempt that
-    lost. Any other looks, and remembers the end of the log for a new writer. Raises TableReplaced, and
-    InvalidRequest when the checkpoint belongs to another table.
+    A process that has found an epoch of the same ``run`` (Spark's run id) undecided does not look: what a run repeats
+    are its first epochs, and rows of a replay are taken back like those of any attempt that lost. Any other looks, and
+    remembers the end of the log for a new writer. Raises TableReplaced, and InvalidRequest when the checkpoint
+    belongs to another table.
     """
     key = (os.getpid(), table.identity.key, writer)
-    if _SEEN.get(key) != epoch - 1:
+    seen_run, seen = _SEEN.get(key, ("", 0))
+    if seen_run != run or epoch < seen:
         newest = waiting_epochs(table, writer).newest().get(writer, -1)
         if epoch <= newest:
             return False
@@ -46,7 +48,7 @@ def should_write_epoch(table: DynamicTable, writer: str, epoch: int) -> bool:
             register_writer(table, writer)
     elif table.emits_log:
         keep_lease(table, writer, STREAM)
-    _SEEN[key] = epoch
+    _SEEN[key] = run, epoch
     return True
 
 

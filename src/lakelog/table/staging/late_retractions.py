@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelog.logstore.formats import log_format
 from lakelog.merge.table_rules import engine_class
@@ -88,12 +89,23 @@ def _newest_insertions(
     if not schema.is_keyed or not newest_wins or not (kinds == UPDATE_BEFORE).any():
         return None
     keys = list(schema.primary_keys)
+    if _is_in_order(rows.select(keys), kinds):
+        return None
     frame = pl.DataFrame(pa.table({name: rows.column(name) for name in keys}))
     at = np.arange(len(kinds), dtype=np.int64)
     is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
     named = frame.with_columns(pl.Series("_lakelog_at", np.where(is_added, at, -1)))
     newest: Indices = named.select(pl.col("_lakelog_at").max().over(keys)).to_series().to_numpy()
     return (kinds == UPDATE_BEFORE) & (newest < at), newest
+
+
+def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:
+    """Whether each -U lies right before the +U of its key, as producers of changes write them."""
+    before = np.flatnonzero(kinds == UPDATE_BEFORE)
+    if before[-1] + 1 == len(kinds) or (kinds[before + 1] != UPDATE_AFTER).any():
+        return False
+    old, new = keys.take(pa.array(before)), keys.take(pa.array(before + 1))
+    return all(pc.all(pc.equal(a, b)).as_py() for a, b in zip(old.columns, new.columns, strict=True))
 
 
 def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:

@@ -17,14 +17,13 @@ from polars.exceptions import PanicException, PolarsError
 
 from lakelog.errors import InvalidSchema, LakelogError
 from lakelog.filestore.read.split_reader import engine_of
-from lakelog.filestore.skipping.file_index import FileIndexWriter
 from lakelog.filestore.write.bucket_writer import BucketWriter
 from lakelog.filestore.write.data_file_writer import data_style
-from lakelog.filestore.write.file_stats import FileStats
 from lakelog.io.storage.local import LocalFileIO
 from lakelog.merge.base import KIND_COLUMN as KIND
 from lakelog.merge.base import SEQUENCE_COLUMN, PickingEngine
 from lakelog.merge.runs import fold_rows
+from lakelog.options.file_index import bloom_columns
 from lakelog.options.option import Options
 from lakelog.options.table import FILE_FORMAT
 from lakelog.paimon.types.evolution import fresh_offsets
@@ -63,6 +62,18 @@ def check_text(rows: pa.RecordBatch, table: str) -> None:
             raise InvalidSchema(
                 f"column '{name}' of table {table} holds text that is not UTF-8: {value} (row {row} of a batch). "
                 f"Decode the bytes with their own character set, or make the column binary"
+            )
+
+
+def check_decimals(rows: pa.RecordBatch, table: str) -> None:
+    """Raises InvalidSchema for a decimal with more digits than its type, which Arrow lets a program make."""
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        found = _first(column, _bad_decimal)
+        if found is not None:
+            row, value = found
+            raise InvalidSchema(
+                f"column '{name}' of table {table} holds {value} (row {row} of a batch), which has more digits than "
+                f"{column.type}: cast the column, or give the table a wider type"
             )
 
 
@@ -150,6 +161,18 @@ def _bad_text(leaf: pa.Array) -> str | None:
     return None
 
 
+def _bad_decimal(leaf: pa.Array) -> str | None:
+    if not pa.types.is_decimal(leaf.type):
+        return None
+    try:
+        leaf.validate(full=True)
+    except pa.ArrowInvalid:
+        for value in leaf.drop_null().to_pylist():
+            if len(value.as_tuple().digits) > leaf.type.precision:
+                return str(value)
+    return None
+
+
 def _bad_year(leaf: pa.Array) -> str | None:
     kind = leaf.type
     if pa.types.is_date32(kind):
@@ -197,28 +220,22 @@ class _NoFiles(LocalFileIO):
         return
 
 
-def check_seal(rows: pa.Table, table: DynamicTable, partition: bytes, bucket: int) -> None:
-    """Folds and encodes an inline run as the seal will, and keeps nothing of it.
+def check_seal(rows: pa.Table, table: DynamicTable, partition: bytes) -> None:
+    """Folds and encodes the inline rows of an attempt as the seal will, and keeps nothing of it.
 
-    Parquet takes every value of a column that it takes at all: it is tried with the first run of a schema. The
-    statistics, the file indexes and the other formats are tried with every run. Raises InvalidSchema,
-    UnsupportedFeature.
+    All buckets and partitions are tried as one (``partition``: any of them). Parquet and the statistics take every
+    value that has passed the other checks: they are tried with the first rows of a schema only; file indexes and the
+    other formats with all rows. Raises InvalidSchema, UnsupportedFeature.
     """
-    names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
-    renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
-    schema, engine = table.schema, engine_of(table.schema)
+    schema, engine, options = table.schema, engine_of(table.schema), Options(table.schema.options)
     if schema.is_keyed and not isinstance(engine, PickingEngine):
+        names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
+        renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
         fold_rows(renamed, schema.trimmed_primary_keys, engine)
     tried = (table.path, schema.id)
-    if tried not in _TRIED or Options(schema.options).need(FILE_FORMAT) != FILE_FORMAT.default:
-        writer = BucketWriter(_NoFiles(), table.store.paths, partition, bucket, tells_changes=False)
-        writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
-        writer.finish()
-        _TRIED.add(tried)
+    if tried in _TRIED and data_style(options, 0).format == FILE_FORMAT.default and not bloom_columns(options):
         return
-    stats = FileStats(schema, data_style(Options(schema.options), 0).stats_mode)
-    index = FileIndexWriter.of(schema)
-    for batch in renamed.combine_chunks().to_batches():
-        stats.add(batch)
-        index.add(batch)
-    stats.meta("", 0, 0, 0, 0)
+    writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, tells_changes=False)
+    writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
+    writer.finish()
+    _TRIED.add(tried)

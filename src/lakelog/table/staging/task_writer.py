@@ -39,7 +39,14 @@ from lakelog.table.staging.backfill import files_only_during_backfill
 from lakelog.table.staging.conform import conform
 from lakelog.table.staging.job_files import JobFiles
 from lakelog.table.staging.late_retractions import in_update_order, split_retractions
-from lakelog.table.staging.row_check import check_map_keys, check_seal, check_text, check_years, row_errors
+from lakelog.table.staging.row_check import (
+    check_decimals,
+    check_map_keys,
+    check_seal,
+    check_text,
+    check_years,
+    row_errors,
+)
 from lakelog.table.staging.watermark import EventTime
 
 _INLINE_BYTES = 1024 * 1024
@@ -117,6 +124,7 @@ class TaskWriter:
         self._firsts: dict[int, PendingAppend] = {}
         self._entries: dict[int, int] = {}
         self._runs: list[StagedRun] = []
+        self._inlined: list[pa.Table] = []
         self._row_count = self._log_bytes = 0
         self._buffer_limit = int(table.options.need(WRITE_BUFFER_SIZE))
         self._is_open = self._log is not None
@@ -133,6 +141,7 @@ class TaskWriter:
         is_new = self._table.options.get_typed(OVERWRITE_DATA_FILES) is None
         rows, kinds = conform(batch, self._table.schema, self._table.name, defaults=is_new)
         check_text(rows, self._table.name)
+        check_decimals(rows, self._table.name)
         check_map_keys(rows, self._table.name)
         if self._table.log is not None and is_new:
             check_years(_added(rows, kinds), self._table.name)
@@ -260,9 +269,17 @@ class TaskWriter:
             with row_errors(self._table.name):
                 self._stage(bucket, held, bucket in inline, buckets)
 
-        with ThreadPoolExecutor(min(_THREADS, len(buckets)) or 1, "staging") as threads:
-            for _ in threads.map(stage, buckets):
-                pass
+        for bucket in sorted(inline):  # a micro-batch: to start threads would take longer
+            stage(bucket)
+        large = [bucket for bucket in buckets if bucket not in inline]
+        if large:
+            with ThreadPoolExecutor(min(_THREADS, len(large)), "staging") as threads:
+                for _ in threads.map(stage, large):
+                    pass
+        if self._inlined:
+            with row_errors(self._table.name):
+                check_seal(pa.concat_tables(self._inlined), self._table, self._runs[-1].partition)
+            self._inlined.clear()
         self._runs[before:] = sorted(self._runs[before:], key=lambda run: (run.bucket, run.partition))
 
     def _stage(self, bucket: int, held: _BucketRows, inline: bool, buckets: list[int]) -> None:
@@ -292,7 +309,7 @@ class TaskWriter:
                 self._runs.append(write_run_files(self._table, partition, bucket, part, delta, self._replaces, names))
 
     def _stage_inline(self, partition: bytes, bucket: int, rows: pa.Table, retractions: bool = False) -> None:
-        check_seal(rows, self._table, partition, bucket)
+        self._inlined.append(rows)
         tells = self._table.tells_changes and not self._replaces
         ipc, schema_id = run_to_ipc(rows), self._table.schema.id
         run = StagedRun(partition, bucket, rows.num_rows, ipc, schema_id=schema_id, tells_changes=tells)
