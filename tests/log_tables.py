@@ -47,10 +47,10 @@ def trim(table: Table, below: int = 2**62) -> dict[int, int]:
     return dict(database.execute("select bucket, trimmed from ends").fetchall())
 
 
-def folded(table: Table) -> list[tuple[int, str]]:
+def folded(table: Table, start: str = "earliest") -> list[tuple[int, str]]:
     """The rows that a plain consumer of the log ends with, which knows of no epochs, sorted."""
     found: dict[int, str] = {}
-    for batch in table.tail("earliest", stop="latest"):
+    for batch in table.tail(start, stop="latest"):
         for kind, number, name in zip(*(batch[c].to_pylist() for c in ("_row_kind", "id", "name")), strict=True):
             if kind in ("+I", "+U"):
                 found[number] = name

@@ -26,7 +26,10 @@ from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_ov
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
+from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, STREAM, Lease
+from lakelog.table.model.waiting_epochs import WaitingEpochs
+from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
 from lakelog.table.write.table_writer import TableWriter
 from log_tables import files, folded, make, rows, silence
@@ -372,3 +375,28 @@ def test_rows_of_speculative_tasks_are_taken_back_once_with_the_batch(tmp_path: 
         Committer(logical, "job", once=True).commit(0, [first, second])
     assert files(table) == []
     assert (folded(table) == []) if key else (added_up(table) == {})
+
+
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_a_reader_that_is_paused_while_it_starts_does_not_read_values_that_a_take_over_restored(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    Job(table).lose(0, [1])
+    write_one(table, "middle")
+    silence(table, "query")
+    look = log_view.waiting_epochs
+
+    def paused(table_then: DynamicTable) -> WaitingEpochs:
+        if dead_writers(table.logical):
+            by_take_over(table)
+            write_one(table, "newest")
+        return look(table_then)
+
+    monkeypatch.setattr(log_view, "waiting_epochs", paused)
+    assert folded(table, "latest-full") == files(table) == folded(table) == [(1, "newest")]
+
+
+def write_one(table: Table, name: str) -> None:
+    with table.writer() as writer:
+        writer.write(rows(1, name=name))

@@ -258,8 +258,12 @@ class Committer:
         """
         wanted = EpochRecord(self.writer, epoch, 0, tuple(results))
         if self.once:
+            if not wanted.accepted:
+                return
+            if decided is None:
+                self.table.check_identity()  # else the state may be that of another table, which knows no such writer
             digest = self._state.writers[self.writer].digest_of(epoch) if decided is None else decided.digest
-            if wanted.accepted and digest != wanted.digest:
+            if digest != wanted.digest:
                 raise self._fenced()
         elif results:
             rows = self._sealed_rows.of(epoch, self._state) if decided is None else decided.row_count

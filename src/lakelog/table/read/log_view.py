@@ -19,6 +19,7 @@ from lakelog.table.model.registrations import Registration
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _ATTEMPTS = 3
+_MOST_LOOKS = 10
 MOST_LAG = 1_000_000
 """A larger lag is not counted further: a log whose offsets have gaps is read for it."""
 
@@ -68,8 +69,19 @@ def look(table: DynamicTable) -> LogView:
     """Looks at the ends of the log, then at writers and their decisions, then at the snapshot, in this order.
 
     Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
-    or taken back. Raises InvalidRequest for a table without a log, Unavailable, NotFound when expiry was always faster.
+    or taken back. When the log has grown meanwhile and there is a dead writer, its rows may have been taken back in
+    between, with values older than the snapshot's: it looks again. Raises InvalidRequest for a table without a log,
+    Unavailable, NotFound when expiry was always faster.
     """
+    for _ in range(_MOST_LOOKS):
+        found = _look_at_kept(table)
+        is_one_moment = not any(w.is_dead for w in found.writers.values())
+        if is_one_moment or table.log is None or reader_for(table.log).end_offsets() == found.ends:
+            break
+    return found
+
+
+def _look_at_kept(table: DynamicTable) -> LogView:
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(NotFound):
             return _look(table)
