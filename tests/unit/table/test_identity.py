@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,9 @@ import pytest
 
 from lakelog import connect
 from lakelog.errors import NotFound, TableReplaced
+from lakelog.filestore.commit.commit import TableCommit
+from lakelog.paimon.metadata.manifest import ManifestEntry
+from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.epoch_record import EpochRecord
@@ -54,6 +57,29 @@ def test_a_handle_from_before_drop_and_create_writes_nothing_into_the_new_table(
     with pytest.raises(TableReplaced):
         files(table)
     assert lakes[0].table("db.x").scan().to_arrow().num_rows == 1
+
+
+def test_a_commit_that_is_paused_behind_its_snapshot_leaves_those_of_the_new_table(lakes, monkeypatch) -> None:
+    """DROP, CREATE and writes come between the creation of a snapshot and the look that follows it."""
+    table = opened(lakes, "")
+    _, owner = lakes
+    create = TableCommit._create
+
+    def paused(commit: TableCommit, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        is_made = create(commit, snapshot, entries)
+        monkeypatch.undo()
+        owner.sql("drop table db.x")
+        owner.sql("create table db.x (id int, v string, primary key (id))")
+        for number in range(snapshot.id):
+            write(owner.table("db.x"), number, "new")
+        return is_made
+
+    monkeypatch.setattr(TableCommit, "_create", paused)
+    with pytest.raises(TableReplaced):
+        write(table, 9, "foreign")
+    new = owner.table("db.x")
+    assert new.latest_snapshot().id == 2
+    assert files(new) == [(0, "new"), (1, "new")]
 
 
 @_LOGS

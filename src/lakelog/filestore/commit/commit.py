@@ -231,7 +231,7 @@ class TableCommit:
         try:
             self._check_identity()
         except TableReplaced:
-            self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+            self._take_back(snapshot)
             raise
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:
@@ -247,8 +247,14 @@ class TableCommit:
             )
         elif max(ids) == snapshot.id and min(ids) == snapshot.id:
             return True
-        self.snapshots.io.delete(self.manifests.paths.snapshot(snapshot.id))
+        self._take_back(snapshot)
         return False
+
+    def _take_back(self, snapshot: Snapshot) -> None:
+        """Deletes a created snapshot; not one of another commit, which has its number by now."""
+        path = self.manifests.paths.snapshot(snapshot.id)
+        if self._is_at(path, snapshot):
+            self.snapshots.io.delete(path)
 
     def _content(self, path: str) -> bytes | None:
         try:
