@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import resource
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,51 @@ def test_a_decimal_with_more_digits_than_its_type_is_refused(tmp_path, digits) -
         write(table, rows)
     write(table, rows[:2])
     assert all([r["v"] for r in found] == [None, rows["v"][1].as_py()] for found in everywhere(table))
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_a_partition_that_no_directory_can_have_is_refused(tmp_path, file_format) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    options = f"tblproperties ('bucket' = '-1', 'file.format' = '{file_format}')"
+    lake.sql(f"create table db.t (p timestamp_ntz, id bigint) using lakelog partitioned by (p) {options}")
+    table = lake.table("db.t")
+    times = pa.array([253402318799000000, 0], pa.int64()).cast(pa.timestamp("us"))
+    write(table, pa.table({"p": times[1:], "id": [0]}))
+    with pytest.raises(InvalidSchema, match="partition column that no directory can be named after"):
+        write(table, pa.table({"p": times, "id": [1, 2]}))
+    assert table.scan().to_arrow().column("id").to_pylist() == [0]
+
+
+def test_a_table_whose_sums_have_more_digits_than_their_type_is_rescaled(tmp_path) -> None:
+    sums = "'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum'"
+    table = make(tmp_path, "v decimal(5, 2)", f"'bucket' = '1', {sums}")
+    for _ in range(2):
+        write(table, columns_of(pa.decimal128(5, 2), Decimal("999.99")))
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql("alter table db.t set tblproperties ('bucket' = '2')")
+    table = lake.table("db.t")
+    table.rescale()
+    assert table.scan().to_arrow().column("v").to_pylist() == [Decimal("1999.98")]
+
+
+@pytest.mark.parametrize("values", [[100, 100], [100, -100, 100]])
+def test_one_id_in_two_partitions_is_two_keys_where_rows_are_judged(tmp_path, values) -> None:
+    """A sum that a partition can hold is taken; one that only the rows of another partition would hide is not."""
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(
+        "create table db.t (p int, id bigint, v tinyint, primary key (p, id)) using lakelog partitioned by (p) "
+        "tblproperties ('bucket' = '1', 'merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'sum')"
+    )
+    table = lake.table("db.t")
+    write(table, pa.table({"p": pa.array([3], pa.int32()), "id": [1], "v": pa.array([1], pa.int8())}))
+    rows = pa.table({"p": pa.array([1, 2, 1][: len(values)], pa.int32()), "id": [1] * len(values)})
+    rows = rows.append_column("v", pa.array(values, pa.int8()))
+    if len(values) == 2:
+        write(table, rows)
+    else:
+        with pytest.raises(InvalidSchema, match="200 does not fit TINYINT"):
+            write(table, rows)
+    assert sorted(table.scan().to_arrow().column("v").to_pylist()) == [1, *(values if len(values) == 2 else [])]
 
 
 def test_a_map_with_a_key_twice_is_refused(tmp_path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from failing_jobs import Job, files, net
 from lakelog import connect
-from lakelog.errors import Fenced
+from lakelog.errors import Fenced, InvalidRequest
 from lakelog.io.names import new_uuid
 from lakelog.lake.table import Table
 from lakelog.table.commit.committer import Committer
@@ -207,3 +207,8 @@ def test_a_state_of_an_earlier_version_is_read_and_carried_on(table: Table) -> N
     again.committer.commit(3, looked(again, 3, range(30, 37)))
     with pytest.raises(Fenced, match="epoch 4"):
         again.committer.commit(4, looked(again, 4, range(40, 47)))
+
+
+def test_a_checkpoint_of_another_table_is_refused_also_without_the_run_of_its_query(table: Table) -> None:
+    with pytest.raises(InvalidRequest, match="has never been written by this query"):
+        should_write_epoch(table.logical, "query", 7, "")

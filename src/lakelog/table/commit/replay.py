@@ -31,14 +31,14 @@ _SEEN: dict[tuple[int, str, str], tuple[str, int]] = {}
 def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -> bool:
     """True when the epoch is undecided; False for a replay, whose rows are in the table already.
 
-    A process that has found an epoch of the same ``run`` (Spark's run id) undecided does not look: what a run repeats
-    are its first epochs, and rows of a replay are taken back like those of any attempt that lost. Any other looks, and
-    remembers the end of the log for a new writer. Raises TableReplaced, and InvalidRequest when the checkpoint
-    belongs to another table.
+    A process that found an epoch of this ``run`` (Spark's run id) undecided does not look again: a run repeats only its
+    first epochs, and rows of a replay are taken back like those of a lost attempt. Any other process looks, and
+    remembers the end of the log for a new writer. Raises TableReplaced, and InvalidRequest when the checkpoint belongs
+    to another table.
     """
     key = (os.getpid(), table.identity.key, writer)
     seen_run, seen = _SEEN.get(key, ("", 0))
-    if seen_run != run or epoch < seen:
+    if not run or seen_run != run or epoch < seen:
         newest = waiting_epochs(table, writer).newest().get(writer, -1)
         if epoch <= newest:
             return False

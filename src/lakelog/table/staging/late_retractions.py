@@ -105,7 +105,7 @@ def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:
     if before[-1] + 1 == len(kinds) or (kinds[before + 1] != UPDATE_AFTER).any():
         return False
     old, new = keys.take(pa.array(before)), keys.take(pa.array(before + 1))
-    return all(pc.all(pc.equal(a, b)).as_py() for a, b in zip(old.columns, new.columns, strict=True))
+    return all(pc.all(pc.equal(a, b), skip_nulls=False).as_py() for a, b in zip(old.columns, new.columns, strict=True))
 
 
 def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int, set[bytes]]:

@@ -7,7 +7,7 @@ stay for good, so the task refuses it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PanicException, PolarsError
 
-from lakelog.errors import InvalidSchema, LakelogError
+from lakelog.errors import Corrupt, InvalidSchema, LakelogError
 from lakelog.filestore.read.split_reader import engine_of
 from lakelog.filestore.write.bucket_writer import BucketWriter
 from lakelog.filestore.write.data_file_writer import data_style
@@ -66,7 +66,7 @@ def check_text(rows: pa.RecordBatch, table: str) -> None:
 
 
 def check_decimals(rows: pa.RecordBatch, table: str) -> None:
-    """Raises InvalidSchema for a decimal with more digits than its type, which Arrow lets a program make."""
+    """Raises InvalidSchema for a decimal with more digits than its type allows, which Arrow does not check."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         found = _first(column, _bad_decimal)
         if found is not None:
@@ -220,22 +220,30 @@ class _NoFiles(LocalFileIO):
         return
 
 
-def check_seal(rows: pa.Table, table: DynamicTable, partition: bytes) -> None:
-    """Folds and encodes the inline rows of an attempt as the seal will, and keeps nothing of it.
+def check_seal(runs: Sequence[tuple[bytes, pa.Table]], table: DynamicTable) -> None:
+    """Folds and encodes inline runs (partition, rows) as the seal will, each by itself, and keeps nothing of them.
 
-    All buckets and partitions are tried as one (``partition``: any of them). Parquet and the statistics take every
-    value that has passed the other checks: they are tried with the first rows of a schema only; file indexes and the
-    other formats with all rows. Raises InvalidSchema, UnsupportedFeature.
+    Parquet and the statistics take every value that the other checks let pass, so one run of each schema is tried.
+    File indexes and other formats are tried with every run. Raises InvalidSchema, UnsupportedFeature.
     """
     schema, engine, options = table.schema, engine_of(table.schema), Options(table.schema.options)
+    for partition in {partition for partition, _ in runs}:
+        try:
+            table.store.paths.bucket_dir(partition, 0)
+        except Corrupt as why:
+            raise InvalidSchema(
+                f"rows of table {table.name} have a value of a partition column that no directory can be named after, "
+                f"as a time outside the years 0001 to 9999: {why}. Write NULL or another value"
+            ) from None
     if schema.is_keyed and not isinstance(engine, PickingEngine):
         names = {ORDER_COLUMN: SEQUENCE_COLUMN, KIND_COLUMN: KIND}
-        renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
-        fold_rows(renamed, schema.trimmed_primary_keys, engine)
-    tried = (table.path, schema.id)
-    if tried in _TRIED and data_style(options, 0).format == FILE_FORMAT.default and not bloom_columns(options):
-        return
-    writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, tells_changes=False)
-    writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
-    writer.finish()
-    _TRIED.add(tried)
+        for _, rows in runs:
+            renamed = rows.rename_columns([names.get(name, name) for name in rows.column_names])
+            fold_rows(renamed, schema.trimmed_primary_keys, engine)
+    if data_style(options, 0).format == FILE_FORMAT.default and not bloom_columns(options):
+        runs = runs[:1] if (table.path, schema.id) not in _TRIED else ()
+    for partition, rows in runs:
+        writer = BucketWriter(_NoFiles(), table.store.paths, partition, 0, tells_changes=False)
+        writer.write(rows.drop_columns([ORDER_COLUMN, KIND_COLUMN]), rows.column(KIND_COLUMN))
+        if writer.finish():
+            _TRIED.add((table.path, schema.id))

@@ -17,6 +17,7 @@ from lakelog.filestore.commit.request import CommitRequest, Overwrite
 from lakelog.filestore.skipping.predicate import Predicate
 from lakelog.io.clock import now_ms
 from lakelog.io.names import new_uuid
+from lakelog.options.overwrite import OVERWRITE_DATA_FILES
 from lakelog.paimon.metadata.data_file import BucketFiles, DataFileMeta
 from lakelog.paimon.metadata.manifest import ManifestEntry
 from lakelog.paimon.metadata.snapshot import OVERWRITE, Snapshot
@@ -254,7 +255,8 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
     if latest is None or not old:
         return None
     writer = f"rescale-{new_uuid()}"
-    task = TaskWriter(table, writer, 0, lane=0, replaces=True)
+    hints = {OVERWRITE_DATA_FILES.key: "[]"}  # the rows were in the table before
+    task = TaskWriter(table.with_hints(hints), writer, 0, lane=0, replaces=True)
     for split in table.store.plan(snapshot_id=latest.id, partitions=old):
         for batch in table.store.read_split(split):
             task.write(batch)
