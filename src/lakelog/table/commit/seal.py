@@ -118,9 +118,7 @@ def seal(committer: Committer) -> Snapshot | None:
                 ready = level0_files_of(table, records, found.snapshot)
                 table = ready.table
                 # 4
-                tells = MarkerCounts(
-                    appended, committer.tells(records)
-                )  # not missing ones: they may have been appended already
+                tells = MarkerCounts(appended, committer.tells(records))  # missing ones may be appended already
                 snapshot = _commit(committer, ready.made, found, records, states, tells)
                 span.set(snapshot=snapshot.id)
         except _SealedElsewhere:
