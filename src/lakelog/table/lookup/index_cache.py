@@ -25,9 +25,7 @@ _UNUSED_S: Final = 600.0
 _TELL_S: Final = 1.0
 _PAUSE_S: Final = 0.01
 _OLDEST_S: Final = 10.0
-"""Time without a background refresh, plus ten intervals, after which a task refreshes the index itself to raise
-errors.
-"""
+"""Time without a refresh (at least ten intervals) after which a task refreshes the index and raises its errors."""
 
 
 class LookupTable:

@@ -42,8 +42,9 @@ class LookupSource(ABC):
 
     @abstractmethod
     def begin(self) -> Iterator[pa.RecordBatch]:
-        """All rows of the newest snapshot; ``changes`` continues after it. Raises NotFound if it expires in the
-        meantime.
+        """All rows of the newest snapshot; ``changes`` continues after it.
+
+        Raises NotFound if the snapshot expires in the meantime.
         """
 
     @abstractmethod
@@ -67,7 +68,7 @@ class LookupSource(ABC):
 
 
 class LogSource(LookupSource):
-    """Reads changes from the log, starting exactly after the snapshot (``table.log_switch``)."""
+    """Reads changes from the log, starting exactly after the snapshot (``table.read.snapshot_switch``)."""
 
     def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
         whole = {CHANGELOG_MODES.key: "all-kinds", CONSISTENCY_GUARANTEE.key: "true"}

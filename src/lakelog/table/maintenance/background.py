@@ -1,5 +1,4 @@
-"""Compacts a table in parallel with its streaming writers, in a dedicated thread, so that no seal waits for a
-compaction.
+"""Compacts a table in parallel with its streaming writers, in a thread, so that no seal waits for a compaction.
 
 A seal waits only if a bucket has ``num-sorted-run.stop-trigger`` sorted runs and the thread is compacting them. Rows
 still reach the log.

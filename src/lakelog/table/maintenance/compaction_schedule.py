@@ -17,9 +17,7 @@ FULL_MARK: Final = "lakelog.full-compaction"
 
 
 def commits_between(options: Options) -> int | None:
-    """Number of commits between full compactions; None if commits do not trigger it (``FULL_COMPACTION_INTERVAL``
-    may).
-    """
+    """Number of commits between full compactions; None if only ``FULL_COMPACTION_INTERVAL`` may trigger them."""
     commits = options.get_typed(FULL_COMPACTION_COMMITS)
     if commits is not None:
         return max(commits, 1)

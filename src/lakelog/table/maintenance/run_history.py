@@ -71,9 +71,7 @@ class Run:
         return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
 
     def seen(self) -> Run:
-        """The run with its current outcome: it has died if its process on this machine has ended, or if it is a day
-        old.
-        """
+        """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
         if self.machine == machine_identity() and not is_running(self.process):

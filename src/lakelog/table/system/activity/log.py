@@ -1,4 +1,4 @@
-"""``$log``: the buckets of the log, its writers and its named readers, and how far each of them is."""
+"""``$log``: the buckets of the log, its writers and its named readers, and the position of each."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Log(MetadataTable):
 
     @property
     def plain(self) -> DynamicTable:
-        """The table that is told of."""
+        """The base table."""
         return replace(self.table, view=None)
 
     def _opened(self, moment: LogView) -> Mapping[str, int]:
-        """Writer → when its oldest epoch began that is in no snapshot: its first record, or else its decision."""
+        """Writer → start of its oldest epoch that is in no snapshot: its first record, or else its decision."""
         out: dict[str, int] = {}
         for record in moment.epochs:
             out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))
