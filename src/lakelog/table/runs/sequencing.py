@@ -23,7 +23,7 @@ BucketKey = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class InlineRows:
-    """Rows whose order is the final sequence number; also true or false for a changelog."""
+    """Rows whose order is the final sequence number, with a flag for rows of a changelog."""
 
     rows: pa.Table
     tells_changes: bool = True
@@ -60,8 +60,7 @@ class SequencedRuns:
         return [(file, run.shift) for run in self.staged for file in run.run.files]
 
     def in_order(self) -> list[InlineRows | ShiftedRun]:
-        """All rows in the order of their sequence numbers; inline rows are split where rows of a file fall between
-        them.
+        """All rows by sequence number; inline rows are split where rows of a file fall between them.
 
         Called where rows are emitted in sequence, because the changes of a key must keep their order.
         """

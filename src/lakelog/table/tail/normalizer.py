@@ -50,9 +50,7 @@ def normalizes(table: DynamicTable) -> bool:
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """The owner of a state and the start of its stream: offsets by bucket, after the parts of a snapshot if it has
-    one.
-    """
+    """The owner of a state and the start of its stream: offsets by bucket, after the parts of any snapshot."""
 
     id: str
     offsets: Mapping[int, int]
@@ -189,7 +187,7 @@ class StreamStates:
                 self._held[bucket] = self._at(bucket, offset)
 
     def fold(self, bucket: int, rows: pa.Table) -> pa.Table:
-        """The changes that decoded rows of the next records make. Called behind ``begin``."""
+        """The changes from decoded rows of the next records. Called after ``begin``."""
         state, unsaved, since = self._held[bucket]
         self._held[bucket] = (state, unsaved + rows.num_rows, since if unsaved else monotonic_s())
         if not rows.num_rows:

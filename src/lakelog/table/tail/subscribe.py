@@ -181,9 +181,7 @@ class _LogSteps:
         self._keep_states()
 
     def _read_on(self, bucket: int, end: int | None) -> pa.Table:
-        """The current records at a position; if it has expired in the meantime, it is moved, or raises
-        OffsetExpired.
-        """
+        """The current records at a position; if it has expired, it is moved, or raises OffsetExpired."""
         reader, most = self._scan.reader, self._scan.most_records
         try:
             return reader.read(bucket, self._offsets[bucket], end, most)

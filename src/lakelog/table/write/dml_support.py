@@ -45,8 +45,8 @@ def check_row_changes(table: DynamicTable, action: str) -> None:
     """Raises UnsupportedFeature for a table with a primary key on which a statement would not do what it says.
 
     Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They rewrite rows of the keys. A row
-    replaces the old one only if the newest row wins; other engines would add to it or drop it. In that case, or with
-    the remove option of another engine, a delete removes the key.
+    replaces the old one only if the newest row wins; other engines would add to it or drop it. A delete removes the key
+    only if the newest row wins, or with the remove option of an engine that has one.
     """
     schema, engine, rules = table.schema, table.options.need(MERGE_ENGINE), engine_class(table.options)
     if not schema.is_keyed:

@@ -32,9 +32,7 @@ from lakelog.table.staging.task_writer import TaskWriter
 
 _ATTEMPTS: Final = 8
 _MOST_RECORDS: Final = 1_000_000
-"""Maximum number of records in one snapshot; they are read in parts, and rows above the write buffer become files at
-once.
-"""
+"""Maximum number of records in one snapshot; they are read in parts, and rows above the write buffer become files."""
 _PASSED: Final = 1_000_000
 """Number of passed records without a writerless row after which a snapshot without rows stores the offsets.
 
@@ -138,8 +136,8 @@ class LogMaterializer:
         self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
 
     def _is_far(self) -> bool:
-        """True if the passed records without a row justify a snapshot, by a shared clock, because the follower may
-        be new.
+        """True if the passed records without a row justify a snapshot. Uses the shared clock, as the follower may be
+        new.
         """
         is_old = now_ms() >= self._since_ms + self._note_every_s * 1000
         return self._passed >= _PASSED or (self._passed > 0 and is_old)
