@@ -54,9 +54,7 @@ class GuardedEngine(SparkEngine):
 
 
 def _drop_functions(spark: SparkSession) -> None:
-    """Removes the refused functions from the session, so that no plan can contain them even if the guard misses
-    them.
-    """
+    """Removes the refused functions from the session, in case the guard misses them in a plan."""
     state = spark._jsparkSession.sessionState()
     for registry in (state.functionRegistry(), state.tableFunctionRegistry()):
         found = [identifier for identifier in each(registry.listFunction()) if identifier.funcName() in FUNCTIONS]
@@ -116,9 +114,7 @@ class Jobs:
             self._jvm.wait()
 
     def is_over(self, error: Exception) -> bool:
-        """True if the JVM has ended, possibly the cause of ``error``: a broken connection is detected before that
-        end.
-        """
+        """True if the JVM has ended, possibly the cause of ``error``; a broken connection precedes the detected end."""
         if self._jvm is None:
             return False
         try:

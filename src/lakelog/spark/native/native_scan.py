@@ -1,5 +1,4 @@
-"""Batch reads at the speed of Spark's own Parquet scan, which reads the files that need no merge; Python reads the
-rest.
+"""Batch reads with Spark's own Parquet scan, which reads files that need no merge; Python workers read the rest.
 
 A frame made here reads one snapshot, the newest at its creation. The data source ``lakelog`` itself cannot do this,
 because a Python data source returns rows, never a plan.

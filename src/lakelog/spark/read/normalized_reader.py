@@ -51,7 +51,9 @@ class NormalizedStreamReader(LakelogStreamReader):
         self._states: StreamStates | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """The state without open files: tasks open their own, and another planner rebuilds them."""
+        """The reader without its states, whose files are open: tasks open their own, and another planner rebuilds
+        them.
+        """
         return {**self.__dict__, "_states": None}
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
