@@ -32,7 +32,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import conform
 
 _TASK_BYTES: Final = 16 << 20
-"""Minimum size of a task's input, by Spark's estimate of the frame; for files mostly their compressed size."""
+"""Input size per task, by Spark's estimate of the frame; for files mostly their compressed size."""
 _BUCKET: Final = "_lakelog_bucket"
 _HASH: Final = "_lakelog_hash"
 _WORD: Final = "_lakelog_word"
