@@ -20,7 +20,7 @@ class Statements(Protocol):
     """Runs SQL, and names DataFrames or Arrow rows in it."""
 
     def run(self, text: str, **frames: Any) -> list[Any]:
-        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        """Runs a statement with ``{name}`` as a reference to one of the frames."""
 
     def name_of(self, identifier: Identifier) -> str:
         """A table's name in these statements."""

@@ -118,7 +118,7 @@ class LakeStatements:
         self._session, self._engine = session, engine
 
     def run(self, text: str, **frames: Any) -> list[Any]:
-        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        """Runs a statement with ``{name}`` as a reference to one of the frames."""
         with self._engine.started.named(frames) as views:
             for name, view in views.items():
                 text = text.replace(f"{{{name}}}", view)

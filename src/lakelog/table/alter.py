@@ -174,7 +174,7 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
 def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[str]) -> None:
     """Checks that secrets are only sent to the current address. Raises InvalidOption.
 
-    Whoever changes the address must supply the secrets again.
+    A user who changes the address must supply the secrets again.
     """
     old, new = by_canonical_key(before.options), by_canonical_key(after.options)
     moved = next((key for key in sorted({*old, *new}) if says_where_log_is(key) and old.get(key) != new.get(key)), None)

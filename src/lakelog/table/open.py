@@ -39,10 +39,10 @@ def open_catalog(
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> Catalog:
-    """The catalog of a warehouse (a directory, or a URI that lakelog.io supports). Raises the errors of
-    ``file_io_for``.
+    """The catalog of a warehouse (a directory, or a URI that lakelog.io supports).
 
-    ``catalog_options`` set its type and the location of its names. Raises InvalidOption, NotInstalled.
+    ``catalog_options`` set its type and the location of its names. Raises InvalidOption, NotInstalled, and the errors
+    of ``file_io_for``.
     """
     given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
     kind = Options(given).need(CATALOG_TYPE)

@@ -166,7 +166,7 @@ class _Rows:
         return np.union1d(self.contested.starts, np.flatnonzero(removed))
 
     def group_ops(self, ages: Numbers, newer: Mask, is_aggregated: bool) -> Ops:
-        """The operations of rows on a column of a group: a plain column accepts newer rows only, an aggregated one
+        """The operations of rows on a column of a group; a plain column accepts newer rows only, an aggregated one
         all.
         """
         is_retract = self.contested.is_retract

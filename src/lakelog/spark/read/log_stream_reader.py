@@ -183,7 +183,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch
 
     def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
-        """The rows of a micro-batch, None if they are so many that tasks should read them."""
+        """The rows of a micro-batch, None if there are too many to read during planning."""
         scan, out, rows = replace(self._scan, switch=position.switch), list[pa.RecordBatch](), 0
         for batch in (conform(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
             out += [batch] if batch.num_rows else []

@@ -51,9 +51,7 @@ class NormalizedStreamReader(LakelogStreamReader):
         self._states: StreamStates | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """The reader without its states, whose files are open: tasks open their own, and another planner rebuilds
-        them.
-        """
+        """The reader without its states, whose files are open; tasks and other planners open their own."""
         return {**self.__dict__, "_states": None}
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name

@@ -1,8 +1,7 @@
-"""Conversion of columns to and from the log's JSON with Spark's own expressions, as ``logstore.json_rows`` without
-Spark.
+"""Conversion of columns to and from the log's JSON with Spark's own expressions, type by type.
 
-Used in queries under a real-time trigger, which cannot run Python. Types are Arrow's, those of the table; the result of
-``decoded`` has the type of ``spark_schema``.
+It matches ``logstore.json_rows``, which works without Spark. Queries under a real-time trigger use it, because they
+cannot run Python. Types are Arrow's, those of the table; the result of ``decoded`` has the type of ``spark_schema``.
 
 Also computes the bucket of a row with Spark's own expressions. Spark's ``hash`` is Murmur3 with the seed of the format,
 and for bytes in whole words it equals the hash of the format. The module only has to build the key's BinaryRow body
@@ -117,9 +116,7 @@ def encoded(column: Column, kind: pa.DataType) -> Column:
 
 
 def cast(column: Column, have: DataType, want: DataType) -> Column:
-    """The column as another type; times with and without a zone are converted in UTC, regardless of the session's
-    zone.
-    """
+    """The column as another type; conversions of times with and without a zone use UTC, not the session's zone."""
     if have == want:
         return column
     if isinstance(have, TimestampType) and isinstance(want, TimestampNTZType):

@@ -49,7 +49,7 @@ def _sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> Dat
 
 
 def _with_places(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:
-    """The text with ``{name}`` in place of frame names, for Spark's own formatting, and the frames."""
+    """The text with ``{name}`` instead of frame names, for Spark's own formatting, and the frames."""
     if not frames:
         return text, frames
     names = re.compile(rf"\b(?:{'|'.join(map(re.escape, frames))})\b")
@@ -73,7 +73,7 @@ def attach(spark: SparkSession, run: Callable[[str], list[Any]]) -> Callable[...
 
 
 def detach(spark: SparkSession, attached: Callable[..., Any]) -> None:
-    """Restores the session's own ``spark.sql``; does nothing if it is in place already, or another lake's is."""
+    """Restores the session's own ``spark.sql``; does nothing if it, or another lake's, is active."""
     if vars(spark).get("sql") is attached:
         del spark.sql
 

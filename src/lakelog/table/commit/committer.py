@@ -158,8 +158,9 @@ class Committer:
                 return found, False
 
     def begin_run(self, run_id: str) -> None:
-        """Sets the run of the streaming query that commits from now on; for a new run, reads the state of the other
-        writers.
+        """Sets the run of the streaming query that commits from now on.
+
+        For a new run, reads the state of the other writers.
         """
         if self.run is not None and self.run.id == run_id:
             return
@@ -221,9 +222,7 @@ class Committer:
             self._count(appended)
 
     def append_abort(self, epoch: int) -> None:
-        """Appends a record to every bucket that an epoch was taken back. Called after the log is healed to that
-        decision.
-        """
+        """Appends an abort record for an epoch to every bucket. Called after the log is healed to that decision."""
         log = self.table.log
         if log is None or not self.table.emits_log:
             return

@@ -221,9 +221,7 @@ class LogScan:
 
     @property
     def emits_corrections(self) -> bool:
-        """True if records that take others back are emitted; an append-only read skips them unless retractions are
-        errors.
-        """
+        """True if corrections are emitted; an append-only read skips them unless retractions are errors."""
         options = self.table.options
         wanted = not self._is_append_only or options.need(RETRACTIONS) == "error"
         return bool(options.need(CONSISTENCY_GUARANTEE)) and wanted

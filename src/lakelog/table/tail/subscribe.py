@@ -37,9 +37,9 @@ _TIDY_S: Final = 60.0
 def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> Tail:
     """The changes from any start: a mode, offsets by bucket, or the position of a tail.
 
-    The tail runs for ever, up to the log's end at the start (``stop='latest'``), or until an event is set, which it
-    checks a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the log
-    has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
+    The tail runs for ever, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, the tail
+    checks it a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
+    log has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
     read, Unavailable for the log.
     """
     if stop not in (None, "latest") and not isinstance(stop, threading.Event):

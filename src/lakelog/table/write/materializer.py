@@ -136,7 +136,7 @@ class LogMaterializer:
         self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
 
     def _is_far(self) -> bool:
-        """True if the passed records without a row justify a snapshot; uses wall time, as the follower may be new."""
+        """True if the passed records without a row justify a snapshot, by number or by age in wall time."""
         is_old = now_ms() >= self._since_ms + self._note_every_s * 1000
         return self._passed >= _PASSED or (self._passed > 0 and is_old)
 

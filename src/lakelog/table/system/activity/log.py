@@ -25,10 +25,9 @@ BUCKET, WRITER, READER = "bucket", "writer", "reader"
 class Log(MetadataTable):
     """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
 
-    A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
-    reads; ``lag`` is the records behind it, of a bucket without the control records that the
-    snapshot knows of. A writer has its newest decided and sealed epochs, and the age of its
-    oldest epoch that is not sealed, NULL when all are.
+    The ``position`` of a bucket is the end offset of its records in the newest snapshot; that of a reader is its next
+    offset. ``lag`` is the number of records after it; for a bucket without the control records in the snapshot. A
+    writer has its newest decided and sealed epochs, and the age of its oldest unsealed epoch, NULL if all are sealed.
     """
 
     COLUMNS: ClassVar[Columns] = (
