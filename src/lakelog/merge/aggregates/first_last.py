@@ -13,7 +13,7 @@ from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Step
 
 
 class FirstNonNullValue(SelectingAggregate):
-    """Later values count only if they are older."""
+    """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
 
@@ -45,7 +45,7 @@ def _oldest(ops: Ops, valid: np.ndarray) -> int:
 
 
 class FirstValue(SelectingAggregate):
-    """Later values count only if they are older."""
+    """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
 
