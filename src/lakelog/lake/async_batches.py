@@ -1,4 +1,4 @@
-"""Batches of an endless iterator for code that is ``async``: a thread of their own waits for them."""
+"""Batches of an endless iterator for ``async`` code; a dedicated thread waits for them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class AsyncTail(AsyncIterator[pa.RecordBatch]):
 
     @property
     def position(self) -> str:
-        """Where the batches that were handed out end, as ``Tail.position``."""
+        """The end of the returned batches, as ``Tail.position``."""
         return self._tail.text_of(self._reached)
 
     async def aclose(self) -> None:
-        """Ends it; the position stays."""
+        """Ends the tail; the position stays."""
         await self._batches.aclose()
 
 
 async def _awaited(tail: Tail, stop: threading.Event) -> AsyncGenerator[tuple[pa.RecordBatch | None, TailPosition]]:
-    """The batches, each as soon as it is there, and the position behind it; None behind the last.
+    """The batches as they arrive, each with the position after it; None after the last.
 
-    The event loop goes on meanwhile. ``stop`` is set when nobody asks any more (the loop over it has ended, or its task
-    was cancelled): ``tail`` has to end then by itself. What it raises is raised here.
+    The event loop is not blocked. ``stop`` is set when the consumer stops (its loop has ended, or its task was
+    cancelled); ``tail`` must then end by itself. Raises the errors of ``tail``.
     """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "lakelog-tail")
 

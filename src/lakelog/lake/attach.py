@@ -1,4 +1,4 @@
-"""``lakelog.attach``: plain ``spark.sql`` understands lakelog's statements."""
+"""``lakelog.attach``: runs lakelog's statements through plain ``spark.sql``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from lakelog.lake.lake import Lake, connect
 
 
 def attach(spark: Any, warehouse: str = "./warehouse", **more: Any) -> Lake:
-    """Opens a warehouse and lets ``spark.sql`` of this session object run statements on its tables.
+    """Opens a warehouse and makes ``spark.sql`` of this session object run statements on its tables.
 
-    What is not lakelog's goes on to Spark, with its parameters and ``{name}`` values. Answers are DataFrames. Other
-    objects of the same session (``spark.newSession()``, ``getOrCreate()`` again) are as before. ``more`` is what
-    ``connect`` takes. ``close`` of the lake gives the session its own ``spark.sql`` back.
+    Other statements are passed to Spark, with their parameters and ``{name}`` values. Results are DataFrames. Other
+    objects of the same session (``spark.newSession()``, ``getOrCreate()`` again) do not change. ``more`` are arguments
+    of ``connect``. ``close`` of the lake restores the session's own ``spark.sql``.
     """
     lake = connect(spark, warehouse, **more)
     lake.attach()

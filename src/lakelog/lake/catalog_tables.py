@@ -1,4 +1,4 @@
-"""The catalogs of a lake as a session of SQL sees them."""
+"""The catalogs of a lake for an SQL session."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from lakelog.table.write.overwrite import delete_partitions, drop_partitions, tr
 
 
 class CatalogTables:
-    """The tables of one or several catalogs as the SQL session sees them.
+    """The tables of one or several catalogs, for the SQL session.
 
-    A catalog is known by the name that identifiers have (``FIRST`` for the one that is always there); a name that is
-    not known any more is NotFound.
+    Identifiers name the catalog (``FIRST`` for the one that always exists). A removed catalog raises NotFound.
     """
 
     def __init__(
@@ -45,16 +44,16 @@ class CatalogTables:
         return sorted(name for name in self._catalogs if name != FIRST)
 
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
-        """Adds a catalog; nothing is written, and no server asked."""
+        """Adds a catalog; writes nothing, and contacts no server."""
         self.add_catalog(name, CatalogConfig.of(name, options))
 
     def add_catalog(self, name: str, place: CatalogConfig) -> None:
-        """Adds the catalog of a place."""
+        """Adds the catalog of a configuration."""
         self._catalogs[name] = place.open()
         self.places[name] = place
 
     def drop_catalog(self, name: str) -> None:
-        """Forgets a further catalog; what is in it stays."""
+        """Removes a further catalog; its contents stay."""
         del self._catalogs[name], self.places[name]
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
@@ -62,10 +61,10 @@ class CatalogTables:
         return open_table(self._of(identifier.catalog), identifier, hints)
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The columns that a read with these options has, None when there is no such table."""
+        """The columns of a read with these options, None if there is no such table."""
         catalog = self._of(identifier.catalog)
         if not _can_be(base_of(identifier)):
-            return None  # parquet.`/path` is no table of ours, and no mistake
+            return None  # parquet.`/path` is a valid name, but not of a lakelog table
         if "$" not in identifier.table and not options:
             try:
                 return catalog.load_table(identifier).schema
@@ -78,11 +77,11 @@ class CatalogTables:
         return scan_of(self.open(identifier, options)).row_schema
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Makes a table and its log."""
+        """Creates a table and its log."""
         create_table(self._of(identifier.catalog), identifier, schema, if_not_exists)
 
     def drop_table(self, identifier: Identifier, if_exists: bool, purge: bool) -> None:
-        """Drops a table and, where it is ours, its log."""
+        """Drops a table and, if lakelog owns it, its log."""
         drop_table(self._of(identifier.catalog), identifier, if_exists, purge)
 
     def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
@@ -105,7 +104,7 @@ class CatalogTables:
         delete_partitions(table, None if condition is None else parse_filter(condition, table.schema))
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
-        """How rows change by these actions."""
+        """The support of a table for these row-level actions."""
         return changeable(self.open(identifier, options), actions)
 
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
@@ -113,7 +112,7 @@ class CatalogTables:
         analyze(self.open(identifier), columns)
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
-        """Changes a table's schema; answers with the table as it is then."""
+        """Changes a table's schema; returns the changed table."""
         return alter_table(self._of(identifier.catalog), identifier, changes)
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
@@ -134,11 +133,11 @@ class CatalogTables:
         return self._of(catalog).list_databases()
 
     def create_database(self, name: str, if_not_exists: bool, catalog: str = FIRST) -> None:
-        """Makes a database."""
+        """Creates a database."""
         self._of(catalog).create_database(name, if_not_exists)
 
     def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str = FIRST) -> None:
-        """Drops a database; with ``cascade`` its tables and their logs first."""
+        """Drops a database; with ``cascade`` drops its tables and their logs first."""
         there = self._of(catalog)
         if cascade and name in there.list_databases():
             for table in there.list_tables(name):
@@ -161,7 +160,7 @@ class CatalogTables:
 
 
 def _can_be(identifier: Identifier) -> bool:
-    """Whether a table could have this name."""
+    """True if a table could have this name."""
     try:
         check_name("database", identifier.database)
         check_name("table", identifier.table)

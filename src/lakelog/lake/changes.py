@@ -1,4 +1,4 @@
-"""Changes of rows from Python: update, delete, and merge with Delta's builder. Each is one SQL statement."""
+"""Row changes from Python: update, delete, and merge with Delta's builder. Each is one SQL statement."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from lakelog.sql.syntax.lexer import quoted_name
 from lakelog.table.model.dynamic_table import DynamicTable
 
 Values = Mapping[str, str]
-"""Column → new value, as text of SQL."""
+"""Column → new value, as SQL text."""
 
 
 class Statements(Protocol):
-    """Runs SQL, and gives a DataFrame or Arrow rows a name in it."""
+    """Runs SQL, and names DataFrames or Arrow rows in it."""
 
     def run(self, text: str, **frames: Any) -> list[Any]:
-        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        """Runs a statement with ``{name}`` as a reference to one of the frames."""
 
     def name_of(self, identifier: Identifier) -> str:
         """A table's name in these statements."""
 
 
 class TableChanges:
-    """The methods of ``Table`` that change rows where they are; they start Spark."""
+    """The methods of ``Table`` that change existing rows; they start Spark."""
 
     _table: DynamicTable
     _statements: Statements
 
     def update(self, set: Values, where: str | None = None) -> None:
-        """Gives columns new values in the rows that meet a condition, or in all: ``update({"n": "n + 1"}, "id = 7")``.
+        """Updates columns in the rows that match a condition, or in all: ``update({"n": "n + 1"}, "id = 7")``.
 
-        Values and condition are text of SQL. Raises InvalidSchema, UnsupportedFeature, and what UPDATE raises.
+        Values and condition are SQL text. Raises InvalidSchema, UnsupportedFeature, and the errors of UPDATE.
         """
         self._statements.run(f"UPDATE {self._sql_name} SET {_assignments(set)}{_where(where)}")
 
     def delete(self, where: str | None = None) -> None:
-        """Deletes the rows that meet a condition (text of SQL), or all of them."""
+        """Deletes the rows that match a condition (SQL text), or all of them."""
         self._statements.run(f"DELETE FROM {self._sql_name}{_where(where)}")
 
     def merge(self, source: Any, on: str, alias: str = "t", source_alias: str = "s") -> MergeBuilder:
-        """A MERGE of rows into this table, with Delta's builder; nothing happens before ``execute``.
+        """A MERGE of rows into this table, with Delta's builder; it runs on ``execute``.
 
         ``source`` is a Spark DataFrame, anything with the Arrow stream interface (an Arrow table, polars, pandas), or
         text: a table, a view or a query in parentheses. ``on`` and all conditions name columns by ``alias`` (this
@@ -61,7 +61,7 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class MergeBuilder:
-    """A MERGE that is being put together; each method returns one with a clause more. The first that fits counts."""
+    """An incomplete MERGE. Each method returns a builder with one more clause; the first matching clause applies."""
 
     statements: Statements
     target: str
@@ -72,37 +72,37 @@ class MergeBuilder:
     clauses: tuple[str, ...] = ()
 
     def whenMatchedUpdate(self, set: Values, condition: str | None = None) -> MergeBuilder:  # noqa: N802 - Delta's names
-        """Rows of both sides: new values of columns."""
+        """Updates columns of rows on both sides."""
         return self._with("MATCHED", condition, f"UPDATE SET {_assignments(set)}")
 
     def whenMatchedUpdateAll(self, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of both sides: all columns are the source's."""
+        """Updates all columns of rows on both sides from the source."""
         return self._with("MATCHED", condition, "UPDATE SET *")
 
     def whenMatchedDelete(self, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of both sides are deleted."""
+        """Deletes rows on both sides."""
         return self._with("MATCHED", condition, "DELETE")
 
     def whenNotMatchedInsert(self, values: Values, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of the source alone: they come in, with these values."""
+        """Inserts rows only in the source, with these values."""
         columns = ", ".join(quoted_name(name) for name in values)
         given = f"INSERT ({columns}) VALUES ({', '.join(map(_text, values.values()))})"
         return self._with("NOT MATCHED", condition, given)
 
     def whenNotMatchedInsertAll(self, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of the source alone: they come in as they are."""
+        """Inserts rows only in the source, unchanged."""
         return self._with("NOT MATCHED", condition, "INSERT *")
 
     def whenNotMatchedBySourceUpdate(self, set: Values, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of the table alone: new values of columns."""
+        """Updates columns of rows only in the table."""
         return self._with("NOT MATCHED BY SOURCE", condition, f"UPDATE SET {_assignments(set)}")
 
     def whenNotMatchedBySourceDelete(self, condition: str | None = None) -> MergeBuilder:  # noqa: N802
-        """Rows of the table alone are deleted."""
+        """Deletes rows only in the table."""
         return self._with("NOT MATCHED BY SOURCE", condition, "DELETE")
 
     def execute(self) -> None:
-        """Merges, in one snapshot. Raises InvalidRequest without a clause, and what MERGE raises."""
+        """Runs the merge in one snapshot. Raises InvalidRequest without a clause, and the errors of MERGE."""
         if not self.clauses:
             raise InvalidRequest("a merge needs a clause, such as whenMatchedUpdateAll() or whenNotMatchedInsertAll()")
         frames = {} if isinstance(self.source, str) else {"source": self.source}

@@ -1,4 +1,4 @@
-"""What DESCRIBE tells of a table: columns, keys, where its two stores lie and what its log holds."""
+"""The result of DESCRIBE: columns, keys, the locations of both stores and the contents of the log."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MODES = {
 
 
 def table_html(table: DynamicTable) -> str:
-    """Name, keys, stores and newest snapshot, and the columns; no row is read."""
+    """Name, keys, stores and newest snapshot, and the columns; reads no row."""
     schema, log, snapshot = table.schema, table.log, table.store.latest_snapshot()
     facts = {
         "primary key": ", ".join(schema.primary_keys),

@@ -1,4 +1,4 @@
-"""The history of a table as a user holds it: snapshots, tags, branches, going back, expiry."""
+"""The user-facing history of a table: snapshots, tags, branches, rollback, expiry."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from lakelog.table.system.history.history import snapshot_log
 
 
 class TableHistory:
-    """The methods of ``Table`` about what it was."""
+    """The methods of ``Table`` for its history."""
 
     _table: DynamicTable
 
     def history(self, limit: int | None = None, before: int | None = None) -> pa.Table:
         """The snapshots as DESCRIBE HISTORY shows them, the newest first: version, timestamp, operation, rows …
 
-        With ``limit`` only so many are read, with ``before`` those with a smaller number.
+        ``limit`` is the maximum number of snapshots to read. ``before`` limits them to smaller ids.
         """
         return snapshot_log(self._table, limit, before)
 
     def health(self, with_log: bool = True) -> TableHealth:
-        """What the table needs and what waits, with a score from 0 to 100 and the figures behind them.
+        """The table's maintenance needs and backlog, with a score from 0 to 100 and its metrics.
 
-        A few small reads, no data file. ``with_log`` false leaves the log out. Raises Unavailable for the storage; a
-        log that is away is told of.
+        Reads a few small files and no data file. With ``with_log`` false it skips the log. Raises Unavailable for the
+        storage; an unavailable log is reported in the result.
         """
         return table_health(self._table, with_log)
 
     def runs(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
-        """What ``lakelog optimize`` has done with the table, the newest first; the last 200 runs are kept."""
+        """The runs of ``lakelog optimize`` on the table, the newest first; the last 200 runs are kept."""
         return Runs(self._table.io, self._table.path).list(limit, kind)
 
     def tags(self) -> Sequence[Tag]:
@@ -54,14 +54,14 @@ class TableHistory:
         return self._table.store.tags.list()
 
     def create_tag(self, name: str, snapshot_id: int | None = None, retained: str | timedelta | None = None) -> Tag:
-        """Names a snapshot (None: the newest), so that expiry leaves it alone, for ever or for a time (``'30 d'``).
+        """Tags a snapshot (None: the newest) to exclude it from expiry, for ever or for a time (``'30 d'``).
 
         Raises AlreadyExists, NotFound.
         """
         return self._table.store.tags.create(name, snapshot_id, as_duration(retained))
 
     def delete_tag(self, name: str) -> None:
-        """Deletes a tag and the files that only it kept. Raises NotFound."""
+        """Deletes a tag and the files that only it referenced. Raises NotFound."""
         self._table.store.tags.delete(name)
 
     def branches(self) -> Sequence[str]:
@@ -69,15 +69,15 @@ class TableHistory:
         return self._table.store.branches.list()
 
     def create_branch(self, name: str, tag: str | None = None, snapshot_id: int | None = None) -> None:
-        """Makes a branch from a tag or a snapshot, or an empty one. Raises AlreadyExists, NotFound."""
+        """Creates a branch from a tag or a snapshot, or an empty one. Raises AlreadyExists, NotFound."""
         self._table.store.branches.create(name, tag, snapshot_id)
 
     def delete_branch(self, name: str) -> None:
-        """Deletes a branch and the files that only it named. Raises NotFound."""
+        """Deletes a branch and the files that only it referenced. Raises NotFound."""
         self._table.store.branches.delete(name)
 
     def fast_forward(self, branch: str, files_only: bool = False) -> None:
-        """Makes main what a branch is. A table with a log needs ``files_only``: the log stays as it is."""
+        """Replaces main with a branch. A table with a log needs ``files_only``, because the log does not change."""
         fast_forward(self._table, branch, files_only)
 
     def rollback_to(
@@ -87,9 +87,10 @@ class TableHistory:
         timestamp_ms: int | None = None,
         files_only: bool = False,
     ) -> Snapshot:
-        """Makes an older state the newest: all that came after it goes. Returns its snapshot.
+        """Rolls back to an older state, deletes all later snapshots, and returns its snapshot.
 
-        A table with a log needs ``files_only``: rows of the log are not taken back. Raises NotFound, InvalidRequest.
+        A table with a log needs ``files_only``, because rows of the log are not taken back. Raises NotFound,
+        InvalidRequest.
         """
         return roll_back(self._table, snapshot_id, tag, timestamp_ms, files_only)
 
@@ -100,19 +101,19 @@ class TableHistory:
         older_than: str | timedelta | None = None,
         max_deletes: int | None = None,
     ) -> list[int]:
-        """Removes old snapshots by the table's options, or by what is given instead; returns their ids."""
+        """Expires old snapshots by the table's options, or by the arguments instead; returns their ids."""
         return expire_snapshots(self._table, retain_max, retain_min, as_duration(older_than), max_deletes)
 
     def expire_partitions(
         self, expiration_time: str | timedelta | None = None, strategy: str | None = None
     ) -> list[dict[str, object]]:
-        """Drops partitions that are older than ``partition.expiration-time``; returns their values."""
+        """Drops partitions older than ``partition.expiration-time``; returns their values."""
         return expire_partitions(self._table, as_duration(expiration_time), strategy)
 
     def remove_orphan_files(self, older_than: str | timedelta | None = None, dry_run: bool = False) -> Orphans:
-        """Removes files that nothing names and that are older than a day (or than ``older_than``).
+        """Removes unreferenced files that are older than a day (or than ``older_than``).
 
-        A shorter time is safe only when no writer runs. With ``dry_run`` it only says which.
+        A shorter time is safe only if no writer runs. With ``dry_run`` it only lists them.
         """
         return remove_orphan_files(self._table, as_duration(older_than), dry_run)
 

@@ -27,15 +27,17 @@ LOW_LATENCY: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
-"""Settings for a local session that runs streams only. The JVM's optimising compiler does not compete with
-micro-batches for the cores (a quarter less latency in the first minutes); long batch queries lose speed. Checkpoint
-files on a local disk get no checksum files, and no process is started to set each one's permissions (four a
-micro-batch); Spark's own connectors to S3 and Azure, which buffer uploads on the local disk, cannot write then (RFC 4).
+"""Settings for a local session that runs streams only.
+
+The JVM's optimising compiler does not compete with micro-batches for the cores. Latency in the first minutes drops by a
+quarter, but long batch queries are slower. Checkpoint files on a local disk get no checksum files. Spark starts no
+process to set the permissions of each file (four per micro-batch). Spark's own connectors to S3 and Azure buffer
+uploads on the local disk and cannot write with these settings (RFC 4).
 """
 
 
 class Lake:
-    """A warehouse with its tables, its SQL, and (when first needed) its Spark session."""
+    """A warehouse with its tables, its SQL, and a Spark session that starts when first needed."""
 
     def __init__(
         self,
@@ -54,19 +56,19 @@ class Lake:
         self._session = Session(self._tables, self._engine, catalog)
         for name, options in (catalogs or {}).items():
             self._session.create_catalog(name, options)
-        if spark is not None:  # format("lakelog") of this session knows the warehouse from now on
+        if spark is not None:  # registers the warehouse with format("lakelog")
             _ = self._engine.started
 
     @property
     def spark(self) -> Any:
-        """The Spark session; started when first asked for."""
+        """The Spark session; started on first access."""
         return self._engine.started.spark
 
     def run(self, text: str) -> list[Any]:
         """Runs a script; one result per statement.
 
-        A result is a DataFrame (queries; a streaming one when a log hint is given), a pyarrow Table (SHOW, DESCRIBE),
-        a StreamingQuery (INSERT from a stream) or None. Raises UnsupportedStatement with the place in the text, and
+        A result is a DataFrame (queries; a streaming DataFrame with a log hint), a pyarrow Table (SHOW, DESCRIBE), a
+        StreamingQuery (INSERT from a stream) or None. Raises UnsupportedStatement with the position in the text, and
         the errors of each statement.
         """
         return self._session.run(text)
@@ -88,7 +90,7 @@ class Lake:
         )
 
     def health(self, name: str, with_log: bool = True) -> TableHealth:
-        """The health of a table; of one that cannot be read, that. Raises NotFound for a table that is not there."""
+        """The health of a table, readable or not. Raises NotFound if the table does not exist."""
         try:
             return self.table(name).health(with_log)
         except LakelogError as why:
@@ -106,10 +108,11 @@ class Lake:
         return True
 
     def read_stream(self, name: str, options: Mapping[str, str] | None = None) -> Any:
-        """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if nothing has.
+        """A streaming DataFrame of a table's changes, with ``_row_kind``; starts Spark if needed.
 
-        By default of the files: the newest snapshot whole, then the changes of each new one; ``scan.mode`` and the
-        other read options say where it begins. With ``read.mode`` = ``log`` of the log.
+        By default the stream reads the files. It starts with the full newest snapshot and continues with the changes of
+        each new one. ``scan.mode`` and the other read options set the start. With ``read.mode`` = ``log`` it reads the
+        log.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started.read_stream(table)
@@ -124,32 +127,33 @@ class Lake:
         prefix: str = "",
         options: Mapping[str, str] | None = None,
     ) -> Any:
-        """A DataFrame, streaming or not, joined with the rows that a keyed table has when each of its rows is read.
+        """A batch or streaming DataFrame joined with the rows of a keyed table as of the time each row is read.
 
-        ``on`` names columns of the table's primary key, any of them: a column of both sides, several, or a map from the
-        frame's columns to the table's. ``how`` is ``inner`` or ``left``. ``columns`` of the table are added (all but
-        those of ``on`` unless given), their names behind ``prefix``. NULL finds nothing. ``options`` are
-        ``lookup.…`` and other read options. Later changes of the table do not change what was joined before. Raises
-        InvalidRequest for a table without a primary key, other columns, or two columns of one name; InvalidSchema.
+        ``on`` names columns of the table's primary key, any subset of them. It is one column of both sides, several, or
+        a map from the frame's columns to the table's. ``how`` is ``inner`` or ``left``. ``columns`` are the table
+        columns to add (default: all except those of ``on``), prefixed with ``prefix``. NULL matches nothing.
+        ``options`` are ``lookup.…`` and other read options. Later changes of the table do not affect rows that are
+        already joined. Raises InvalidRequest for a table without a primary key, other columns, or duplicate column
+        names; InvalidSchema.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started.lookup_join(frame, table, on, how, columns, prefix)
 
     def lookup_stats(self, name: str, join: str | None = None) -> pa.Table:
-        """How often lookup joins with a table find something and how fresh that is: one row a join.
+        """Hit rate and freshness of the lookup joins with a table, one row per join.
 
-        ``join`` is the ``lookup.name`` of one. The workers write their figures once a second, below the table's
-        directory; those of a day ago go with orphan cleaning.
+        ``join`` is the ``lookup.name`` of one join. The workers write their statistics once a second, under the table's
+        directory. Orphan cleaning removes statistics older than a day.
         """
         return lookup_stats(self._open(name), join)
 
     def write(self, frame: Any, name: str, options: Mapping[str, str] | None = None) -> None:
         """Appends the rows of a batch DataFrame to a table, columns by name, as one snapshot.
 
-        A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. What
-        ``frame.write.format("lakelog").mode("append").save(name)`` does, behind the shuffle that ``write.shuffle``
-        asks for. Rows of this process (Arrow, pandas, polars: ``__arrow_c_stream__``) are written by it, without Spark.
-        Raises InvalidSchema, InvalidRequest for a stream, and what Spark makes of an error in its tasks.
+        A column ``_row_kind`` (+I, -U, +U, -D) makes them changes. ``options`` are write options. Equivalent to
+        ``frame.write.format("lakelog").mode("append").save(name)``, after the shuffle that ``write.shuffle`` requests.
+        This process writes in-memory rows (Arrow, pandas, polars: ``__arrow_c_stream__``) itself, without Spark. Raises
+        InvalidSchema, InvalidRequest for a stream, and the errors that Spark raises for failed tasks.
         """
         table = self._open(name, canonical_options(options or {}, "write"))
         table.check_writable()
@@ -164,8 +168,8 @@ class Lake:
     ) -> Any:
         """Starts a streaming query that writes a streaming DataFrame into a table; returns the StreamingQuery.
 
-        The query's id, kept in ``checkpoint`` (by default beside the table), is the writer's identity: starting it
-        again goes on where it stopped.
+        The query's id, stored in ``checkpoint`` (by default next to the table), identifies the writer. A restarted
+        query resumes from its checkpoint.
         """
         table = self._open(name, canonical_options(options or {}, "write"))
         return self._engine.started.start_stream(table, frame, checkpoint)
@@ -173,12 +177,13 @@ class Lake:
     def read_realtime(
         self, name: str, columns: Sequence[str] | None = None, options: Mapping[str, str] | None = None
     ) -> Any:
-        """A streaming DataFrame of a table's Kafka log that runs under Spark's real-time trigger: milliseconds.
+        """A streaming DataFrame of a table's Kafka log for Spark's real-time trigger, with latency in milliseconds.
 
-        The changes of ``read_stream`` with ``read.mode`` = ``log``, made by Spark's own Kafka source and operators
-        alone; also for micro-batches. ``columns`` are those to decode, ``options`` read options (``scan.startup.mode``
-        …). A session that starts here finds the connector by itself. Raises NotInstalled for one without it,
-        InvalidRequest for a table whose log is not on Kafka, UnsupportedFeature for another format than debezium-json.
+        It has the changes of ``read_stream`` with ``read.mode`` = ``log``, and uses only Spark's own Kafka source and
+        operators. It also runs in micro-batches. ``columns`` are the columns to decode, ``options`` read options
+        (``scan.startup.mode`` …). A session that starts here finds the connector by itself. Raises NotInstalled for a
+        session without it, InvalidRequest for a table whose log is not on Kafka, UnsupportedFeature for another format
+        than debezium-json.
         """
         table = self._open(name, canonical_options(options or {}, "read"))
         return self._engine.started_with_connector.read_realtime(table, columns)
@@ -193,10 +198,10 @@ class Lake:
     ) -> Any:
         """Starts a query that writes a streaming DataFrame to a table's Kafka log first; returns the StreamingQuery.
 
-        Rows are in the log after milliseconds; files are made of them by ``Table.follow``. Spark's Kafka sink writes
-        every row at least once: a table with a key is right, one without may have rows twice after a failure.
-        ``real_time`` is the length of Spark's batches, after which it keeps where it is; None: micro-batches. Raises as
-        ``read_realtime``, and InvalidSchema for columns that do not fit.
+        Rows reach the log within milliseconds. ``Table.follow`` writes them to files. Spark's Kafka sink writes every
+        row at least once. After a failure, a table without a key may contain duplicates; a table with a key does not.
+        ``real_time`` is the length of Spark's batches, after which it checkpoints; None means micro-batches. Raises the
+        errors of ``read_realtime``, and InvalidSchema for columns that do not fit.
         """
         hints = {**canonical_options(options or {}, "write"), EMIT_MODE.key: "log"}
         table = self._open(name, hints)
@@ -204,7 +209,7 @@ class Lake:
         return self._engine.started_with_connector.write_realtime(table, frame, checkpoint, real_time)
 
     def attach(self) -> None:
-        """Lets ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
+        """Makes ``spark.sql`` of the session run ``sql`` of this lake, until ``close``; see ``lakelog.attach``."""
         self._engine.started.attach(self.run)
 
     def add_catalog(
@@ -215,15 +220,15 @@ class Lake:
         catalog_options: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        """Lets this lake know a further catalog: ``name.db.table`` in SQL and here, as CREATE CATALOG does.
+        """Adds a further catalog, used as ``name.db.table`` in SQL and here, as CREATE CATALOG does.
 
-        The options are those of ``connect``; none is taken over from the first catalog. Raises AlreadyExists,
-        InvalidRequest for a bad name, and what ``connect`` raises.
+        The options are those of ``connect``; none is inherited from the first catalog. Raises AlreadyExists,
+        InvalidRequest for a bad name, and the errors of ``connect``.
         """
         self._session.create_catalog(name, {**(catalog_options or {}), **(storage_options or {}), WAREHOUSE: warehouse})
 
     def drop_catalog(self, name: str) -> None:
-        """Forgets a further catalog; nothing in it changes. Raises NotFound, InvalidRequest for the current one."""
+        """Removes a further catalog; its contents stay. Raises NotFound, InvalidRequest for the current one."""
         self._session.drop_catalog(name)
 
     def list_catalogs(self) -> list[str]:
@@ -233,7 +238,8 @@ class Lake:
     def list_tables(self, database: str | None = None, catalog: str | None = None) -> list[str]:
         """Names ``db.table`` of one database or of all in a catalog (None: the current one), as ``table`` takes them.
 
-        Names of another catalog than the first begin with it, and all do while another one is current. Raises NotFound.
+        Names outside the first catalog start with the catalog name. If another catalog is current, all names do. Raises
+        NotFound.
         """
         there = self._catalog(catalog)
         databases = [database] if database else self._tables.list_databases(there)
@@ -245,8 +251,9 @@ class Lake:
         return self._tables.list_databases(self._catalog(catalog))
 
     def executor(self, start: bool = False) -> Executor | None:
-        """Where compactions run: on Spark's executors if this lake has a session that is worth it, or ``start`` starts
-        one; None: in this process. For services.
+        """The executor for compactions, for services; None means this process.
+
+        Compactions run on Spark's executors if this lake has a suitable session, or if ``start`` starts one.
         """
         return self._engine.executor(start)
 
@@ -257,7 +264,7 @@ class Lake:
         return self._tables.open(self._session.identifier(name), hints)
 
     def close(self) -> None:
-        """Stops the Spark session that this lake started; a session that was given stays."""
+        """Stops the Spark session if this lake started it; a session passed in keeps running."""
         self._engine.close()
 
     def __enter__(self) -> Lake:
@@ -268,7 +275,7 @@ class Lake:
 
 
 def _quoted_if_needed(part: str) -> str:
-    """A part of a name as ``Lake.table`` takes it; tables of other engines may have dots in theirs."""
+    """A part of a name as ``Lake.table`` takes it, quoted if a table of another engine has dots in its name."""
     return f"`{part.replace('`', '``')}`" if {".", "`"} & set(part) else part
 
 
@@ -284,14 +291,13 @@ def connect(
 ) -> Lake:
     """Opens a warehouse.
 
-    ``spark`` is a session to use (classic or Connect); without one a local session is started when something needs it,
-    with
+    ``spark`` is a session to use (classic or Connect). Without one, lakelog starts a local session on first use, with
     ``settings`` on top of lakelog's. ``warehouse`` is a directory, or a URI such as ``s3://bucket/warehouse`` or
-    ``hdfs://namenode:8020/warehouse``; it is made when the first table is. ``catalog`` names it in SQL.
-    ``storage_options`` say how to reach the storage (``s3.endpoint``, ``s3.access-key``, …); they are kept in no table
-    and printed nowhere. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) say what knows the names of tables:
-    the directories, or a database. ``catalogs`` are further ones by name, each with its ``warehouse`` and all its
-    options in one map: ``{"prod": {"warehouse": "s3://…", "s3.endpoint": …, "catalog.type": "sql", …}}``. Raises
-    UnsupportedFeature for a scheme that is not known, InvalidOption, and NotInstalled with the pip command.
+    ``hdfs://namenode:8020/warehouse``; it is created with the first table. ``catalog`` is its name in SQL.
+    ``storage_options`` configure access to the storage (``s3.endpoint``, ``s3.access-key``, …); they are stored in no
+    table and never printed. ``catalog_options`` (``catalog.type``, ``catalog.uri``, …) select the registry of table
+    names: the directories, or a database. ``catalogs`` are further ones by name, each with its ``warehouse`` and all
+    its options in one map: ``{"prod": {"warehouse": "s3://…", "s3.endpoint": …, "catalog.type": "sql", …}}``. Raises
+    UnsupportedFeature for an unknown scheme, InvalidOption, and NotInstalled with the pip command.
     """
     return Lake(warehouse, spark, settings, catalog, storage_options, catalog_options, catalogs)

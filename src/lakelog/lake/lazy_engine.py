@@ -1,4 +1,4 @@
-"""Spark as a lake holds it: started by the first thing that needs it."""
+"""The lazily started Spark engine of a lake."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ENGINES: Registry[Engine] = Registry(
 
 
 def _forwarded(name: str) -> Any:
-    """A method of ``Engine`` that is the real engine's, which it starts."""
+    """A method of ``Engine`` that starts the real engine and delegates to it."""
     return lambda self, *arguments, **more: getattr(self.started, name)(*arguments, **more)
 
 
 class LazyEngine:
-    """The engine as the SQL session sees it: Spark is started by the first call.
+    """The engine for the SQL session; the first call starts Spark.
 
-    ``kind`` is that of ``ENGINES``, ``more`` what only this kind takes.
+    ``kind`` is a key of ``ENGINES``, ``more`` the arguments specific to this kind.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LazyEngine:
 
     @property
     def is_started(self) -> bool:
-        """Whether something has needed it."""
+        """True if the engine has been started."""
         return self._engine is not None
 
     @property
@@ -67,7 +67,7 @@ class LazyEngine:
         return self._engine
 
     def is_spark_relation(self, name: str) -> bool:
-        """Whether Spark knows a view or table of this name; without a session it knows none."""
+        """True if Spark knows a view or table of this name; without a session it knows none."""
         if self._engine is None and self._owned:
             return False
         return bool(self.started.is_spark_relation(name))
@@ -85,24 +85,24 @@ class LazyEngine:
     pass_through = _forwarded("pass_through")
 
     def uncache_table(self, table: Identifier | None) -> None:
-        """Lets rows go; a session that has not started keeps none."""
+        """Releases cached rows; a session that has not started has none."""
         if self._engine is not None:
             self._engine.uncache_table(table)
 
     def update_catalogs(self) -> None:
-        """Tells a session that runs; one that starts later asks by itself."""
+        """Updates the catalogs of a running session; a later session reads them when it starts."""
         if self._engine is not None:
             self._engine.update_catalogs()
 
     def executor(self, start: bool = False) -> Executor | None:
-        """Spark's executors, for compactions; None without a session or where it is no gain, unless ``start``."""
+        """Spark's executors for compactions; None without a session or a benefit, unless ``start``."""
         if self._engine is None and self._owned and not start:
             return None
         found: Executor | None = self.started.executor(wanted=start)
         return found
 
     def close(self) -> None:
-        """Stops a session that was started here; another one has its own ``spark.sql`` again."""
+        """Stops a session started here; restores ``spark.sql`` of any other session."""
         if self._engine is not None:
             if self._owned:
                 self._engine.stop()
@@ -112,18 +112,18 @@ class LazyEngine:
 
 
 class LakeStatements:
-    """Statements of the lake's session over frames, as its tables see them."""
+    """Statements of the lake's session over frames, for its tables."""
 
     def __init__(self, session: Session, engine: LazyEngine) -> None:
         self._session, self._engine = session, engine
 
     def run(self, text: str, **frames: Any) -> list[Any]:
-        """Runs a statement in which ``{name}`` stands for one of the frames."""
+        """Runs a statement with ``{name}`` as a reference to one of the frames."""
         with self._engine.started.named(frames) as views:
             for name, view in views.items():
                 text = text.replace(f"{{{name}}}", view)
             return self._session.run(text)
 
     def name_of(self, identifier: Identifier) -> str:
-        """A table's name in these statements, with its catalog where it would mean another table without."""
+        """A table's name in these statements, with its catalog if the name is ambiguous without it."""
         return ".".join(map(quoted_name, self._session.parts_of(identifier)))

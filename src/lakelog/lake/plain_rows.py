@@ -1,7 +1,7 @@
-"""Rows of Arrow tables as plain values, as they are printed and sent as JSON.
+"""Rows of Arrow tables as plain values, for printing and JSON.
 
-Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``, a map with text
-keys is an object and any other a list of pairs; NaN and infinities, which JSON does not have, are strings.
+Decimals are strings (no digit is lost), times are ISO 8601, instants end in Z, bytes are ``0x…``. A map with text keys
+is an object, and any other a list of pairs. NaN and infinities, which JSON does not have, are strings.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 JSON_OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-"""How orjson writes these values."""
+"""orjson options for these values."""
 
 
 def plain_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples of values that JSON knows, or dates and times."""
+    """Rows as tuples of JSON values, or dates and times."""
     return zip(*(_plain_column(column) for column in table.columns), strict=True)
 
 
@@ -38,7 +38,7 @@ def _plain_column(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _plain_value(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """How a value of this type becomes one that JSON knows; None when it already is one."""
+    """A function that converts a value of this type to a JSON value; None if no conversion is needed."""
     if pa.types.is_floating(kind):
         return lambda value: value if math.isfinite(value) else _not_finite(value)
     if pa.types.is_decimal(kind):

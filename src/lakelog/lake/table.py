@@ -1,4 +1,4 @@
-"""The table as a user holds it: scan, tail, write, describe, compact; no Spark needed."""
+"""The user-facing table: scan, tail, write, describe, compact; no Spark needed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from lakelog.table.write.table_writer import TableWriter
 
 
 class Table(TableHistory, TableChanges):
-    """One logical table. Made by ``Lake.table``; cheap, holds nothing open."""
+    """One logical table, made by ``Lake.table``. Cheap to create; keeps no resources open."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Table(TableHistory, TableChanges):
 
     @property
     def name(self) -> str:
-        """``db.table``, behind its catalog unless that is the first one."""
+        """``db.table``, prefixed with its catalog unless that is the first one."""
         return self._table.name
 
     @property
     def path(self) -> str:
-        """The table's directory; Apache Paimon opens it."""
+        """The table's directory; Apache Paimon can open it."""
         return self._table.path
 
     @property
     def logical(self) -> DynamicTable:
-        """The table as the frozen value that the layers below work with; for services."""
+        """The table as the immutable value that the lower layers use; for services."""
         return self._table
 
     @property
@@ -79,17 +79,17 @@ class Table(TableHistory, TableChanges):
 
     @property
     def definition(self) -> TableSchema:
-        """Columns with SQL's types, keys, buckets and options, as the newest schema has them."""
+        """Columns with SQL types, keys, buckets and options of the newest schema."""
         return self._table.schema
 
     @property
     def log(self) -> LogLocation | None:
-        """Where the log is (system, topic, address), None when the table has none."""
+        """The location of the log (system, topic, address), None if the table has none."""
         return self._table.log
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
-        """The columns of the primary key, empty without one."""
+        """The columns of the primary key; empty if there is none."""
         return self._table.schema.primary_keys
 
     def latest_snapshot(self) -> Snapshot | None:
@@ -98,7 +98,7 @@ class Table(TableHistory, TableChanges):
 
     @property
     def options(self) -> dict[str, str]:
-        """The table's options as they are kept."""
+        """The table's options as stored."""
         return dict(self._table.schema.options)
 
     def scan(
@@ -113,14 +113,15 @@ class Table(TableHistory, TableChanges):
     ) -> TableScan:
         """A batch read of the newest state, of a point in the past, or of changes.
 
-        The past is ``snapshot_id``, ``tag`` or ``timestamp`` (ms since 1970, text or a datetime: the newest snapshot
-        then), with the columns of that time. ``incremental_between`` is two snapshot ids (the first excluded) or two
-        tags: what changed between them, with a column ``_row_kind``; two tags are compared, and the rows that are new
-        or changed are given (``$audit_log`` gives those that are gone, too). ``options`` are any read options.
+        ``snapshot_id``, ``tag`` or ``timestamp`` select a past snapshot, read with the columns of that time.
+        ``timestamp`` is ms since 1970, text or a datetime, and selects the newest snapshot at that time.
+        ``incremental_between`` is two snapshot ids (the first excluded) or two tags, and returns the changes between
+        them, with a column ``_row_kind``. Two tags are compared, and the result has the new or changed rows
+        (``$audit_log`` also returns the deleted ones). ``options`` are any read options.
 
-        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``,
-        ``to_batches()``, ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB take it as it is.
-        Raises InvalidRequest for a bad column or filter.
+        ``filter`` is SQL text such as ``"id = 1 and name like 'a%'"``. The result has ``to_arrow()``, ``to_batches()``,
+        ``plan()`` and the Arrow stream interface, so polars, pandas and DuckDB accept it directly. Raises
+        InvalidRequest for a bad column or filter.
         """
         hints = hints_of(snapshot_id, tag, timestamp, incremental_between)
         scan = scan_of(self._table.with_hints({**canonical_options(options or {}, "read"), **hints}))
@@ -134,12 +135,12 @@ class Table(TableHistory, TableChanges):
         filter: str | Predicate | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Iterator[StreamPlan]:
-        """What a stream of the files emits up to the newest snapshot, plan by plan; no log needed.
+        """The changes that a stream of the files emits up to the newest snapshot, plan by plan; no log needed.
 
-        ``from_snapshot`` is the first snapshot whose changes are read, as for a stream that goes on there; without it
-        the stream begins where ``scan.mode`` says, by default with the newest snapshot whole. A plan has ``next`` (the
-        ``from_snapshot`` to go on with), ``to_batches()`` and ``to_arrow()``; rows have a column ``_row_kind``.
-        Raises NotFound when expiry has taken a snapshot.
+        ``from_snapshot`` is the first snapshot whose changes are read, to resume a stream. Without it the stream starts
+        at the point set by ``scan.mode``, by default with the full newest snapshot. A plan has ``next`` (the
+        ``from_snapshot`` to resume with), ``to_batches()`` and ``to_arrow()``; rows have a column ``_row_kind``. Raises
+        NotFound if a snapshot has expired.
         """
         stream = FileStream(self._table.with_hints(canonical_options(options or {}, "read")))
         predicate = parse_filter(filter, stream.row_schema) if isinstance(filter, str) else filter
@@ -153,14 +154,14 @@ class Table(TableHistory, TableChanges):
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Tail:
-        """Follows the log: Arrow batches with a column ``_row_kind``, each as soon as it is there.
+        """Follows the log and yields Arrow batches with a column ``_row_kind`` as they arrive.
 
-        ``start`` is ``latest``, ``earliest``, a map bucket → offset, ``latest-full`` (the newest snapshot as rows of
-        kind +I, then the log from just behind it), or the ``position`` of a tail, which goes on exactly there. It is
-        taken when the call is made. ``stop="latest"`` ends at what is there now, an event soon after it is set.
-        ``options`` are any read options: with ``log.consistency`` = ``transactional`` rows come when they are
-        committed. Raises OffsetExpired, unless ``scan.expired-offsets`` says how to go on, and InvalidRequest for the
-        position of another table.
+        ``start`` is ``latest``, ``earliest``, a map bucket → offset, ``latest-full``, or the ``position`` of a tail,
+        which resumes exactly there. ``latest-full`` reads the newest snapshot as rows of kind +I, then the log right
+        after it. The call itself resolves ``start``. ``stop="latest"`` ends at the current end of the log. An event
+        stops the tail shortly after it is set. ``options`` are any read options: with ``log.consistency`` =
+        ``transactional`` the tail returns only committed rows. Raises OffsetExpired unless ``scan.expired-offsets``
+        sets a fallback, and InvalidRequest for the position of another table.
         """
         table = self._table.with_hints(canonical_options(options or {}, "read"))
         scan = LogScan(table, None if columns is None else tuple(Scan(table).select(columns).schema.names))
@@ -173,21 +174,22 @@ class Table(TableHistory, TableChanges):
         columns: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> AsyncTail:
-        """``tail`` for ``async for``: a thread of its own waits for the log, and ends with the loop or its task."""
+        """``tail`` for ``async for``. A dedicated thread waits for the log and ends with the loop or its task."""
         ended = threading.Event()
         return AsyncTail(self.tail(start, stop or ended, columns, options), ended)
 
     def follow(self, stop: str | None = None, skip_missing: bool = False) -> Iterator[Snapshot]:
-        """Makes files of rows that were written to the log first (``Lake.write_realtime``), exactly once; no Spark.
+        """Writes files from rows that reached the log first (``Lake.write_realtime``), exactly once; no Spark.
 
-        Yields each snapshot that it makes, for ever or (``stop="latest"``) up to the end that the log has now. Where it
-        goes on is kept in the snapshots. ``skip_missing`` goes on when records are gone that are not in the files.
+        Yields each snapshot that it makes, for ever or (``stop="latest"``) up to the current end of the log. The
+        snapshots store the position to resume from. If records that are not in the files have been deleted,
+        ``skip_missing`` skips them.
         """
         self._table.check_writable()
         return LogMaterializer(self._table, skip_missing).follow(stop)
 
     def log_records(self, start: str | Mapping[int, int] = "earliest") -> Iterator[pa.Table]:
-        """The log's raw records up to its end now, bucket by bucket: offset, timestamp_ms, key, value, header."""
+        """The log's raw records up to its current end, bucket by bucket: offset, timestamp_ms, key, value, header."""
         return LogScan(self._table).records(start)
 
     @overload
@@ -203,8 +205,9 @@ class Table(TableHistory, TableChanges):
     ) -> TableWriter | OverwriteWriter:
         """A context manager that takes Arrow rows and commits them when the block ends.
 
-        ``overwrite`` replaces: with a map of partition columns and values those partitions; with True the partitions
-        that the rows have, or the whole table when it has none or ``dynamic-partition-overwrite`` is false.
+        ``overwrite`` replaces partitions. With a map of partition columns and values, it replaces those. With True, it
+        replaces the partitions of the new rows. If the table has no partitions, or ``dynamic-partition-overwrite`` is
+        false, it replaces the whole table.
         """
         self._table.check_writable()
         table = self._with(options)
@@ -215,7 +218,7 @@ class Table(TableHistory, TableChanges):
     def truncate(
         self, partition: Mapping[str, object] | None = None, options: Mapping[str, str] | None = None
     ) -> Snapshot | None:
-        """Removes all rows, or those of the partitions with these values. Raises NotFound when none has them."""
+        """Removes all rows, or those of the partitions with these values. Raises NotFound if no partition matches."""
         self._table.check_writable()
         return truncate(self._with(options), partition)
 
@@ -227,26 +230,27 @@ class Table(TableHistory, TableChanges):
     ) -> Snapshot | None:
         """Removes partitions in one snapshot; each map has values of all or some partition columns.
 
-        Raises NotFound for one without a match, unless ``if_exists``.
+        Raises NotFound for a map without a match, unless ``if_exists``.
         """
         self._table.check_writable()
         return drop_partitions(self._with(options), partitions, if_exists)
 
     def rescale(self, partition: Mapping[str, object] | None = None) -> Snapshot | None:
-        """Writes a partition, or the whole table, again with the number of buckets that it has now.
+        """Rewrites a partition, or the whole table, with its current number of buckets.
 
-        Called after 'bucket' was changed; None when every partition has that number already.
+        Call it after 'bucket' was changed. Returns None if every partition already has that number.
         """
         self._table.check_writable()
         return rescale(self._table, partition)
 
     def seal(self) -> list[Snapshot]:
-        """Makes a snapshot now of micro-batches that wait for ``commit.interval``; for streams that have stopped."""
+        """Commits the micro-batches that wait for ``commit.interval`` now; for streams that have stopped."""
         return seal_staged(self._table)
 
     def end_writer(self, writer: str) -> Snapshot | None:
-        """Ends a streaming query (by its id) that will not come back with its checkpoint: takes back what it left in
-        the log.
+        """Ends a streaming query (by its id) that will not resume from its checkpoint.
+
+        Takes back the undecided rows of the query in the log.
         """
         return end_writer(self._table, writer)
 
@@ -260,12 +264,12 @@ class Table(TableHistory, TableChanges):
     ) -> CompactionSummary:
         """Merges the files of every bucket; with ``full`` false only of those with too many sorted runs.
 
-        ``partitions`` (values of partition columns) and ``where`` (a condition on them) limit it. It runs on Spark's
-        executors when this lake has a session on a cluster or of more than four cores, or with ``on_spark`` starts one;
-        else, or with ``on_spark`` false, in threads of this process. ``progress`` is called with the buckets that are
-        done and all of them. Raises InvalidRequest, NotFound for a partition that is not there, and what reading and
-        writing files raises; what was done until then is committed. A bucket at which another compactor is at work is
-        waited for when ``full``, else left to it.
+        ``partitions`` (values of partition columns) and ``where`` (a condition on them) limit the compaction. It runs
+        on Spark's executors if this lake has a session on a cluster or with more than four cores. ``on_spark`` starts
+        such a session. Otherwise, or with ``on_spark`` false, it runs in threads of this process. ``progress`` is
+        called with the number of finished and of all buckets. If another compactor works on a bucket, a ``full``
+        compaction waits for it, and any other skips the bucket. Raises InvalidRequest, NotFound for a missing
+        partition, and the errors of reading and writing files; finished work stays committed.
         """
         self._table.check_writable()
         condition = None if where is None else parse_filter(where, self._table.schema)
@@ -274,31 +278,31 @@ class Table(TableHistory, TableChanges):
         return compact_table(self._table, full, chosen, executor, progress)
 
     def compact_manifests(self) -> ManifestSummary:
-        """Writes the table's manifests again, in as few files as there can be; see ``CALL sys.compact_manifest``."""
+        """Rewrites the table's manifests in as few files as possible; see ``CALL sys.compact_manifest``."""
         self._table.check_writable()
         return compact_manifests(self._table)
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
-        """Computes statistics of the table and of columns (None: all, (): none) and commits them beside the data."""
+        """Computes statistics of the table and of columns (None: all, (): none) and commits them."""
         self._table.check_writable()
         return analyze(self._table, columns)
 
     def statistics(self) -> TableStatistics | None:
-        """What the last ``analyze`` found, by this library or another one; None without."""
+        """The statistics of the last ``analyze`` by any engine; None without."""
         return table_statistics(self._table)
 
     def alter(self, *changes: SchemaChange) -> None:
-        """Gives the table one new schema with all these changes (``lakelog.paimon.schema.changes``), or none of them.
+        """Applies all these changes (``lakelog.paimon.schema.changes``) as one new schema, or none of them.
 
-        This object sees the new schema at once, others (and writers that are open) go on with the one that they have.
-        Raises InvalidSchema, InvalidOption, UnsupportedFeature naming what is refused, CommitConflict, CommitUnknown.
+        This object sees the new schema at once. Other objects and open writers keep their schema. Raises InvalidSchema,
+        InvalidOption, UnsupportedFeature naming the refused change, CommitConflict, CommitUnknown.
         """
         self._table.check_writable()
         location = self._alter(self._table.location.identifier, changes)
         self._table = DynamicTable(location, self._table.hints)
 
     def branch(self, name: str) -> Table:
-        """A branch of this table: read, written and kept like a table of its own, without a log. Raises NotFound."""
+        """A branch of this table, read, written and maintained like a table, without a log. Raises NotFound."""
         return Table(
             open_branch(self._table, name), self._to_dataframe, _refuse_alter, self._executor, self._statements
         )
@@ -308,14 +312,14 @@ class Table(TableHistory, TableChanges):
         return describe(self._table, extended)
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None) -> Any:
-        """The scan as a Spark DataFrame of what the table has now; starts Spark if nothing has.
+        """The scan as a Spark DataFrame of the table's current state; starts Spark if needed.
 
-        Spark's own Parquet scan reads the files where it can; one that expiry has taken fails the frame.
+        Spark's own Parquet scan reads the files where it can. If a file has expired, the frame fails.
         """
         used = self.scan(filter=filter).filter
         needed = sorted(set() if used is None else used.columns)
         scan = self.scan(None if columns is None else [*columns, *(n for n in needed if n not in columns)])
-        # in Spark NaN is larger than every number; such conditions are Spark's alone
+        # In Spark NaN is larger than every number, so only Spark evaluates such conditions.
         floats = any(pa.types.is_floating(self.schema.field(name).type) for name in needed)
         frame = self._to_dataframe(self._table, scan, None if floats else filter)
         rows = frame if filter is None else frame.where(filter)
@@ -325,11 +329,11 @@ class Table(TableHistory, TableChanges):
         return self._table.with_hints(canonical_options(options or {}, "write"))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows of now as an Arrow stream: polars, DuckDB, pandas and pyarrow take the table as it is."""
+        """The current rows as an Arrow stream: polars, DuckDB, pandas and pyarrow accept the table directly."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: columns, keys, the newest snapshot."""
+        """The notebook view: columns, keys, the newest snapshot."""
         return table_html(self._table)
 
     def __repr__(self) -> str:

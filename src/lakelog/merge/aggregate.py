@@ -1,4 +1,4 @@
-"""The contract of an aggregate function: what the values of a column become, key by key (format sheet 8)."""
+"""The contract of an aggregate function, which folds the values of a column key by key (format sheet 8)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lakelog.paimon.types.types import AtomicType, DataField
 
 
 class Aggregate(ABC):
-    """An aggregate function of one column; ``name`` is how the options of the table call it.
+    """An aggregate function of one column; ``name`` is its name in the table's options.
 
-    ``roots`` are the types that it takes; None: all. ``retracts``: whether values can be taken back.
+    ``roots`` are the types that it accepts; None: all. ``retracts`` is true if values can be taken back.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = None
@@ -37,9 +37,9 @@ class Aggregate(ABC):
             )
 
     def apply(self, column: pa.Array, steps: Steps) -> pa.Array:
-        """One value per key: what is in its accumulator after its steps.
+        """One value per key: the accumulator after its steps.
 
-        Raises InvalidSchema for a retraction that the function cannot do, and for values that have no result.
+        Raises InvalidSchema for a retraction that the function does not support, and for values that have no result.
         """
         is_retract = steps.ops == RETRACT
         if is_retract.any():
@@ -54,7 +54,7 @@ class Aggregate(ABC):
 
     @abstractmethod
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
-        """Like ``apply``, with retractions only if the function can do them."""
+        """Like ``apply``, with retractions only if the function supports them."""
 
     def no_result(self, what: str) -> InvalidSchema:
         """The error for values without a result."""
@@ -69,7 +69,7 @@ class SelectingAggregate(Aggregate):
 
     @abstractmethod
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
-        """The step whose value is the result, for each key; -1: NULL."""
+        """The step with the result value, for each key; -1: NULL."""
 
 
 class ByKey(Aggregate):
@@ -109,13 +109,13 @@ class ByKey(Aggregate):
 
 
 def counted(steps: Steps, valid: Mask) -> Mask:
-    """The steps that make the result of a function for which NULL does not count and SET forgets what was before."""
+    """The steps that contribute to the result, if NULL does not count and SET discards earlier values."""
     counts: Mask = valid & steps.since_set & (steps.ops != SKIP)
     return counts
 
 
 def frozen(value: Any) -> Hashable:
-    """A nested Python value as one that can be a key of a dict; equal values give equal keys, NaN equals itself."""
+    """A nested Python value as a hashable dict key; equal values have equal keys, NaN equals itself."""
     if isinstance(value, dict):
         return ("row", *((name, frozen(part)) for name, part in value.items()))
     if isinstance(value, list | tuple):

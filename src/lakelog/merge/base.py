@@ -1,4 +1,4 @@
-"""What a merge engine gets and gives: one piece of a merge, rows of complete keys, sorted."""
+"""The input and output of a merge engine: one piece of a merge, rows of complete keys, sorted."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Mask = npt.NDArray[np.bool_]
 class Piece:
     """All rows of some keys.
 
-    ``order`` lists the rows by key and, inside a key, from the oldest to the newest; None says that ``rows`` have this
-    order already. ``starts`` are the positions in that order at which a key begins (the first is 0). ``folds_alone``
-    says for each key whether its row is folded even if it is the only one; None: no key's is.
+    ``order`` lists the rows by key and, inside a key, from the oldest to the newest; None means that ``rows`` have this
+    order already. ``starts`` are the positions in that order at which a key starts (the first is 0). ``folds_alone`` is
+    true for each key whose row is folded even if it is the only one; None means none.
     """
 
     rows: pa.Table
@@ -66,10 +66,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Contested:
-    """The keys of a piece with more than one row, which a merge function sees; a key with one row passes untouched.
+    """The keys of a piece with more than one row, for a merge function; a key with one row stays unchanged.
 
-    ``is_contested`` says for each key of the piece whether it is one; ``rows`` are their rows (row numbers of
-    ``piece.rows``) by key and age, ``starts`` the positions in ``rows`` at which a key begins, ``kinds`` the row kinds.
+    ``is_contested`` marks them among the keys of the piece. ``rows`` are their rows (row numbers of ``piece.rows``) by
+    key and age, ``starts`` the positions in ``rows`` at which a key starts, ``kinds`` the row kinds.
     """
 
     piece: Piece
@@ -80,7 +80,7 @@ class Contested:
 
     @staticmethod
     def of(piece: Piece) -> Contested:
-        """Finds them."""
+        """The contested keys of a piece."""
         sizes = piece.sizes
         is_contested = sizes > 1 if piece.folds_alone is None else (sizes > 1) | piece.folds_alone
         positions = np.flatnonzero(np.repeat(is_contested, sizes))
@@ -96,7 +96,7 @@ class Contested:
 
     @cached_property
     def is_retract(self) -> Mask:
-        """For each row, whether its kind is -U or -D."""
+        """A mask of the rows of kind -U or -D."""
         return np.isin(self.kinds, (DELETE, UPDATE_BEFORE))
 
     def column(self, name: str) -> pa.Array:
@@ -104,7 +104,7 @@ class Contested:
         return one_array(self.piece.rows.column(name))
 
     def folded(self, columns: Mapping[str, pa.Array]) -> pa.Table:
-        """The newest row of each key of the piece, with ``columns`` (one value a contested key) put in."""
+        """The newest row of each key of the piece, with ``columns`` (one value per contested key) replaced."""
         newest = self.piece.rows_at(self.piece.newest)
         places = np.empty(len(self.is_contested), dtype=np.int64)
         singles = int((~self.is_contested).sum())
@@ -124,26 +124,26 @@ class Contested:
 
 
 class MergeEngine(ABC):
-    """Decides what the rows of one key become. Stateless; the same call for reads, flushes and compactions."""
+    """Folds the rows of one key. Stateless; the same for reads, flushes and compactions."""
 
     folds_again: ClassVar[bool] = False
-    """Whether rows may be folded in parts and the results folded again, with the same outcome as all rows at once."""
+    """True if rows may be folded in parts and the results folded again, with the same result as all rows at once."""
 
     newest_wins: ClassVar[bool] = False
-    """Whether a row replaces the older ones of its key, as a whole, and a row of kind -D removes the key.
+    """True if a row replaces the older ones of its key, as a whole, and a row of kind -D removes the key.
 
-    UPDATE and MERGE then change rows by writing them again, and the table may have a log, whose readers keep the newest
-    row of each key.
+    UPDATE and MERGE then change rows by rewriting them, and the table may have a log, whose readers keep the newest row
+    of each key.
     """
     oldest_wins: ClassVar[bool] = False
-    """Whether the first row of a key stays for ever.
+    """True if the first row of a key stays for ever.
 
-    Batch reads then leave level 0 out; compactions look the keys of new rows up and drop the rows of known keys.
+    Batch reads then skip level 0. Compactions look up the keys of new rows and drop the rows of known keys.
     """
     changelog_producers: ClassVar[tuple[str, ...]] = CHANGELOG_PRODUCERS
-    """Values of ``changelog-producer`` that go with the engine."""
+    """Values of ``changelog-producer`` that the engine supports."""
     remove_option: ClassVar[Option[bool] | None] = None
-    """The option with which a row of kind -D removes its key; None where none does."""
+    """The option with which a row of kind -D removes its key; None if there is none."""
 
     def __init__(self, schema: TableSchema) -> None:
         options = Options(schema.options)
@@ -154,16 +154,16 @@ class MergeEngine(ABC):
 
     @property
     def takes_retractions(self) -> bool:
-        """Whether rows of kind -U and -D may be written, to count or to be ignored."""
+        """True if rows of kind -U and -D may be written, to count or to be ignored."""
         return True
 
     @property
     def number_decides(self) -> bool:
-        """Whether the row with the largest sequence number is the result, so that what it hides need not be read."""
+        """True if the row with the largest sequence number is the result, so that superseded rows need not be read."""
         return False
 
     def needed_columns(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """The columns without which the columns ``wanted`` cannot be merged: more than those, but not the keys."""
+        """The columns required to merge the columns ``wanted``: a superset of them, without the keys."""
         wanted = set(wanted)
         return tuple(name for name in self.sequence_fields if name not in wanted)
 
@@ -176,10 +176,10 @@ class MergeEngine(ABC):
 
     @abstractmethod
     def fold(self, piece: Piece) -> pa.Table:
-        """One row per key at most, in key order, with the columns of the piece.
+        """At most one row per key, in key order, with the columns of the piece.
 
-        ``_VALUE_KIND`` stays: a key whose result is a delete keeps a row of kind -D (or -U), which a batch read drops
-        and a compaction that does not reach the highest level must keep.
+        ``_VALUE_KIND`` stays. A key whose result is a delete keeps a row of kind -D (or -U). A batch read drops it, and
+        a compaction that does not reach the highest level must keep it.
         """
 
 
@@ -188,20 +188,20 @@ class PickingEngine(MergeEngine):
 
     @abstractmethod
     def pick(self, piece: Piece) -> Indices:
-        """The positions in the order of the rows that stay: one per key at most, ascending."""
+        """The positions in the order of the result rows: at most one per key, ascending."""
 
     def fold(self, piece: Piece) -> pa.Table:
         return piece.rows_at(self.pick(piece))
 
 
 class KeepAll(MergeEngine):
-    """Folds nothing: the rows of a key stay, by age. For rows that are folded later, all at once."""
+    """Folds nothing: the rows of a key stay, by age. For rows that are folded together later."""
 
     def fold(self, piece: Piece) -> pa.Table:
         return piece.rows if piece.order is None else piece.rows.take(pa.array(piece.order))
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The values of a column in one piece of memory."""
+    """The values of a column in one contiguous array."""
     whole = column.combine_chunks()
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

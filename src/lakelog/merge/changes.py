@@ -1,4 +1,4 @@
-"""What happened to keys: the row before and the row after of each, told as changelog rows (format sheet 9). Pure."""
+"""Changes of keys: the row before and the row after of each, as changelog rows (format sheet 9). Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lakelog.paimon.schema.schema import TableSchema
 
 
 def compared_columns(schema: TableSchema) -> tuple[str, ...] | None:
-    """The columns that must differ for an update to be told; None: every update is (no row-deduplicate).
+    """The columns that must differ to emit an update; None: every update is emitted (no row-deduplicate).
 
-    Called once per compaction. Raises InvalidOption when columns to ignore are not there.
+    Called once per compaction. Raises InvalidOption if ignored columns do not exist.
     """
     options = Options(schema.options)
     if not options.need(CHANGELOG_ROW_DEDUPLICATE):
@@ -42,12 +42,12 @@ def change_rows(
     has_after: Mask,
     compared: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The changelog rows of keys, in key order: +I, -D, or -U and then +U; nothing where there is nothing to tell.
+    """The changelog rows of keys, in key order: +I, -D, or -U and then +U; none without a change.
 
-    ``has_before`` and ``has_after`` have a value for each key, in key order; ``before`` holds the rows of the keys that
-    have one before, ``after`` those after, both with the same columns, ``_VALUE_KIND`` among them: a row of kind -D
-    or -U says that the key is not there. Rows keep their sequence numbers. An update whose ``compared`` columns are
-    equal is not told; None tells all. Called by compactions that make a changelog.
+    ``has_before`` and ``has_after`` have a value for each key, in key order. ``before`` has the rows of the keys with
+    an earlier row, ``after`` those with a later one. Both have the same columns, including ``_VALUE_KIND``; a row of
+    kind -D or -U means that the key does not exist. Rows keep their sequence numbers. An update whose ``compared``
+    columns are equal is not emitted; None emits all. Called by compactions that make a changelog.
     """
     before_is_live, after_is_live = _live(before, has_before), _live(after, has_after)
     is_update = before_is_live & after_is_live
@@ -67,7 +67,7 @@ def change_rows(
 
 
 def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
-    """For each row, whether it has the same values in ``columns`` as the row at the same place of the other table."""
+    """A mask of the rows with the same values in ``columns`` as the row at the same position of the other table."""
     same = np.ones(one.num_rows, dtype=np.bool_)
     for name in columns:
         same &= equal(one.column(name), other.column(name))
@@ -75,12 +75,12 @@ def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> Mask:
 
 
 def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
-    """Row by row whether values are the same: NULL equals NULL, NaN equals NaN, 0.0 does not equal -0.0."""
+    """A row-by-row mask of equal values: NULL equals NULL, NaN equals NaN, 0.0 does not equal -0.0."""
     if pa.types.is_floating(one.type):
         whole = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}[one.type]
         one, other = (pa.chunked_array([c.view(whole) for c in side.chunks], whole) for side in (one, other))
     if pa.types.is_nested(one.type):
-        # Arrow compares no nested values by row
+        # Arrow does not compare nested values by row
         return np.fromiter((a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)), np.bool_)
     same = pc.fill_null(pc.equal(one, other), False)
     nulls = pc.and_(pc.is_null(one), pc.is_null(other))
@@ -89,7 +89,7 @@ def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
 
 
 def _live(rows: pa.Table, has_row: Mask) -> Mask:
-    """For each key, whether it has a row that is no delete."""
+    """A mask of the keys with a row that is not a delete."""
     kinds = rows.column(KIND_COLUMN).to_numpy()
     out = np.zeros(len(has_row), dtype=np.bool_)
     out[has_row] = (kinds == INSERT) | (kinds == UPDATE_AFTER)

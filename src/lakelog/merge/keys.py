@@ -1,4 +1,4 @@
-"""Key columns in a form in which numpy and polars sort them, and in which they can be compared across batches."""
+"""Key columns in a form that numpy and polars can sort, and that is comparable across batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelog.merge.base import Indices
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Part: TypeAlias = Numbers | pa.Array
-"""One key column: whole numbers in the order of the values where the type allows it, else binary or decimal values."""
+"""One key column: integers in the order of the values if the type allows it, else binary or decimal values."""
 Key: TypeAlias = tuple[Any, ...]
 """The values of one key, comparable with those of every batch with the same columns."""
 _LONG_DECIMAL: Final = 18
@@ -46,9 +46,9 @@ def rows_up_to(parts: Sequence[Part], start: int, stop: int, key: Key) -> int:
 
 
 def sort_rows(parts: Sequence[Part]) -> Indices:
-    """Row numbers in the order of the keys, equal keys in the order of the rows.
+    """Row numbers in key order; equal keys keep the order of the rows.
 
-    Made for a concatenation of sorted runs: numpy's stable sort finds the runs and only merges them.
+    Made for a concatenation of sorted runs, because numpy's stable sort finds the runs and only merges them.
     """
     numbers = _packed(parts)
     if numbers is not None:
@@ -59,7 +59,7 @@ def sort_rows(parts: Sequence[Part]) -> Indices:
 
 
 def key_starts(parts: Sequence[Part], order: Indices | None) -> npt.NDArray[np.bool_]:
-    """For each row of the order, whether its key differs from that of the row before; true for the first."""
+    """A mask of the rows in the order whose key differs from the row before; true for the first."""
     rows = len(parts[0])
     new = np.zeros(rows, dtype=np.bool_)
     new[:1] = True
@@ -74,7 +74,7 @@ def key_starts(parts: Sequence[Part], order: Indices | None) -> npt.NDArray[np.b
 
 
 def concat_parts(parts: Sequence[Part]) -> Part:
-    """One key column of several batches, one after another."""
+    """One key column of several batches, concatenated."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], np.ndarray):
@@ -124,7 +124,7 @@ def _short_decimal(array: pa.Array) -> Numbers:
 
 
 def _packed(parts: Sequence[Part]) -> Numbers | None:
-    """All key columns in one number per row that has their order; None when they do not fit."""
+    """All key columns in one number per row with the same order; None if they do not fit."""
     first = parts[0]
     if isinstance(first, np.ndarray) and len(parts) == 1:
         return first
@@ -146,10 +146,10 @@ def _packed(parts: Sequence[Part]) -> Numbers | None:
 
 
 def find_keys(wanted: Sequence[Part], among: Sequence[Part]) -> Indices:
-    """For each key of ``wanted`` the row of ``among`` that has it; -1: none has.
+    """For each key of ``wanted`` its row in ``among``; -1 if there is none.
 
     Both are key columns in comparable form (``merge.keys.key_parts``) of the same types, sorted, each key once. Called
-    for each piece of a compaction that looks up what it replaces.
+    for each piece of a compaction that looks up the replaced rows.
     """
     first, other = wanted[0], among[0]
     if len(wanted) == 1 and isinstance(first, np.ndarray) and isinstance(other, np.ndarray):

@@ -1,7 +1,7 @@
-"""Tables whose compactions look up what they replace: a row of a level ≥ 1 is the whole value of its key.
+"""Tables whose compactions look up replaced rows: a row of a level ≥ 1 is the whole value of its key.
 
-A compaction of such a table merges the rows of level 0 with what all higher levels had of their keys, and writes the
-outcome to a level that may lie below the old value. So of the rows of one key only those of level 0 and the one of the
+A compaction of such a table merges the rows of level 0 with the rows of their keys on all higher levels. It writes the
+result to a level that may be below the old value. So of the rows of one key only those of level 0 and the one of the
 lowest level ≥ 1 count (format sheet 7, 8).
 """
 
@@ -17,16 +17,16 @@ import pyarrow as pa
 from lakelog.merge.base import Mask, MergeEngine, Piece
 
 LEVEL_COLUMN: Final = "_LEVEL"
-"""The level of a row's file (int8); the rows that this engine gets have it behind all other columns."""
+"""The level of a row's file (int8), the last column of this engine's input rows."""
 
 _NO_LEVEL: Final = np.int64(np.iinfo(np.int8).max)
 
 
 class LowestLevel(MergeEngine):
-    """Leaves out the rows that do not count and folds the others with the table's engine; drops ``_LEVEL``.
+    """Drops rows that do not count and folds the others with the table's engine; drops ``_LEVEL``.
 
-    A key whose rows are all left out but one is folded too, as in the format's own engine: only a key that had one row
-    to begin with passes untouched.
+    A key with one remaining row is folded too, as in the format's own engine. Only a key that had one row originally
+    stays unchanged.
     """
 
     def __init__(self, inner: MergeEngine) -> None:
@@ -47,13 +47,13 @@ class LowestLevel(MergeEngine):
 
 
 def with_level(batch: pa.RecordBatch, level: int) -> pa.RecordBatch:
-    """The batch with the level of its file behind the other columns."""
+    """The batch with the level of its file as the last column."""
     levels = pa.array(np.full(batch.num_rows, level, dtype=np.int8))
     return batch.append_column(LEVEL_COLUMN, levels)
 
 
 def counting_rows(piece: Piece) -> Mask:
-    """For each row, in the order of the piece, whether it counts: level 0, or the lowest level ≥ 1 of its key."""
+    """A mask, in the order of the piece, of the rows that count: level 0, or the lowest level ≥ 1 of the key."""
     levels = piece.numbers(LEVEL_COLUMN)
     above = np.where(levels > 0, levels, _NO_LEVEL)
     lowest = np.repeat(np.minimum.reduceat(above, piece.starts), piece.sizes)
@@ -62,7 +62,7 @@ def counting_rows(piece: Piece) -> Mask:
 
 
 def _only(piece: Piece, counts: Mask) -> Piece:
-    """The piece with the rows that count, of which every key has one at least."""
+    """The piece with only the rows that count; every key has at least one."""
     kept = np.flatnonzero(counts)
     sizes = np.add.reduceat(counts.astype(np.int64), piece.starts)
     folds_alone = piece.sizes > 1 if piece.folds_alone is None else (piece.sizes > 1) | piece.folds_alone

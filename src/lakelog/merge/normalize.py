@@ -1,4 +1,4 @@
-"""Makes whole changes of upserts: each key's row before it is what the last upsert of the key said. Pure."""
+"""Converts upserts to whole changes: the row before is the last upsert of its key. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lakelog.merge.keys import Part, key_parts, key_starts, sort_rows
 from lakelog.paimon.rows.row_kind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 Find = Callable[[Sequence[Part]], tuple[Indices, pa.Table]]
-"""Sorted keys (``merge.keys``), each once → the places of those that have a row, and these rows in the same order."""
+"""Sorted unique keys (``merge.keys``) → the positions of those with a row, and these rows in the same order."""
 
 
 @dataclass(frozen=True)
 class Normalized:
-    """What upserts amount to.
+    """The result of upserts.
 
-    ``changes`` are rows of kinds +I, -U and +U, -D, in the order of the upserts; ``state`` the newest row of each key
-    for which they changed anything, sorted by key: kind +I, or -D for a key that is gone.
+    ``changes`` are rows of kinds +I, -U and +U, -D, in the order of the upserts. ``state`` is the newest row of each
+    changed key, sorted by key: kind +I, or -D for a deleted key.
     """
 
     changes: pa.Table
@@ -32,9 +32,9 @@ class Normalized:
 def normalize(rows: pa.RecordBatch, keys: Sequence[str], compared: Sequence[str], find: Find) -> Normalized:
     """The changes that upserts make to the rows that ``find`` finds.
 
-    ``rows`` have ``_VALUE_KIND``: the newest row of a key, or a delete (-U is one). An upsert that leaves the
-    ``compared`` columns as they are changes nothing, nor does the delete of a key without a row. Called for each chunk
-    of a read of an upsert log. Raises InvalidSchema for a NULL key.
+    ``rows`` have ``_VALUE_KIND``: the newest row of a key, or a delete (-U is one). An upsert with unchanged
+    ``compared`` columns changes nothing, nor does the delete of a key without a row. Called for each chunk of a read of
+    an upsert log. Raises InvalidSchema for a NULL key.
     """
     parts = key_parts(rows, keys)
     order = sort_rows(parts)
@@ -44,7 +44,7 @@ def normalize(rows: pa.RecordBatch, keys: Sequence[str], compared: Sequence[str]
     known = np.full(len(firsts), -1)
     known[found] = np.arange(old.num_rows)
     every = pa.concat_tables([old.select(rows.schema.names), pa.Table.from_batches([rows])]).combine_chunks()
-    # for each row in key order: the places in ``every`` of what was there before it, and of itself; -1: nothing
+    # for each row in key order: the positions in ``every`` of the row before it, and of itself; -1: none
     kinds = rows.column(KIND_COLUMN).to_numpy()[order]
     after = np.where((kinds == INSERT) | (kinds == UPDATE_AFTER), order + old.num_rows, -1)
     before = np.where(is_first, known[np.cumsum(is_first) - 1], np.roll(after, 1))
@@ -82,7 +82,7 @@ def _state(every: pa.Table, before: Indices, after: Indices, compared: Sequence[
 
 
 def _differs(every: pa.Table, before: Indices, after: Indices, compared: Sequence[str]) -> Mask:
-    """Where what is there afterwards is not what was there before."""
+    """A mask of the rows that differ from the row before."""
     out: Mask = (before >= 0) | (after >= 0)
     both = (before >= 0) & (after >= 0)
     if both.any():

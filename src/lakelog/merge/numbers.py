@@ -1,4 +1,4 @@
-"""Whole numbers with the order of column values, NULL smallest: what numpy compares in place of the values."""
+"""Integers with the order of column values, NULL smallest; numpy compares them instead of the values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def order_numbers(columns: Sequence[pa.Array], descending: bool = False) -> Numb
     """One number per row, in the order of the tuples of the columns' values; equal tuples have equal numbers.
 
     Called to order the rows of a key by ``sequence.field`` or by a sequence group. NULL is smaller than every value,
-    with ``descending`` too, in which all other values change their order. Numbers of several columns begin at 0.
+    even with ``descending``, which reverses the order of all other values. Numbers of several columns start at 0.
     """
     numbers = [_one(column, descending) for column in columns]
     if len(numbers) == 1:

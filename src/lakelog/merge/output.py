@@ -1,4 +1,4 @@
-"""What a merge gives of the rows that it folds: columns, and whether deleted keys are there."""
+"""The output of a merge: its columns, with or without deleted keys."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 
 @dataclass(frozen=True)
 class Output:
-    """The columns wanted, in their order (None: all that are read); ``with_deletes``: a row of each deleted key too.
+    """The requested columns, in order (None: all input columns); ``with_deletes`` includes a row of each deleted key.
 
-    Asking the merge for less is cheaper than dropping it afterwards: rows are copied once.
+    Requesting less from the merge is cheaper than dropping it afterwards, because rows are copied once.
     """
 
     columns: tuple[str, ...] | None = None
@@ -31,7 +31,7 @@ class Output:
         if not self.with_deletes:
             kinds = piece.numbers(KIND_COLUMN)[positions]
             positions = positions[(kinds == INSERT) | (kinds == UPDATE_AFTER)]
-        # a table without columns cannot be taken from, so one column stays until the rows are picked
+        # Rows cannot be taken from a table without columns, so one column stays until the rows are picked.
         rows = piece.rows if self.columns is None else piece.rows.select(self.columns or piece.rows.column_names[:1])
         picked = replace(piece, rows=rows).rows_at(positions)
         return picked if self.columns is None else picked.select(self.columns)
@@ -42,16 +42,16 @@ class Output:
 
 
 def live_rows(rows: pa.Table) -> pa.Table:
-    """The rows with a ``_VALUE_KIND`` that is no delete."""
+    """The rows whose ``_VALUE_KIND`` is not a delete."""
     kinds = rows.column(KIND_COLUMN)
     is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
     return rows if pc.all(is_row).as_py() else rows.filter(is_row)
 
 
 def in_age_order(ranges: Iterable[tuple[int, int]]) -> bool:
-    """Whether all sequence numbers of a run are above those of the runs before it, given (smallest, largest) of each.
+    """True if all sequence numbers of a run are above those of earlier runs, from (smallest, largest) of each.
 
-    Then the place of a run says how old its rows are, and the numbers themselves need not be read.
+    The position of a run then determines the age of its rows, and the numbers themselves need not be read.
     """
     bounds = np.array(list(ranges), dtype=np.int64).reshape(-1, 2)
     return bool((bounds[1:, 0] > bounds[:-1, 1]).all())

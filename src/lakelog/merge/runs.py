@@ -20,16 +20,16 @@ _ALL: Final = Output()
 def merge_runs(
     runs: Sequence[Iterable[pa.RecordBatch]], keys: Sequence[str], engine: MergeEngine, output: Output = _ALL
 ) -> Iterator[pa.RecordBatch]:
-    """Merges sorted runs and yields one row per key at most, in key order, with what ``output`` asks for.
+    """Merges sorted runs and yields at most one row per key, in key order, with the columns of ``output``.
 
     Called for batch reads and compactions. Each run yields batches of one schema (with the key columns ``keys``,
     ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``), sorted by the key columns, strings by their UTF-8 bytes. The newest row
-    of a key has the largest ``sequence.field`` (see ``MergeEngine``), then the largest sequence number; among equal
+    of a key has the largest ``sequence.field`` (see ``MergeEngine``), then the largest sequence number. Among equal
     ones, and in runs without ``_SEQUENCE_NUMBER``, the later run in ``runs`` counts as newer.
 
-    The runs are cut behind the smallest last key of the batches at hand; the rows up to the cut are merged, and the run
-    that ended there gives its next batch. So at most two batches of each run are held, more only when one key
-    fills whole batches. Raises InvalidSchema for NULL keys.
+    The runs are cut after the smallest last key of the buffered batches. The rows up to the cut are merged, and the run
+    that ended there fetches its next batch. So at most two batches of each run are buffered, more only if one key fills
+    whole batches. Raises InvalidSchema for NULL keys.
     """
     cursors = [_Cursor(iter(run), keys) for run in runs]
     live = [c for c in cursors if c.fill()]
@@ -46,8 +46,8 @@ def merge_runs(
 def fold_rows(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Table:
     """Sorts rows by key, then age, and folds them to one row per key.
 
-    Called for a memtable's flush and for rows that are not yet in files; rows of one key with equal sequence numbers
-    count as newer the later they come.
+    Called for a memtable's flush and for rows that are not yet in files. Among rows of one key with equal sequence
+    numbers, later ones count as newer.
     """
     chunks = [_Chunk(b, key_parts(b, keys), 0, b.num_rows) for b in rows.to_batches() if b.num_rows]
     if not chunks:
@@ -58,7 +58,7 @@ def fold_rows(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Ta
 def sort_run(rows: pa.Table, keys: Sequence[str], engine: MergeEngine) -> pa.Table:
     """Sorts rows to a run of ``merge_runs``; folds them already if the engine may fold the result again.
 
-    Called for a part of a memtable that is spilled.
+    Called for a spilled part of a memtable.
     """
     return fold_rows(rows, keys, engine if engine.folds_again else KeepAll(engine.schema))
 
@@ -80,7 +80,7 @@ class _Chunk:
 
 
 def _make_piece(chunks: Sequence[_Chunk], engine: MergeEngine, is_sorted: bool) -> Piece:
-    """Puts chunks together, sorted by key and age; ``is_sorted`` says that they follow each other in one run."""
+    """Combines chunks, sorted by key and age; ``is_sorted`` means that they are consecutive in one run."""
     rows = pa.Table.from_batches([c.batch.slice(c.start, c.stop - c.start) for c in chunks])
     columns = zip(*[[part[c.start : c.stop] for part in c.parts] for c in chunks], strict=True)
     parts = [concat_parts(column) for column in columns]
@@ -106,7 +106,7 @@ def _by_age(rows: pa.Table, order: Indices | None, new: Mask) -> Indices | None:
 
 
 def _by_sequence_fields(rows: pa.Table, order: Indices | None, new: Mask, engine: MergeEngine) -> Indices | None:
-    """The order with the rows of each key by the sequence fields; equal ones stay as they are, by sequence number."""
+    """The order with the rows of each key by the sequence fields; equal ones stay in order of sequence number."""
     starts = np.flatnonzero(new)
     sizes = np.diff(starts, append=len(new))
     # only keys with several rows have an order
@@ -122,7 +122,7 @@ def _by_sequence_fields(rows: pa.Table, order: Indices | None, new: Mask, engine
 
 
 class _Cursor:
-    """The batches of one run that are at hand."""
+    """The buffered batches of one run."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], keys: Sequence[str]) -> None:
         self._batches, self._keys = batches, keys
@@ -130,16 +130,16 @@ class _Cursor:
         self.last: Key = ()
 
     def fill(self) -> bool:
-        """Makes sure that rows are at hand; False at the end of the run."""
+        """Ensures that rows are buffered; False at the end of the run."""
         return bool(self._chunks) or self._next() is not None
 
     def complete(self, cut: Key) -> None:
-        """Fetches further batches as long as rows with the key of the cut may follow."""
+        """Fetches further batches while rows with the key of the cut may follow."""
         while self.last == cut and self._next() is not None:
             pass
 
     def take(self, cut: Key) -> Iterator[_Chunk]:
-        """Gives up the rows with keys up to the cut."""
+        """Removes and yields the rows with keys up to the cut."""
         while self._chunks:
             chunk = self._chunks[0]
             stop = rows_up_to(chunk.parts, chunk.start, chunk.stop, cut)

@@ -1,4 +1,4 @@
-"""Sequence groups of a table with merge engine ``partial-update``, and which rows are newer in them (sheet 8)."""
+"""Sequence groups of a table with merge engine ``partial-update``, and their newer rows (sheet 8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelog.paimon.schema.schema import TableSchema
 
 @dataclass(frozen=True)
 class SequenceGroup:
-    """``fields`` decide whether a row is newer, ``updated`` are the columns that follow them.
+    """A sequence group: ``fields`` decide if a row is newer, and ``updated`` are the columns that follow them.
 
     ``removes``: a newer row of kind -D deletes the key.
     """
@@ -46,8 +46,8 @@ class SequenceGroup:
 def groups_of(schema: TableSchema, remove_on: Sequence[str]) -> tuple[SequenceGroup, ...]:
     """The sequence groups of a table; ``remove_on`` is option ``partial-update.remove-record-on-sequence-group``.
 
-    Raises InvalidOption for key columns in a group, a column in two groups, and names that are in no group;
-    InvalidSchema for unknown columns.
+    Raises InvalidOption for key columns in a group, a column in two groups, and names in no group; InvalidSchema for
+    unknown columns.
     """
     groups = tuple(
         SequenceGroup(fields, updated, bool(set(fields) & set(remove_on)))
@@ -74,9 +74,9 @@ def groups_of(schema: TableSchema, remove_on: Sequence[str]) -> tuple[SequenceGr
 
 
 def is_newer(ages: Numbers, starts: Indices) -> Mask:
-    """For each row whether it is at least as new as all before it of the same key, and not empty.
+    """A mask of the non-empty rows that are at least as new as all earlier ones of the same key.
 
-    ``ages`` as in ``SequenceGroup.ages``; ``starts`` are the positions at which keys begin, or begin anew.
+    ``ages`` as in ``SequenceGroup.ages``; ``starts`` are the positions at which keys start, or restart.
     """
     sizes = np.diff(starts, append=len(ages))
     shift = np.repeat(np.arange(len(starts), dtype=np.int64) * (int(ages.max(initial=0)) + 1), sizes)
@@ -86,10 +86,10 @@ def is_newer(ages: Numbers, starts: Indices) -> Mask:
 
 
 def removals(ages: Sequence[Numbers], is_delete: Mask, starts: Indices) -> Mask:
-    """The rows that delete their key: of kind -D and newer in a group that removes.
+    """A mask of the rows that delete their key: of kind -D and newer in a group that removes.
 
-    ``ages`` are those of each such group. A removal makes its own ages the newest of all groups, so with several
-    groups what is newer after it depends on it.
+    ``ages`` are those of each such group. A removal makes its own ages the newest of all groups, so with several groups
+    it affects which later rows are newer.
     """
     found = np.zeros(len(is_delete), dtype=np.bool_)
     if len(ages) == 1:
@@ -100,6 +100,6 @@ def removals(ages: Sequence[Numbers], is_delete: Mask, starts: Indices) -> Mask:
         candidates = np.flatnonzero(newer & is_delete & ~found)
         if not len(candidates):
             return found
-        # only the first one of each stretch is certain: the others were compared with what it forgets
+        # Only the first one of each stretch is certain: the others were compared with rows that it discards.
         stretch = np.searchsorted(begins, candidates, side="right")
         found[candidates[np.unique(stretch, return_index=True)[1]]] = True

@@ -1,4 +1,4 @@
-"""What the accumulators of one column go through: the steps of each key, from the oldest to the newest."""
+"""The steps of one column's accumulators, for each key from the oldest to the newest."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pyarrow as pa
 from lakelog.merge.base import Indices, Mask
 
 SKIP: Final = 0
-"""Nothing happens."""
+"""No operation."""
 ADD: Final = 1
 """The value is added to the accumulator."""
 ADD_REVERSED: Final = 2
-"""The value is older than what is in the accumulator: the accumulator is added to the value."""
+"""The value is older than the accumulator: the accumulator is added to the value."""
 RETRACT: Final = 3
 """The value is taken back."""
 SET: Final = 4
-"""The accumulator becomes the value, whatever it was."""
+"""The accumulator becomes the value, regardless of its old value."""
 
 Ops = npt.NDArray[np.uint8]
 
@@ -31,8 +31,8 @@ Ops = npt.NDArray[np.uint8]
 class Steps:
     """The steps of all keys, one key after another; every key has at least one.
 
-    ``rows`` are the row numbers of the values in the column, ``ops`` what is done with them, ``starts`` the positions
-    at which a key begins. Accumulators begin with NULL.
+    ``rows`` are the row numbers of the values in the column, ``ops`` their operations, ``starts`` the positions at
+    which a key starts. Accumulators start with NULL.
     """
 
     rows: Indices
@@ -51,19 +51,19 @@ class Steps:
 
     @cached_property
     def since_set(self) -> Mask:
-        """For each step whether the key's accumulator is not set again after it (the last SET itself counts)."""
+        """A mask of the steps after which the key's accumulator is not set again (the last SET itself counts)."""
         last_set = self.last(self.ops == SET)
         return np.arange(len(self.rows)) >= np.repeat(last_set, self.sizes)
 
     def valid(self, column: pa.Array) -> Mask:
-        """For each step whether its value is not NULL."""
+        """A mask of the steps with a non-NULL value."""
         if not column.null_count:
             return np.ones(len(self.rows), dtype=np.bool_)
         mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)[self.rows]
         return mask
 
     def with_ops(self, ops: Ops) -> Steps:
-        """Other things done with the same values."""
+        """Other operations on the same values."""
         return replace(self, ops=ops)
 
     def last(self, mask: Mask) -> Indices:
@@ -89,7 +89,7 @@ class Steps:
         return column.take(pa.array(rows, mask=at < 0))
 
     def picked(self, mask: Mask) -> tuple[Indices, Indices, Mask]:
-        """The steps where the mask is true, where among them a key begins, and which keys have any.
+        """The steps where the mask is true, the starts of keys among them, and a mask of keys with any.
 
         Both index arrays have no entry for keys without such a step.
         """
@@ -100,9 +100,9 @@ class Steps:
 
 
 def in_turn(starts: Indices, total: int) -> Iterator[tuple[Indices, Indices]]:
-    """Goes through groups side by side: first the first elements of all groups, then the second ones, …
+    """Iterates groups in parallel: first the first elements of all groups, then the second ones, …
 
-    Gives (the groups that have such an element, its position). ``starts`` are where groups begin among ``total``
+    Yields (the groups with such an element, its position). ``starts`` are the starts of groups among ``total``
     elements.
     """
     sizes = np.diff(starts, append=total)

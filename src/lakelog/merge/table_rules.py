@@ -1,4 +1,4 @@
-"""What the options of a table ask of its merge engine, and which of them are refused for writing."""
+"""The requirements of a table's options on its merge engine, and the options that prevent writes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNKNOWN_FLAGS: Final = ("row-tracking.enabled", "data-evolution.enabled")
 
 
 def engine_class(options: Options) -> type[MergeEngine]:
-    """The class of a table's merge engine, which says what the engine can do. Raises InvalidOption."""
+    """The class of a table's merge engine, with the engine's capabilities. Raises InvalidOption."""
     found: type[MergeEngine] = MERGE_ENGINES.load(options.need(MERGE_ENGINE))
     return found
 
 
 def needs_lookup(options: Options) -> bool:
-    """Whether compactions of a keyed table look up the old values of the keys of level 0 (format sheet 7).
+    """True if compactions of a keyed table look up the old values of the keys of level 0 (format sheet 7).
 
     A row of a level ≥ 1 is then the whole value of its key.
     """
@@ -37,10 +37,10 @@ def needs_lookup(options: Options) -> bool:
 
 
 def check_writable(given: Mapping[str, str]) -> None:
-    """Refuses to write a table whose options ask for something that lakelog would not do.
+    """Refuses to write a table whose options lakelog would not honour.
 
-    Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature naming key and value;
-    nothing has been changed then. Reading may still work. Raises InvalidOption for options that contradict each other.
+    Called before the first file of a write, and for CREATE TABLE. Raises UnsupportedFeature with key and value, before
+    any change. Reads may still work. Raises InvalidOption for options that contradict each other.
     """
     options = Options(given)
     for key in _UNKNOWN_FLAGS:

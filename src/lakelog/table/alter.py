@@ -1,4 +1,4 @@
-"""Changes and renames a table that may have a log: what the log's readers could not follow is refused."""
+"""Changes and renames a table that may have a log; refuses changes that readers of the log cannot follow."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _FIXED = tuple(o.key for o in LOG_OPTIONS.options if o.immutable)
 
 
 def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[SchemaChange]) -> TableLocation:
-    """Gives a table one new schema with all these changes, or none of them.
+    """Applies all these changes as one new schema, or none of them.
 
-    Options may be given by any of their names. Beside the format's rules: the result must be a table that lakelog
-    writes; and in a table with a log, whose messages name their columns, nothing may change what a name means (see
-    ``check_log_follows``). A new ``log-store.retention`` reaches the log before the schema, so that it is in both or
-    refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
+    Options may have any of their names. In addition to the format's rules, the result must be a table that lakelog
+    writes. Messages in a log name their columns, so in a table with a log no change may alter the meaning of a name
+    (see ``check_log_follows``). A new ``log-store.retention`` is set on the log before the schema, so that it is in
+    both or refused. Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict, CommitUnknown,
     Unavailable.
     """
     location = catalog.load_table(identifier)
@@ -68,7 +68,7 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
         former = [*former_schemas(replace(location, schema=before)), before]
         if Options(before.options).need(LOG_ENABLED):
             check_log_follows(after, former)
-            _ = DynamicTable(replace(location, schema=after)).log  # what its client may not have is refused
+            _ = DynamicTable(replace(location, schema=after)).log  # refuses forbidden client options
         check_readable_types(after, former)
         if before.options.get(LOG_RETENTION.key) != after.options.get(LOG_RETENTION.key):
             told.append(before)
@@ -84,19 +84,19 @@ def alter_table(catalog: Catalog, identifier: Identifier, changes: Sequence[Sche
 
 
 def _tell_log(location: TableLocation) -> None:
-    """Gives the log of a table the retention that the schema says."""
+    """Sets the retention of a table's log from the schema."""
     log = DynamicTable(location).log
     if log is not None:
         LOG_SYSTEMS.create(log.system).set_retention(log)
 
 
 def rename_table(catalog: Catalog, identifier: Identifier, new: Identifier) -> None:
-    """Gives a table another name; its log stays with it. Stop its writers first: they know it by its old place."""
+    """Renames a table; its log keeps its name. Stop its writers first, because they use the old path."""
     catalog.rename_table(identifier, new)
 
 
 def former_schemas(location: TableLocation) -> list[TableSchema]:
-    """The schemas that the table had before this one, as far as they are there."""
+    """The earlier schemas of the table that still exist."""
     schemas = DynamicTable(location).store.schemas
     out = []
     for schema_id in range(location.schema.id):
@@ -106,10 +106,10 @@ def former_schemas(location: TableLocation) -> list[TableSchema]:
 
 
 def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> None:
-    """Whether files of every schema that the table had are read with the new one.
+    """Checks that files of all former schemas can be read with the new one.
 
-    The format looks at the last type only: after INT → STRING → DATE it could not read the oldest files any more.
-    Raises UnsupportedFeature naming column and types.
+    The format checks the last type only: after INT → STRING → DATE it could not read the oldest files. Raises
+    UnsupportedFeature naming column and types.
     """
     now = {f.id: f for f in after.fields}
     for schema in reversed(former):
@@ -123,11 +123,11 @@ def check_readable_types(after: TableSchema, former: Sequence[TableSchema]) -> N
 
 
 def check_log_follows(after: TableSchema, former: Sequence[TableSchema]) -> None:
-    """Whether messages that are in the log still mean the same with the new schema; they name their columns.
+    """Checks that existing messages in the log keep their meaning with the new schema; messages name their columns.
 
-    A new column is NULL in them and a dropped one is left out. Raises InvalidSchema for a column that is renamed, gets
-    another type or becomes NOT NULL, and for a name that another column had; InvalidOption for another number of
-    buckets, because the log has one partition for each. ``former`` are the schemas before, the oldest first.
+    A new column is NULL in them and a dropped one is ignored. Raises InvalidSchema for a column that is renamed,
+    changes its type or becomes NOT NULL, and for a name that another column had. Raises InvalidOption for another
+    number of buckets, because the log has one partition for each. ``former`` are the earlier schemas, the oldest first.
     """
     before = former[-1]
     if before.num_buckets != after.num_buckets:
@@ -158,7 +158,7 @@ def _canonical(change: SchemaChange) -> SchemaChange:
 
 
 def _check_log_options(before: TableSchema, after: TableSchema) -> None:
-    """What says where the log is and what it holds never changes; snapshots or not."""
+    """Checks that the options for the location and contents of the log do not change, with or without snapshots."""
     for key in {*before.options, *after.options}:
         old, new = before.options.get(key), after.options.get(key)
         if old == new:
@@ -172,7 +172,10 @@ def _check_log_options(before: TableSchema, after: TableSchema) -> None:
 
 
 def _check_secrets(before: TableSchema, after: TableSchema, given: Collection[str]) -> None:
-    """Secrets go to the address that the table has: who changes it has to know them. Raises InvalidOption."""
+    """Checks that secrets are only sent to the current address. Raises InvalidOption.
+
+    A user who changes the address must supply the secrets again.
+    """
     old, new = by_canonical_key(before.options), by_canonical_key(after.options)
     moved = next((key for key in sorted({*old, *new}) if says_where_log_is(key) and old.get(key) != new.get(key)), None)
     if moved is None:
@@ -199,7 +202,7 @@ def _refused_column(column: str, done: str, why: str) -> InvalidSchema:
 
 
 def _named(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[int, tuple[str, DataField]]]:
-    """(id, (path, field)) of every column and every part of one."""
+    """(id, (path, field)) of every column and every nested field."""
     for field in fields:
         path = f"{above}{field.name}"
         yield field.id, (path, field)
@@ -212,7 +215,7 @@ def _word(kind: DataType) -> str:
 
 
 def _parts(kind: DataType) -> tuple[DataField, ...]:
-    """The fields of the rows directly inside a type."""
+    """The fields of the row types directly inside a type."""
     if isinstance(kind, RowType):
         return kind.fields
     if isinstance(kind, MapType):
@@ -221,7 +224,7 @@ def _parts(kind: DataType) -> tuple[DataField, ...]:
 
 
 def _shape(kind: DataType) -> object:
-    """The type as messages show it: NULL or not is no matter, the fields of rows are looked at by themselves."""
+    """The type as messages represent it, without nullability; row fields are checked separately."""
     if isinstance(kind, RowType):
         return "ROW"
     if isinstance(kind, MapType):

@@ -1,4 +1,4 @@
-"""What opens a catalog: its warehouse, and the options of the storage and of the catalog itself."""
+"""The configuration of a catalog: its warehouse, and the options of the storage and of the catalog itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KNOWN: Final = Declared([*CATALOG_OPTIONS.options, *STORAGE_OPTIONS.options], [
 
 @dataclass(frozen=True)
 class CatalogConfig:
-    """Where a catalog is and how it is reached; picklable. Its options may be secrets, so they are not printed."""
+    """The location of a catalog and its access options; picklable. Options may be secrets, so they are not printed."""
 
     warehouse: str
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -33,9 +33,9 @@ class CatalogConfig:
 
     @classmethod
     def of(cls, name: str, given: Mapping[str, str]) -> CatalogConfig:
-        """The place that one set of options names: ``warehouse``, and options of storage and catalog by any name.
+        """The configuration from one set of options: ``warehouse``, and options of storage and catalog by any name.
 
-        Raises InvalidOption, without the value, for an option that is neither, and when there is no warehouse.
+        Raises InvalidOption, without the value, for any other option, and if there is no warehouse.
         """
         options = {key: str(value) for key, value in given.items()}
         warehouse = options.pop(WAREHOUSE, "")
@@ -49,9 +49,9 @@ class CatalogConfig:
         return cls(warehouse, storage, catalog)
 
     def of_tables(self) -> CatalogConfig:
-        """The place of those who only look for tables that are there: these are found by their directories.
+        """The configuration for readers of existing tables, which finds them by their directories.
 
-        But where a server commits to them, it has to be asked, by the name that it has for the warehouse.
+        If a server commits to the tables, the configuration keeps the server and its name for the warehouse.
         """
         given = CATALOG_OPTIONS.canonical(self.catalog)
         is_served = Options(given).need(CATALOG_TYPE) in COMMITS_BY_SERVER
@@ -59,5 +59,5 @@ class CatalogConfig:
         return replace(self, catalog={CATALOG_WAREHOUSE.key: self.warehouse, **given} if is_served else allowed)
 
     def open(self) -> Catalog:
-        """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for a scheme that is not known."""
+        """The catalog. Raises InvalidOption, NotInstalled, UnsupportedFeature for an unknown scheme."""
         return open_catalog(self.warehouse, self.storage, self.catalog)

@@ -1,4 +1,4 @@
-"""Makes and drops a table with its log: both or neither."""
+"""Creates and drops a table with its log: both or neither."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from lakelog.table.model.log_options import canonical_options, check_log, kept_l
 def create_table(
     catalog: Catalog, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False
 ) -> TableLocation:
-    """Makes a table with an identity of its own, its log first: a table without its log is never seen.
+    """Creates a table with a unique identity, its log first, so that no table is visible without its log.
 
-    1 check options and names · 2 make the log (a topic with one partition a bucket) · 3 create the schema file if
-    absent; lost → drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (the broker is
-    away), and nothing is left behind; CommitUnknown when the table may be there or not.
+    1 check options and names · 2 create the log (a topic with one partition per bucket) · 3 create the schema file if
+    absent; if that fails, drop the log again. Raises InvalidOption, InvalidSchema, AlreadyExists, Unavailable (for the
+    broker), and leaves nothing; CommitUnknown if the table may exist or not.
     """
     # 1
     options = canonical_options(schema.options, "table")
@@ -84,7 +84,7 @@ def create_table(
             identifier, replace(schema, options={**options, **kept_log_options(log, path)}), False
         )
     except CommitUnknown:
-        # the table may be there, or still come, and needs its log
+        # The table may exist, or appear later, and needs its log.
         with contextlib.suppress(NotFound):
             found = catalog.load_table(identifier)
             if found.schema.options.get(TABLE_ID) == options[TABLE_ID]:
@@ -92,7 +92,7 @@ def create_table(
         raise
     except LakelogError as failure:
         lost = isinstance(failure, AlreadyExists)
-        # the winner of a race may use the same place; only a topic of a name made up here is surely ours
+        # The winner of a race may use the same address; only a topic with a generated name is certainly ours.
         if not lost or (not log_factory(log.system).is_local and LOG_TOPIC.key not in options):
             with contextlib.suppress(LakelogError):
                 system.drop(log)
@@ -102,7 +102,7 @@ def create_table(
 
 
 def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False, purge: bool = False) -> None:
-    """Drops a table; its log too when it is a local file, when ``log-store.drop-with-table`` says so, or with PURGE."""
+    """Drops a table. Drops its log if it is a local file, with ``log-store.drop-with-table``, or with PURGE."""
     try:
         location = catalog.load_table(identifier)
     except NotFound:
@@ -111,7 +111,7 @@ def drop_table(catalog: Catalog, identifier: Identifier, if_exists: bool = False
         raise
     table = DynamicTable(location)
     log = table.log
-    # a file outside of the table may be the log of another one, whatever this one's schema says
+    # A file outside of the table may be the log of another table, regardless of this table's schema.
     if log is not None:
         is_local = log_factory(log.system).is_local
         goes = is_local or purge or table.options.need(DROP_WITH_TABLE)

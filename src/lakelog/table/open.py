@@ -39,9 +39,10 @@ def open_catalog(
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> Catalog:
-    """The catalog of a warehouse (a directory, or a URI that lakelog.io knows). Raises what ``file_io_for`` raises.
+    """The catalog of a warehouse (a directory, or a URI that lakelog.io supports).
 
-    ``catalog_options`` say which kind it is, and where its names are. Raises InvalidOption, NotInstalled.
+    ``catalog_options`` set its type and the location of its names. Raises InvalidOption, NotInstalled, and the errors
+    of ``file_io_for``.
     """
     given = CATALOG_OPTIONS.canonical(catalog_options or {}, "lake")
     kind = Options(given).need(CATALOG_TYPE)
@@ -52,7 +53,7 @@ def open_catalog(
 
 
 _PART: Final = re.compile(r"(`(?:[^`]++|``)*+`)(?=\.|$)|([^.`]++)(?=\.|$)")
-"""One part of a name, in backticks where it has a dot."""
+"""One part of a name, in backticks if it has a dot."""
 
 
 def identifier_of(name: str, database: str = "default") -> Identifier:
@@ -65,7 +66,7 @@ def identifier_of(name: str, database: str = "default") -> Identifier:
 
 
 def base_of(identifier: Identifier) -> Identifier:
-    """The table that a name such as ``t$branch_dev$snapshots`` tells of."""
+    """The table that a name such as ``t$branch_dev$snapshots`` refers to."""
     return replace(identifier, table=identifier.table.partition("$")[0])
 
 
@@ -112,7 +113,7 @@ def open_by_name(
     storage_options: Mapping[str, str] | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> DynamicTable:
-    """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or out of place."""
+    """The table of a warehouse; raises NotFound, InvalidOption for a hint that is unknown or not allowed here."""
     catalog = open_catalog(warehouse, storage_options, catalog_options)
     return open_table(catalog, replace(name, catalog=""), canonical_options(hints, scope))
 
@@ -134,7 +135,7 @@ def open_by_path(
 
 
 def scan_of(table: DynamicTable) -> TableScan:
-    """The batch read of a table, branch or system table as the options of this use say.
+    """The batch read of a table, branch or system table, according to the options of this use.
 
     Time travel shows the columns of that time. Raises NotFound, InvalidOption.
     """
@@ -155,7 +156,7 @@ def hints_of(
     timestamp: int | str | datetime | None = None,
     incremental_between: tuple[int | str, int | str] | None = None,
 ) -> dict[str, str]:
-    """The arguments of ``Table.scan`` as the options that mean the same. Raises InvalidRequest for two at once."""
+    """The arguments of ``Table.scan`` as the equivalent options. Raises InvalidRequest for two at once."""
     points = {
         SCAN_SNAPSHOT.key: None if snapshot_id is None else str(snapshot_id),
         SCAN_TAG.key: tag,

@@ -1,4 +1,4 @@
-"""The aggregate functions, one file a kind; they know nothing of each other (format sheet 8)."""
+"""The aggregate functions, one file per kind, independent of each other (format sheet 8)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_aggregate(name: str, field: DataField, options: Mapping[str, str]) -> A
     """The aggregate function of a column.
 
     Called by merge engines. Raises UnsupportedFeature for a function of the format that lakelog does not have,
-    InvalidRequest for an unknown one, InvalidOption for a column of a type that it does not take.
+    InvalidRequest for an unknown one, InvalidOption for a column type that it does not accept.
     """
     if name in _OF_THE_FORMAT:
         raise UnsupportedFeature(

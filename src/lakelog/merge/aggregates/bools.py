@@ -12,7 +12,7 @@ from lakelog.merge.steps import Steps
 
 
 class BoolAnd(Aggregate):
-    """True when all values are true."""
+    """True if all values are true."""
 
     roots: ClassVar[tuple[str, ...] | None] = ("BOOLEAN",)
     retracts: ClassVar[bool] = False
@@ -28,6 +28,6 @@ class BoolAnd(Aggregate):
 
 
 class BoolOr(BoolAnd):
-    """True when one value is true."""
+    """True if any value is true."""
 
     _joined: ClassVar[np.ufunc] = np.logical_or

@@ -1,4 +1,4 @@
-"""Aggregate function ``collect``: the elements of all arrays in one; a retraction takes elements out."""
+"""Aggregate function ``collect``: the elements of all arrays in one; a retraction removes elements."""
 
 from __future__ import annotations
 

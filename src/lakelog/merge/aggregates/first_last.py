@@ -1,4 +1,4 @@
-"""Aggregate functions that keep one row's value: the oldest or the newest, with NULL or without."""
+"""Aggregate functions that keep one row's value: the oldest or the newest, including or ignoring NULL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelog.merge.steps import ADD, ADD_REVERSED, RETRACT, SET, SKIP, Ops, Step
 
 
 class FirstNonNullValue(SelectingAggregate):
-    """Values after the first count only when they are older."""
+    """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
 
@@ -29,7 +29,7 @@ class FirstNonNullValue(SelectingAggregate):
 
 
 def _oldest(ops: Ops, valid: np.ndarray) -> int:
-    """The step that counts in a key with older values, which replace what is there once a first value is fixed."""
+    """The last step that counts in a key with older values, which replace the fixed first value."""
     held, is_fixed = -1, False
     for at in np.flatnonzero(ops != SKIP).tolist():
         if ops[at] == SET:
@@ -45,7 +45,7 @@ def _oldest(ops: Ops, valid: np.ndarray) -> int:
 
 
 class FirstValue(SelectingAggregate):
-    """Values after the first count only when they are older."""
+    """Keeps the first value; a later step replaces it only with an older one."""
 
     retracts: ClassVar[bool] = False
 
@@ -53,12 +53,12 @@ class FirstValue(SelectingAggregate):
         ops = steps.ops
         added = (ops == ADD) | (ops == ADD_REVERSED)
         first = np.repeat(steps.first(added), steps.sizes) == np.arange(len(ops))
-        # the first value counts even after a SET; an older one replaces it, but not when it is the first itself
+        # The first value counts even after a SET; an older one replaces it, unless it is the first itself.
         return steps.last((ops == SET) | (first & (ops == ADD)) | (~first & (ops == ADD_REVERSED)))
 
 
 class LastValue(SelectingAggregate):
-    """A retraction gives NULL."""
+    """A retraction results in NULL."""
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops = steps.ops
@@ -67,7 +67,7 @@ class LastValue(SelectingAggregate):
 
 
 class LastNonNullValue(SelectingAggregate):
-    """A retraction of a value gives NULL, one of NULL does nothing."""
+    """A retraction of a value results in NULL, one of NULL does nothing."""
 
     def pick(self, column: pa.Array, steps: Steps) -> Indices:
         ops, valid = steps.ops, steps.valid(column)
@@ -76,6 +76,6 @@ class LastNonNullValue(SelectingAggregate):
         reversed_ = valid & (ops == ADD_REVERSED)
         if not reversed_.any():
             return np.where(has_value, last, -1)
-        # an older value counts only where there is none
+        # an older value counts only if there is no newer one
         later = np.arange(len(ops)) > np.repeat(last, steps.sizes)
         return np.where(has_value, last, steps.first(reversed_ & later))

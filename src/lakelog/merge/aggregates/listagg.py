@@ -14,9 +14,9 @@ from lakelog.options.fields import DISTINCT, LIST_DELIMITER
 
 
 class ListAgg(ByKey):
-    """Joined with ``list-agg-delimiter``; with ``distinct`` parts that are there already are left out.
+    """Joined with ``list-agg-delimiter``; with ``distinct`` repeated parts are skipped.
 
-    Empty texts are left out where others are, as Paimon 1.4 does; its later versions leave out all blank ones.
+    Empty texts are skipped if other texts exist, as in Paimon 1.4; its later versions skip all blank ones.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = ("VARCHAR",)

@@ -1,4 +1,4 @@
-"""Aggregate function ``merge_map``: the entries of all maps in one; a retraction takes keys out."""
+"""Aggregate function ``merge_map``: the entries of all maps in one; a retraction removes keys."""
 
 from __future__ import annotations
 

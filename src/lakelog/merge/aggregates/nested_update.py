@@ -1,4 +1,4 @@
-"""Aggregate function ``nested_update``: an array of rows as a small table of its own."""
+"""Aggregate function ``nested_update``: an array of rows as a small nested table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lakelog.paimon.types.types import ArrayType, DataField, RowType
 class NestedUpdate(ByKey):
     """With ``nested-key`` a row replaces the one with its key, else rows are appended, ``count-limit`` at most.
 
-    With ``nested-sequence-field`` it replaces only one that is not newer. A retraction takes rows out: those with its
-    keys, without keys those that are equal.
+    With ``nested-sequence-field`` it replaces only one that is not newer. A retraction removes the rows with its keys,
+    or without keys the equal rows.
     """
 
     def __init__(self, name: str, field: DataField, options: Mapping[str, str]) -> None:

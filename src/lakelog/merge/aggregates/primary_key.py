@@ -1,4 +1,4 @@
-"""Aggregate function ``primary-key``: the newest value, of retractions too; all values of a key column are equal."""
+"""Aggregate function ``primary-key``: the newest value, including retractions; all values of a key column are equal."""
 
 from __future__ import annotations
 

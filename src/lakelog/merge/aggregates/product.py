@@ -20,14 +20,14 @@ _ROUNDED: Final = Context(prec=400, rounding=ROUND_HALF_UP, traps=[InvalidOperat
 
 
 class Product(Aggregate):
-    """Whole numbers are exact: one that does not fit its type on the way is an error. Decimals become NULL then."""
+    """Integers are exact, and an intermediate overflow is an error. Decimals become NULL on overflow."""
 
     roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
     def fold(self, column: pa.Array, steps: Steps) -> pa.Array:
         counts = counted(steps, steps.valid(column))
         is_divisor = steps.ops == RETRACT
-        # nothing is divided before there is a product
+        # no division before the first product
         begins = steps.first(counts & ~is_divisor)
         begins = np.where(begins < 0, len(steps.ops), begins)
         counts &= np.arange(len(steps.ops)) >= np.repeat(begins, steps.sizes)
@@ -60,7 +60,7 @@ class Product(Aggregate):
                 raise self.no_result("a value of 0 cannot be taken back")
             divisor = np.where(is_divisor, value, 1)
             factor = np.where(is_divisor, 1, value)
-            # numpy has no absolute value of the smallest number: it goes the exact way, like all that may not fit
+            # numpy has no absolute value of the smallest number: it takes the exact path, like all that may not fit
             smallest = np.iinfo(np.int64).min
             wide = np.abs(product.astype(np.float64)) * np.abs(factor.astype(np.float64)) >= _SAFE
             out: npt.NDArray[np.int64] = np.sign(product) * np.sign(divisor) * (np.abs(product) // np.abs(divisor))
@@ -89,7 +89,7 @@ class Product(Aggregate):
 
     def _decimal_step(self, product: Decimal | None, value: Decimal, op: int, kind: pa.DataType) -> Decimal | None:
         if op == SET or product is None:
-            # a product that did not fit was forgotten: the next value begins a new one
+            # a product that did not fit was discarded: the next value starts a new one
             return None if op == RETRACT else value
         try:
             exact = _EXACT.divide(product, value) if op == RETRACT else _EXACT.multiply(product, value)

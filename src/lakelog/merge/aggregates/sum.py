@@ -15,15 +15,15 @@ from lakelog.merge.steps import RETRACT, Steps, in_turn
 
 _SAFE: Final = float(1 << 62)
 _LONG_KEY: Final = 256
-"""Keys with more values are summed one by one, all others side by side."""
+"""Number of values of a key above which they are summed one by one, not in parallel with other keys."""
 _WORD: Final = 1 << 64
 _LONG_DIGITS: Final = 18
 
 
 class Sum(Aggregate):
-    """Whole numbers are exact: one that does not fit its type on the way is an error.
+    """Integers are exact, and an intermediate overflow is an error.
 
-    Decimals that do not fit become NULL, floats are added from the oldest to the newest.
+    Decimals that do not fit become NULL; floats are added from the oldest to the newest.
     """
 
     roots: ClassVar[tuple[str, ...] | None] = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
@@ -89,7 +89,7 @@ class Sum(Aggregate):
 
 
 def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.NDArray[np.floating]:
-    """Sums of groups, from the first to the last number: other orders would round in other ways."""
+    """Sums of groups, from the first to the last number, because another order would round differently."""
     ends = np.append(starts[1:], len(numbers)) if len(starts) else starts
     out = np.zeros(len(starts), dtype=numbers.dtype)
     is_long = ends - starts > _LONG_KEY
@@ -106,7 +106,7 @@ def _added_in_turn(numbers: npt.NDArray[np.floating], starts: Indices) -> npt.ND
 
 
 def is_short_decimal(kind: pa.DataType) -> bool:
-    """Whether the digits fit 64 bits."""
+    """True if the digits fit in 64 bits."""
     return bool(kind.precision <= _LONG_DIGITS)
 
 
@@ -122,7 +122,7 @@ def unscaled(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def decimal_array(digits: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Decimals of Python numbers (None: NULL). More digits than the type has stay: the format does not check them."""
+    """Decimals of Python numbers (None: NULL). Excess digits for the type stay, as the format does not check them."""
     data = b"".join(int(d or 0).to_bytes(16, "little", signed=True) for d in digits)
     valid = pa.array([d is not None for d in digits], pa.bool_())
     return pa.Array.from_buffers(kind, len(digits), [valid.buffers()[1], pa.py_buffer(data)])

@@ -1,1 +1,1 @@
-"""The merge engines, one file each; they know nothing of each other."""
+"""The merge engines, one file each, independent of each other."""

@@ -20,11 +20,11 @@ from lakelog.paimon.schema.schema import TableSchema
 
 
 class Aggregation(MergeEngine):
-    """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default, else the newest
-    value that is not NULL.
+    """Folds each column by its function: ``fields.<column>.aggregate-function``, else the default.
 
-    Rows of kind -U and -D are taken back. With ``aggregation.remove-record-on-delete`` a -D deletes the key instead;
-    a row after it goes on from the values of the -D, as in the format's own engine.
+    Without either it keeps the newest value that is not NULL. Rows of kind -U and -D are taken back. With
+    ``aggregation.remove-record-on-delete`` a -D deletes the key instead. A later row continues from the values of the
+    -D, as in the format's own engine.
     """
 
     remove_option: ClassVar[Option[bool] | None] = AGGREGATION_REMOVE_ON_DELETE

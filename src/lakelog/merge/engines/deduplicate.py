@@ -13,7 +13,7 @@ from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 class Deduplicate(PickingEngine):
     """Keeps the newest row of each key.
 
-    With ``ignore-delete`` it is the newest that is no delete, and a key without one vanishes.
+    With ``ignore-delete`` it keeps the newest that is not a delete, and drops a key without one.
     """
 
     folds_again: ClassVar[bool] = True
@@ -28,7 +28,7 @@ class Deduplicate(PickingEngine):
             return piece.newest
         kinds = piece.numbers(KIND_COLUMN)
         counts = (kinds != DELETE) & (kinds != UPDATE_BEFORE)
-        # the last position that counts, seen from each position; it belongs to the key if it is not before its start
+        # the last counting position up to each position; it belongs to the key if it is not before its start
         last = np.maximum.accumulate(np.where(counts, np.arange(len(kinds)), -1))[piece.newest]
         kept: Indices = last[last >= piece.starts]
         return kept

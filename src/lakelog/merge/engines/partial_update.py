@@ -27,15 +27,15 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT
 from lakelog.paimon.schema.schema import TableSchema
 
 _NEWEST = "primary-key"
-"""The function of columns that follow the newest row, of whatever kind."""
+"""The function of columns that follow the newest row of any kind."""
 
 
 class PartialUpdate(MergeEngine):
-    """Each value that is not NULL replaces the one before it; columns of a sequence group follow its newest row.
+    """Each non-NULL value replaces the one before it; columns of a sequence group follow its newest row.
 
     Rows of kind -U and -D are dropped (``ignore-delete``), delete the key (``partial-update.remove-record-on-delete``,
-    ``…-on-sequence-group``), or are taken back in the sequence groups in which they are newer. When the oldest row of
-    a key is one of them, all columns begin with its values, as in the format's own engine.
+    ``…-on-sequence-group``), or are taken back in the sequence groups in which they are newer. If the oldest row of a
+    key is one of them, all columns start with its values, as in the format's own engine.
     """
 
     remove_option: ClassVar[Option[bool] | None] = PARTIAL_REMOVE_ON_DELETE
@@ -136,7 +136,7 @@ class PartialUpdate(MergeEngine):
         return own or self._options.get_typed(DEFAULT_AGGREGATE)
 
     def _is_aggregated(self, column: str) -> bool:
-        """Whether a column of a group takes rows that are older, too."""
+        """True if a column of a group also accepts older rows."""
         return column not in self._group_of[column].fields and self._given_function(column) is not None
 
     def _check_nulls(self, name: str, column: pa.Array) -> None:
@@ -145,12 +145,12 @@ class PartialUpdate(MergeEngine):
 
 
 class _Rows:
-    """The contested rows of a piece, and what each of them does to a column."""
+    """The contested rows of a piece, and their effect on each column."""
 
     def __init__(self, contested: Contested, ignore_delete: bool) -> None:
         self.contested = contested
         self.is_ignored: Mask = contested.is_retract & ignore_delete
-        # a key whose oldest row is no insert begins with the values of that row
+        # if the oldest row of a key is not an insert, the key starts with its values
         self.first_retracts = contested.starts[contested.is_retract[contested.starts]]
 
     def ages(self, group: SequenceGroup) -> Numbers:
@@ -162,11 +162,13 @@ class _Rows:
         return np.where(counts, ages, 0)
 
     def begins(self, removed: Mask) -> np.ndarray:
-        """The rows at which keys begin, or begin anew after a removal."""
+        """The rows at which keys start, or restart after a removal."""
         return np.union1d(self.contested.starts, np.flatnonzero(removed))
 
     def group_ops(self, ages: Numbers, newer: Mask, is_aggregated: bool) -> Ops:
-        """What rows do to a column of a group: a plain column takes newer rows only, an aggregated one all."""
+        """The operations of rows on a column of a group; a plain column accepts newer rows only, an aggregated one
+        all.
+        """
         is_retract = self.contested.is_retract
         ops = np.where(newer, np.where(is_retract, RETRACT, ADD), SKIP)
         if is_aggregated:
@@ -175,7 +177,7 @@ class _Rows:
         return np.where(self.is_ignored, SKIP, ops).astype(np.uint8)
 
     def steps(self, ops: np.ndarray, removed: Mask) -> Steps:
-        """The steps of a column; each removal, and each oldest row that is no insert, sets the values first."""
+        """The steps of a column; each removal, and each oldest row that is not an insert, sets the values first."""
         ops = np.where(removed, SET, ops).astype(np.uint8)
         starts = self.contested.starts
         before = self.first_retracts
@@ -190,7 +192,7 @@ class _Rows:
         return pa.array(np.where(is_deleted, DELETE, INSERT).astype(np.int8))
 
     def result_sequences(self, piece: Piece) -> pa.Array:
-        """The sequence number of the newest row that counts, 0 for a key without."""
+        """The sequence number of the newest row that counts, 0 for a key without one."""
         contested = self.contested
         numbers = contested.column(SEQUENCE_COLUMN).to_numpy()[contested.rows]
         steps = Steps(contested.rows, np.zeros(len(contested.rows), np.uint8), contested.starts)

@@ -1,4 +1,4 @@
-"""Compacts buckets on Spark's executors: each pack of buckets is a job of one task, so its results come at once."""
+"""Compacts buckets on Spark's executors. Each pack of buckets is a job of one task, so its results arrive at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 @dataclass(frozen=True)
 class CompactionPack:
-    """The buckets of one task of Spark; travels to an executor."""
+    """The buckets of one Spark task; sent to an executor."""
 
     table: DynamicTable
     tasks: tuple[BucketTask, ...]
@@ -29,27 +29,27 @@ class CompactionPack:
         return [compact_bucket(self.table, task) for task in self.tasks]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The same as pickled values in a column, which is what a task of Spark Connect can answer with."""
+        """The same as pickled values in a column, the result format of a Spark Connect task."""
         yield pa.RecordBatch.from_pydict({"outcomes": [pickle.dumps(self.outcomes())]})
 
 
 @dataclass(frozen=True)
 class SparkExecutor:
-    """Runs tasks on the executors of a session, ``slots`` calls at once from threads of the driver.
+    """Runs tasks on the executors of a session, with ``slots`` parallel calls from threads of the driver.
 
-    A task that dies with its executor is repeated by Spark: what it wrote is named by nobody then.
+    If a task dies with its executor, Spark repeats it; its files are then unreferenced.
     """
 
     spark: SparkSession
     slots: int
 
     def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
-        """Compacts buckets one after the other in one task, commits nothing. Raises what Spark raises for the task."""
+        """Compacts buckets one after the other in one task, without commits. Raises Spark's error for the task."""
         return self.run_pack(CompactionPack(table, tuple(tasks)))
 
     def run_pack(self, pack: CompactionPack) -> list[BucketOutcome]:
         """Runs one pack as a job of one task."""
-        if not is_remote():  # mapInArrow would ask for pandas
+        if not is_remote():  # mapInArrow would require pandas
             found: list[BucketOutcome] = self.spark.sparkContext.parallelize([pack], 1).flatMap(_outcomes).collect()
             return found
         frame = self.spark.range(0, 1, 1, 1).mapInArrow(lambda _: pack.batches(), "outcomes binary")
@@ -60,7 +60,7 @@ def spark_executor(spark: SparkSession) -> SparkExecutor:
     """The executors of a session, classic or Connect, with as many slots as it has by default."""
     if not is_remote():
         return SparkExecutor(spark, max(2, spark.sparkContext.defaultParallelism))
-    # Connect does not tell; a range has as many partitions
+    # Connect does not report it; a range has as many partitions
     numbers = spark.range(10_000).select(sf.spark_partition_id().alias("number"))
     last = numbers.agg(sf.max("number")).collect()[0][0]
     return SparkExecutor(spark, max(2, int(last) + 1))

@@ -1,4 +1,4 @@
-"""Runs what needs Spark: queries over lakelog tables, inserts, and every statement that is not ours."""
+"""Runs everything that needs Spark: queries over lakelog tables, inserts, and all other statements of Spark."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ from lakelog.table.write.clustering import ClusteringJob
 from lakelog.table.write.replace_files import files_to_rewrite
 
 _FEW_CORES: Final = 4
-"""Up to so many threads a compaction's Python code leaves the interpreter to Arrow's most of the time."""
+"""Maximum number of threads at which a compaction's Python code mostly leaves the interpreter to Arrow."""
 _NO_SUCH_CATALOG: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
-"""What Spark says of a name of three parts that begins with none of its own catalogs."""
+"""Spark's error for a three-part name that starts with none of its own catalogs."""
 
 
 class OpensTables(Protocol):
-    """What the engine needs of the catalog."""
+    """The catalog interface that the engine needs."""
 
     @property
     def places(self) -> Mapping[str, CatalogConfig]:
-        """The catalogs, by the names that identifiers have."""
+        """The catalogs, by their names in identifiers."""
 
     def open(self, identifier: Identifier, hints: Mapping[str, str] | None = None) -> DynamicTable:
         """The table of this name."""
@@ -89,12 +89,12 @@ class SparkEngine:
         self._attached: Callable[..., Any] | None = None
 
     def update_catalogs(self) -> None:
-        """Lets ``format("lakelog")`` know the catalogs that there are now."""
+        """Updates the catalogs that ``format("lakelog")`` knows."""
         register(self.spark, self._tables.places, self._catalog)
         self._planned.cached.keep_catalogs(self._tables.places)
 
     def is_spark_relation(self, name: str) -> bool:
-        """Whether Spark knows a temporary view or table of this name."""
+        """True if Spark knows a temporary view or table of this name."""
         try:
             return bool(self.spark.catalog.tableExists(name))
         except AnalysisException as refused:
@@ -103,16 +103,16 @@ class SparkEngine:
             raise
 
     def run_query(self, plan: QueryPlan) -> DataFrame:
-        """Makes a view of just the needed columns for each lakelog table and hands the text to Spark."""
+        """Creates a view of the needed columns for each lakelog table and passes the text to Spark."""
         frame = self._run_query(plan, lives=plan.lasting)
         if frame.isStreaming and not plan.lasting and not self._reads_logs_only(plan):
-            # each batch of a stream meets the tables as they are then
+            # each micro-batch reads the current tables
             frame = self._run_query(plan, lives=True)
         is_explain = plan.text.split(maxsplit=1)[0].upper() == "EXPLAIN"
         return with_reports(self.spark, frame, self._reports(plan)) if is_explain else frame
 
     def _reports(self, plan: QueryPlan) -> list[str]:
-        """What lakelog does for each table of a query."""
+        """The EXPLAIN report of each table in a query."""
         found = self._pruned(plan)
         reports = (self._planned.report(scan_of(self._open(s)), s, s.view in found.small) for s in found.sources)
         return [text for text in reports if text is not None]
@@ -121,7 +121,7 @@ class SparkEngine:
         return self._tables.open(source.table, source.options)
 
     def _pruned(self, plan: QueryPlan) -> PrunedSources:
-        """The sources of a query that does not live on, with what their joins say of them."""
+        """The sources of a query over the current rows, with the filters of their joins."""
         if not any(source.joined for source in plan.sources):
             return PrunedSources(plan.sources, {})
         found = {source.view: scan_of(self._open(source)) for source in plan.sources}
@@ -131,7 +131,7 @@ class SparkEngine:
         return all(self._open(source).reads_log for source in plan.sources)
 
     def _sql(self, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """The one way on which a text of a user gets to Spark."""
+        """The only path of user text to Spark."""
         self._views.renew(self.spark, text, lambda source: self._frame(source, lives=True))
         found = spark_sql(self.spark, text, frames)
         self._views.made(text)
@@ -153,17 +153,17 @@ class SparkEngine:
         return made
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
-        """Keeps the rows of a table for this session; read now unless ``lazy``."""
+        """Caches the rows of a table for this session; reads them now unless ``lazy``."""
         frame = self._planned.cached.cache(scan_of(self._tables.open(table)), level)
         if not lazy:
             frame.count()
 
     def uncache_table(self, table: Identifier | None) -> None:
-        """Lets the rows of a table go, of all without one."""
+        """Releases the cached rows of a table, or of all without one."""
         self._planned.cached.uncache(None if table is None else self._tables.open(table).address)
 
     def pass_through(self, text: str) -> DataFrame:
-        """Hands a statement that is not ours to Spark as it is."""
+        """Passes another statement of Spark through unchanged."""
         return self._sql(text)
 
     def insert(
@@ -177,8 +177,8 @@ class SparkEngine:
     ) -> Any:
         """Writes a query's rows by position, with casts to the table's types; ``partition`` are further columns.
 
-        Returns None after a batch insert, the StreamingQuery when the query is a stream; its checkpoint is managed
-        beside the table, one for each statement text, so that the same statement goes on where it stopped.
+        Returns None after a batch insert, or the StreamingQuery of a stream. Its checkpoint is managed next to the
+        table, one per statement text, so that the same statement resumes where it stopped.
         """
         target = self._tables.open(table, options)
         target.check_writable()
@@ -195,26 +195,26 @@ class SparkEngine:
         return None
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """(name, type) of what a query answers."""
+        """(name, type) of a query's result columns."""
         return [(n, kind) for n, kind in columns_of(self.run_query(plan).schema) if n != ROW_KIND_COLUMN]
 
     def millis_of(self, expression: str) -> int:
-        """The time that an expression is, by Spark."""
+        """The time of an expression, evaluated by Spark."""
         found = self._sql(f"SELECT unix_millis(CAST(({expression}) AS TIMESTAMP))").collect()[0][0]
         if found is None:
             raise InvalidRequest(f"TIMESTAMP AS OF {expression} is NULL: give a time")
         return int(found)
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
-        """Column → its type as Spark writes it, of those that are no arrays, maps or structs."""
+        """Column → its Spark type name, except for arrays, maps and structs."""
         fields: StructType = spark_schema(Scan(self._tables.open(table)).schema)
         nested = (ArrayType, MapType, StructType)
         return {f.name: f.dataType.simpleString() for f in fields if not isinstance(f.dataType, nested)}
 
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
-        """The data files of a table without a primary key that have the rows of a plan; all without a plan.
+        """The data files of a table without a primary key that contain the rows of a plan; all without a plan.
 
-        Where Spark does not read the files itself they are those that may have such rows.
+        If Spark does not read the files itself, they are those that may contain such rows.
         """
         target = self._tables.open(table, options)
         if plan is None:
@@ -228,20 +228,20 @@ class SparkEngine:
 
     @contextlib.contextmanager
     def kept(self, plan: QueryPlan) -> Iterator[str]:
-        """Runs a query, and keeps its rows in the executors; when one is lost, what reads them fails."""
+        """Runs a query, and keeps its rows in the executors; if one is lost, reads of its rows fail."""
         with checkpointed_rows(self.run_query(plan)) as rows, self.named({"rows": rows}) as views:
             yield views["rows"]
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
     ) -> None:
-        """Writes the rows of the plan in place of data files."""
+        """Replaces data files with the rows of the plan."""
         target = self._tables.open(table, {**options, OVERWRITE_DATA_FILES.key: json.dumps(list(files))})
         target.check_writable()
         self._save(align_columns(self.run_query(plan), target, None), target, overwrite=True)
 
     def write_sorted(self, files: ClusteringJob) -> None:
-        """Writes the rows of data files again, laid out by columns."""
+        """Rewrites the rows of data files, clustered by columns."""
         given = files.table.with_hints({SCAN_DATA_FILES.key: ",".join(files.names)})
         target = files.table.with_hints({OVERWRITE_DATA_FILES.key: json.dumps(files.names)})
         self._save(laid_out(self.scan(given, Scan(given)), files), target, overwrite=True)
@@ -265,7 +265,7 @@ class SparkEngine:
         if not is_remote():
             write_frame(rows, table, overwrite)
             return
-        # the server reaches the files, this process need not
+        # The server needs access to the files, this process does not.
         mode = "overwrite" if overwrite else "append"
         try:
             rows.write.format("lakelog").options(**options_of(table)).mode(mode).save(table.address)
@@ -284,9 +284,9 @@ class SparkEngine:
         return writer.outputMode("append").start(table.address)
 
     def scan(self, table: DynamicTable, scan: TableScan, condition: str | None = None) -> DataFrame:
-        """A batch DataFrame of a scan's columns; ``condition`` may leave out rows that do not meet it.
+        """A batch DataFrame of a scan's columns; ``condition`` may drop rows that do not match it.
 
-        It reads the newest snapshot at the time of this call where Spark itself can read some of the files.
+        If Spark itself can read some of the files, it reads the newest snapshot at the time of this call.
         """
         if isinstance(scan, Scan):
             return self._planned.frame(scan, condition)
@@ -311,7 +311,7 @@ class SparkEngine:
         return join_frame(frame, table, on, how, columns, prefix)
 
     def read_realtime(self, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
-        """A streaming DataFrame of the log by Spark's own connector and operators."""
+        """A streaming DataFrame of the log from Spark's own connector and operators."""
         _check_realtime(table)
         return read_changes(self.spark, table, columns)
 
@@ -325,8 +325,8 @@ class SparkEngine:
     def executor(self, wanted: bool = False) -> SparkExecutor | None:
         """The session's executors, for compactions.
 
-        None for a local session of few cores, unless it is wanted: threads of this process do as much there, without
-        Python workers that would have to start.
+        None for a local session of few cores, unless ``wanted``. There, threads of this process are as fast, without
+        starting Python workers.
         """
         is_here = not is_remote() and not is_spread(self.spark)
         if not wanted and is_here and self.spark.sparkContext.defaultParallelism <= _FEW_CORES:
@@ -334,15 +334,15 @@ class SparkEngine:
         return spark_executor(self.spark)
 
     def named(self, frames: Mapping[str, Any]) -> AbstractContextManager[dict[str, str]]:
-        """Temporary views of DataFrames and Arrow rows while a block runs: name → view."""
+        """Temporary views of DataFrames and Arrow rows for the duration of a block: name → view."""
         return named_views(self.spark, frames)
 
     def attach(self, run: Callable[[str], list[Any]]) -> None:
-        """Lets ``spark.sql`` of the session run texts by ``run``."""
+        """Makes ``spark.sql`` of the session run texts with ``run``."""
         self._attached = attach(self.spark, run)
 
     def detach(self) -> None:
-        """Gives the session its own ``spark.sql`` back, and the memory of cached tables."""
+        """Restores the session's own ``spark.sql``, and releases the memory of cached tables."""
         self._planned.cached.uncache(None)
         if self._attached is not None:
             detach(self.spark, self._attached)
@@ -352,15 +352,15 @@ class SparkEngine:
         for query in self.spark.streams.active:
             query.stop()
         for table in self._streamed.values():
-            with contextlib.suppress(NotFound):  # dropped meanwhile
+            with contextlib.suppress(NotFound):  # dropped in the meantime
                 seal_staged(table)
                 take_over_now(table)
         self.spark.stop()
 
     def _frame(self, source: Source, lives: bool, small: SmallTable | None = None) -> DataFrame:
-        """The rows of a source: those of now, or with ``lives`` those of the time at which they are read.
+        """The rows of a source: the current ones, or with ``lives`` those at the time of each read.
 
-        Those of a ``small`` table are the rows that were looked at.
+        For a ``small`` table they are the rows that were read before.
         """
         table = self._open(source)
         if table.reads_log:

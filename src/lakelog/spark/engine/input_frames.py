@@ -1,9 +1,8 @@
-"""What users give to be written or read beside tables, made to fit: rows of this process, the columns of a query.
+"""Adapts user input for writes and reads: rows of this process, and the columns of a query.
 
-Temporary views over lakelog tables: they show the rows of now each time that a text names them.
-
-Spark keeps the text of a view, and with the relation of a Python source the rows that its first query has planned. So
-the views that stand for the tables in that text are made anew before a text that reads them.
+Also manages temporary views over lakelog tables, which return the current rows on each use. Spark stores the text of a
+view, and with the relation of a Python source the rows that its first query has planned. The views for tables in that
+text are therefore recreated before each text that reads them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _MADE: Final = re.compile(
 
 
 def arrow_rows(rows: Any) -> pa.Table:
-    """Rows of this process as one Arrow table. Raises InvalidRequest for what has no columns."""
+    """Rows of this process as one Arrow table. Raises InvalidRequest for an object without columns."""
     found = batches_of(rows)
     if isinstance(found, pa.RecordBatchReader):
         return found.read_all()
@@ -48,7 +47,7 @@ def arrow_rows(rows: Any) -> pa.Table:
 def align_columns(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...] | None) -> DataFrame:
     """The frame's columns renamed to the table's, in order, and cast to their types.
 
-    Called for INSERT … SELECT; ``columns`` are those of the table that the query gives, None for all. A last column
+    Called for INSERT … SELECT; ``columns`` are the table columns of the query, None for all. A last column
     ``_row_kind`` stays. Raises InvalidSchema for another number of columns.
     """
     wanted = list(columns or table.schema.field_names)
@@ -67,10 +66,10 @@ def align_columns(frame: DataFrame, table: DynamicTable, columns: tuple[str, ...
 
 @contextmanager
 def checkpointed_rows(frame: DataFrame) -> Iterator[DataFrame]:
-    """The rows of a frame as they are now, in the executors' memory and disks until the block ends.
+    """The current rows of a frame, in the executors' memory and disks until the block ends.
 
-    Unlike those of ``persist`` they are never computed again, perhaps to others: what reads them fails when they are
-    lost. On Connect the server lets them go when the client has forgotten the frame.
+    Unlike those of ``persist`` they are never computed again, perhaps with other results. If they are lost, their
+    readers fail. On Connect the server releases them after the client has dropped the frame.
     """
     kept = frame.localCheckpoint()
     try:
@@ -82,7 +81,7 @@ def checkpointed_rows(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Temporary views of DataFrames and Arrow rows while the block runs: name → view."""
+    """Temporary views of DataFrames and Arrow rows for the duration of the block: name → view."""
     views = {name: f"lakelog_frame_{new_uuid().replace('-', '')}" for name in frames}
     for name, given in frames.items():
         frame = given if isinstance(given, DataFrame) else frame_of(spark, arrow_rows(given))
@@ -95,35 +94,35 @@ def named_views(spark: SparkSession, frames: Mapping[str, Any]) -> Iterator[dict
 
 
 def lakelog_error_in(refused: Exception) -> CommitConflict | None:
-    """The conflict that an error of Spark tells of; None when it tells of something else.
+    """The conflict inside a Spark error; None for any other error.
 
-    Called where Spark commits in a process of its own (Spark Connect): whoever can do it again has to know.
+    Called where Spark commits in another process (Spark Connect), so that the caller can retry.
     """
     found = _CONFLICT.search(str(refused))
     return None if found is None else CommitConflict(found[1].strip())
 
 
 class TempViews:
-    """The temporary views of a session that texts have made, and the tables behind them."""
+    """The temporary views of a session from user texts, and their tables."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
         self._words: dict[str, frozenset[str]] = {}
 
     def keep(self, sources: Iterable[Source]) -> None:
-        """Remembers what the views in the text of a user's view stand for."""
+        """Stores the sources of the views in the text of a user's view."""
         self._sources |= {source.view.lower(): source for source in sources}
 
     def made(self, text: str) -> None:
-        """Called with each text that Spark has run: one that makes a view is remembered by its words."""
+        """Called with each text that Spark has run; stores the words of a text that creates a view."""
         found = _MADE.match(text)
         if found is not None:
             self._words[found[1].lower()] = _words(text)
 
     def renew(self, spark: SparkSession, text: str, frame_of: Callable[[Source], DataFrame]) -> None:
-        """Lets the views that a text may name read the rows of now; those without their table are no more.
+        """Refreshes the views that a text may name to the current rows; drops those whose table was dropped.
 
-        Called before Spark runs the text, which may only look like it names them: so nothing is raised.
+        Called before Spark runs the text, which may not really name them; therefore it raises nothing.
         """
         for source in self.read_by(text):
             try:
@@ -132,7 +131,7 @@ class TempViews:
                 spark.catalog.dropTempView(source.view)
 
     def read_by(self, text: str) -> list[Source]:
-        """The reads behind the views that a text may name, also by way of other views."""
+        """The reads of the views that a text may name, also through other views."""
         if not self._sources or not self._words:
             return []
         seen: set[str] = set()

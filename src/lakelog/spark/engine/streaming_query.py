@@ -1,4 +1,4 @@
-"""A streaming query while it runs: its newest rows, and how it goes on."""
+"""A running streaming query: its newest rows, and its progress."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """What Spark tells of a query: rows of its newest micro-batch and rates a second, None before the first.
+    """Spark's progress of a query: rows of its newest micro-batch and rates per second, None before the first.
 
-    ``status`` is what it does now, ``error`` what ended it.
+    ``status`` is its current activity, ``error`` the error that ended it.
     """
 
     query: str
@@ -37,9 +37,9 @@ class StreamFacts:
 
 
 def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None]) -> Any:
-    """Starts a streaming DataFrame; ``show`` gets the newest rows of each micro-batch, in a thread of its own.
+    """Starts a streaming DataFrame; ``show`` receives the newest rows of each micro-batch, in a separate thread.
 
-    Of a large micro-batch each task keeps only its last rows, so that the driver is not flooded.
+    For a large micro-batch each task keeps only its last rows, to protect the driver.
     """
 
     def shown(batch: DataFrame, _: int) -> None:
@@ -51,7 +51,7 @@ def show_stream(frame: DataFrame, newest: int, show: Callable[[pa.Table], None])
 
 
 def stream_facts(query: Any) -> StreamFacts:
-    """How a query goes on; may be asked from any thread."""
+    """The progress of a query; thread-safe."""
     failure = query.exception()
     status = str(query.status.get("message", ""))
     facts = StreamFacts(str(query.id), query.name, bool(query.isActive), status, error=_text(failure))
@@ -87,7 +87,7 @@ def _last_rows(newest: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.
 
 
 def _rate(given: Any) -> float | None:
-    """A number that JSON has: Spark tells of NaN before it knows."""
+    """A number that JSON can represent; Spark reports NaN at first."""
     try:
         number = float(given)
     except (TypeError, ValueError):
@@ -100,7 +100,7 @@ def _text(failure: Any) -> str | None:
 
 
 def checkpoint_beside(table: DynamicTable, name: str) -> str:
-    """A checkpoint in the table's directory, where Spark can reach it. Raises InvalidRequest for an object store."""
+    """A checkpoint in the table's directory, accessible to Spark. Raises InvalidRequest for an object store."""
     if scheme_of(table.path) not in ("file", "hdfs", "viewfs"):
         raise InvalidRequest(
             f"Spark cannot keep a stream's checkpoint in '{table.path}' by itself: start the stream with "
@@ -110,7 +110,7 @@ def checkpoint_beside(table: DynamicTable, name: str) -> str:
 
 
 def iterate_stream(frame: DataFrame, seconds: float | None = None, limit: int | None = None) -> Iterator[pa.Table]:
-    """Runs the stream and yields each micro-batch's rows, for so many seconds or rows, or until closed."""
+    """Runs the stream and yields each micro-batch's rows, up to a number of seconds or rows, or until closed."""
     batches: queue.Queue[pa.Table] = queue.Queue()
     query = frame.writeStream.foreachBatch(lambda batch, _: batches.put(batch.toArrow())).start()
     end = None if seconds is None else monotonic_s() + seconds

@@ -1,1 +1,1 @@
-"""What statements of dashboard users may do."""
+"""The allowed statements of dashboard users."""

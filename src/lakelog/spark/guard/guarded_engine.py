@@ -1,4 +1,4 @@
-"""The engine of statements that users send: looks at every text before Spark runs it."""
+"""The engine for statements of dashboard users; checks every text before Spark runs it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lakelog.spark.guard.plan_rules import FUNCTIONS
 from lakelog.sql.runtime.statement import Privilege
 
 GUARDED_SETTINGS: Final[Mapping[str, str]] = {
-    # ${env:AWS_SECRET_ACCESS_KEY} in a text would be the variable's value
+    # otherwise ${env:AWS_SECRET_ACCESS_KEY} in a text is replaced by the variable's value
     "spark.sql.variable.substitute": "false",
     "spark.sql.scripting.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
-"""Settings under which the plan of a text is the whole of it."""
+"""Settings that ensure that the plan of a text is complete."""
 _ON_FILES: Final = "spark.sql.runSQLOnFiles"
 _ENDS_S: Final = 5.0
-"""How long after a broken connection the end of the JVM is seen."""
+"""Maximum delay between a broken connection and the detected end of the JVM."""
 
 
 class GuardedEngine(SparkEngine):
-    """An engine for one user's texts; ``files`` says that an admin may read files of the server by their paths."""
+    """An engine for one user's texts; ``files`` allows an admin to read files of the server by path."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class GuardedEngine(SparkEngine):
 
 
 def _drop_functions(spark: SparkSession) -> None:
-    """Takes the refused functions out of the session, so that no plan can have them whatever the guard has seen."""
+    """Removes the refused functions from the session, in case the guard misses them in a plan."""
     state = spark._jsparkSession.sessionState()
     for registry in (state.functionRegistry(), state.tableFunctionRegistry()):
         found = [identifier for identifier in each(registry.listFunction()) if identifier.funcName() in FUNCTIONS]
@@ -64,7 +64,7 @@ def _drop_functions(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Tasks of the stages that Spark knows of so far; more stages may come."""
+    """Tasks of the stages that Spark knows so far; more stages may follow."""
 
     jobs: int
     tasks: int
@@ -73,19 +73,19 @@ class JobProgress:
 
 
 class Jobs:
-    """Jobs of a classic session, in groups; may be asked from any thread."""
+    """Jobs of a classic session, in groups; thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
 
     @property
     def _jvm(self) -> subprocess.Popen[bytes] | None:
-        """The process that PySpark has started for the session; None when something else has."""
+        """The process that PySpark has started for the session; None if it did not start one."""
         return getattr(self._context._gateway, "proc", None)
 
     @contextmanager
     def group(self, name: str, text: str) -> Iterator[None]:
-        """All jobs that this thread starts in the block belong to the group."""
+        """Adds all jobs that this thread starts in the block to the group."""
         self._context.setJobGroup(name, text, interruptOnCancel=True)
         try:
             yield
@@ -94,7 +94,7 @@ class Jobs:
                 self._context.setLocalProperty(key, None)  # type: ignore[arg-type]
 
     def progress(self, name: str) -> JobProgress:
-        """How far the jobs of a group are."""
+        """The progress of a group's jobs."""
         tracker = self._context.statusTracker()
         jobs = tracker.getJobIdsForGroup(name)
         tasks = running = done = 0
@@ -109,12 +109,12 @@ class Jobs:
         return JobProgress(len(jobs), tasks, running, done)
 
     def wait_for_jvm(self) -> None:
-        """Returns when the JVM that was started for the session has ended; calls that wait for it may never do so."""
+        """Waits for the end of the session's JVM; calls that depend on it may never return."""
         if self._jvm is not None:
             self._jvm.wait()
 
     def is_over(self, error: Exception) -> bool:
-        """Whether the JVM has ended, of which ``error`` may come: a broken connection is seen before that end is."""
+        """True if the JVM has ended, possibly the cause of ``error``; a broken connection precedes the detected end."""
         if self._jvm is None:
             return False
         try:
@@ -124,5 +124,5 @@ class Jobs:
         return True
 
     def cancel(self, name: str) -> None:
-        """Ends the jobs of a group that run now; called again, those that came since."""
+        """Cancels the running jobs of a group; called again, those started since."""
         self._context.cancelJobGroup(name)

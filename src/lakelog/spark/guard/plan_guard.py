@@ -1,4 +1,4 @@
-"""Looks at a text of a user, as Spark's own parser reads it, before any of it runs."""
+"""Checks a user's text, as parsed by Spark's own parser, before any of it runs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from lakelog.spark.guard.plan_rules import (
 from lakelog.sql.runtime.statement import Privilege
 
 _BUILTIN: Final = (["builtin"], ["system", "builtin"])
-"""What may stand before the name of a function: nothing else holds one."""
+"""Allowed prefixes of a function name, because no other namespace contains one."""
 
 _CALLING: Final = ("UNRESOLVED_FUNCTION", "PLAN_EXPRESSION", "UNRESOLVED_IDENTIFIER", "NAMED_PARAMETER", "PARAMETER")
-"""Patterns of expressions that are more than values and operators."""
+"""Patterns of expressions other than values and operators."""
 
 _MOST: Final = 100_000
-"""Nodes of one plan that are looked at; each is a question to the JVM."""
+"""Maximum number of nodes to check in one plan; each is a call to the JVM."""
 
 
 class PlanGuard:
-    """Says whether texts may run in one session: every class in their plans has to be known and allowed.
+    """Decides if texts may run in one session: every class in their plans must be known and allowed.
 
-    What Spark will run and what is looked at are one thing: the same text by the same parser with the same settings.
-    ``files`` says that admins may read files of the server by their paths. Classic sessions only.
+    The guard checks exactly what Spark will run: the same text with the same parser and settings. ``files`` allows
+    admins to read files of the server by path. Classic sessions only.
     """
 
     def __init__(self, spark: SparkSession, role: Privilege, files: bool = False) -> None:
@@ -54,7 +54,7 @@ class PlanGuard:
         self._calling = [getattr(pattern, name)() for name in _CALLING if name in known]
 
     def check(self, text: str) -> None:
-        """Raises NotAllowed with what, why and what to do; what Spark's parser raises."""
+        """Raises NotAllowed with the node, the reason and a remedy; also the errors of Spark's parser."""
         waiting, seen = [self._parser.parsePlan(text)], 0
         while waiting:
             found = waiting.pop()
@@ -66,7 +66,7 @@ class PlanGuard:
             waiting += self._inside(found)
 
     def _inside(self, found: Any) -> list[Any]:
-        """What is to be looked at in an object of the plan. Raises NotAllowed for one that must not be there."""
+        """The parts to check in an object of the plan. Raises NotAllowed for a forbidden one."""
         name = found.getClass().getName().removesuffix("$")
         if name.startswith("scala."):
             return self._of_scala(name, found)
@@ -155,7 +155,7 @@ class PlanGuard:
         return [found.children()]
 
     def _look_UnresolvedInlineTable(self, found: Any) -> list[Any]:  # noqa: N802
-        """VALUES may have thousands of cells: where none calls anything, they are not asked for one by one."""
+        """The cells of VALUES, of which there may be thousands; they are skipped if none calls anything."""
         if self._calling and not any(found.containsPattern(pattern) for pattern in self._calling):
             return []
         return _fields(found)

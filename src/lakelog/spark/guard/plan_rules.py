@@ -1,4 +1,4 @@
-"""What a text of a user may have in the plan that Spark's parser makes of it: everything else is refused."""
+"""The allowed nodes in the parsed plan of a user's text; everything else is refused."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _SETTINGS: Final = """
 QUERY_NODES: Final = frozenset(
     [LOGICAL + name for name in _LOGICAL_NODES.split()] + [ANALYSIS + name for name in _ANALYSIS_NODES.split()]
 )
-"""What queries are made of. Names of tables and functions are looked at one by one."""
+"""Allowed nodes of queries. Names of tables and functions are checked one by one."""
 
 NOT_EVALUATED: Final = frozenset(EXPRESSIONS + name for name in _FOREIGN_CODE.split())
-"""Expressions that run code which is not Spark's."""
+"""Expressions that run code from outside Spark."""
 
 VALUES: Final = (
     "java.",
@@ -69,7 +69,7 @@ VALUES: Final = (
     f"{CATALYST}plans.Existence",
     f"{CATALYST}plans.Nearest",
 )
-"""Classes, by their beginning, of what holds neither a plan nor an expression."""
+"""Class name prefixes of values that contain neither a plan nor an expression."""
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), "it calls Java code by its name"),
@@ -79,21 +79,21 @@ FUNCTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("xpath", "xpath_boolean", "xpath_double", "xpath_float", "xpath_int"), "XML may name files"),
     **dict.fromkeys(("xpath_long", "xpath_number", "xpath_short", "xpath_string"), "XML may name files"),
 }
-"""Functions that are taken away, and why."""
+"""Removed functions, with the reason."""
 
 TABLE_FUNCTIONS: Final = frozenset(_TABLE_FUNCTIONS.split())
-"""Functions that may stand behind FROM."""
+"""Functions allowed after FROM."""
 
 FILE_FORMATS: Final = frozenset(("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"))
-"""What may stand before a path where files may be read."""
+"""Prefixes allowed before a path if files may be read."""
 
 SETTINGS: Final = frozenset(f"spark.sql.{key}" for key in _SETTINGS.split())
-"""Options of the session that an admin may set: none of them names a file, a class or an address."""
+"""Session options that an admin may set: none of them names a file, a class or an address."""
 
 
 @dataclass(frozen=True)
 class SparkCommand:
-    """A statement of Spark's own that may run: the right it needs, and the fields that have plans in them."""
+    """An allowed statement of Spark: the required privilege, and the fields that contain plans."""
 
     needs: Privilege
     plans: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ _WHY: Final[tuple[tuple[str, str], ...]] = (
 
 
 def why_not(simple_name: str) -> str:
-    """The reason to give for a class of Spark's plans that is not allowed."""
+    """The reason for refusing a class of Spark's plans."""
     bare = simple_name.removesuffix("Command")
     for names, why in _WHY:
         if bare in names.split():

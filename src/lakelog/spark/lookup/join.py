@@ -63,12 +63,12 @@ class LookupJoin:
         return LookupJoin(spec, tuple(probe for probe, _ in on), name)
 
     def flat(self, frame: DataFrame, is_left: bool, names: Sequence[str]) -> DataFrame:
-        """The frame's columns and those of the rows that were found, called ``names``."""
+        """The frame's columns and those of the matched rows, named ``names``."""
         found = self._found(names, nullable=is_left)
         return self._run(frame, frame.columns, found, found, is_left, None)
 
     def nested(self, frame: DataFrame, kept: Sequence[str], name: str) -> DataFrame:
-        """Columns ``kept`` of the frame, and a column of this name: the array of the rows that were found."""
+        """Columns ``kept`` of the frame, and a column of this name: the array of matched rows."""
         found = self._found(self.spec.columns, nullable=False)
         array = StructType([StructField(name, ArrayType(found, containsNull=False), nullable=False)])
         return self._run(frame, kept, found, array, True, name)
@@ -112,13 +112,13 @@ class LookupJoin:
                 )
 
     def _routed(self, frame: DataFrame) -> DataFrame:
-        """The frame, rows of one bucket of the table in one task, with the bucket, where the join tells it."""
+        """The frame with rows of one table bucket in one task, and the bucket column, if the join determines it."""
         table = self.spec.table
         buckets = table.schema.num_buckets
         if buckets < 2 or not self.spec.tells_bucket or table.options.need(LOOKUP_SHUFFLE) == "none":
             return frame
         if any(pa.types.is_timestamp(field.type) or pa.types.is_time(field.type) for field in self.spec.key_schema):
-            return frame  # Spark may have finer ones than the table, which have no bucket there
+            return frame  # Spark's values may be finer than the table's, without a bucket there
         own = [quoted(name) for name in frame.columns]
         probe_of = dict(zip(self.spec.on, self.probes, strict=True))
         types = spark_schema(arrow_schema(table.schema.select(table.schema.bucket_keys)))
@@ -130,7 +130,7 @@ class LookupJoin:
 
 
 def _never_null(name: str, kind: DataType) -> Column:
-    """A column with the table's type; what is NULL, or no such value, may be in any bucket: it finds nothing."""
+    """A column with the table's type; NULL and invalid values match nothing, so any bucket is correct."""
     value = column_of(name)
     zero: object = 0
     if isinstance(kind, StringType):
@@ -172,7 +172,7 @@ def _pairs(on: On) -> list[tuple[str, str]]:
 
 
 def looked_up(frame: DataFrame, table: DynamicTable, lookup: Lookup) -> DataFrame:
-    """The outcome of a lookup join of SQL."""
+    """The result of a lookup join in SQL."""
     probes = [f"{LOOKUP_KEY}{at}" for at in range(len(lookup.on))]
     columns = [name for name in lookup.columns or table.schema.field_names if name in table.schema.field_names]
     join = LookupJoin.of(table, list(zip(probes, lookup.on, strict=True)), columns or list(lookup.on[:1]))

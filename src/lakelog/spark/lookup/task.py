@@ -1,4 +1,4 @@
-"""What a task of a lookup join does: looks the rows of its partition up in this worker's indexes."""
+"""The task of a lookup join: looks up the rows of its partition in this worker's indexes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lakelog.table.lookup.index_cache import LookupTable, lookup_tables
 from lakelog.table.lookup.source import Matches, look_up, merged, missing
 
 _MOST_HELD = 100_000
-"""So many rows wait together to be looked up again."""
+"""Maximum number of rows that wait together for a retry of their lookup."""
 
 
 @dataclass(frozen=True)
 class LookupTask:
-    """Joins batches with what their rows find; picklable, called once for each partition.
+    """Joins batches with their matches; picklable, called once per partition.
 
-    ``keys`` are the batch's columns that stand for ``spec.on``, ``bucket`` the column with the bucket of a row (None:
-    the index of all buckets is used), ``kept`` those of its columns that go on. Behind them come the columns of
-    ``found`` (as Spark wants them), or with ``nested`` one column of this name: the array of all rows that were found.
+    ``keys`` are the batch's columns for ``spec.on``, ``bucket`` the column with the bucket of a row (None: uses the
+    index of all buckets), ``kept`` the output columns of the batch. They are followed by the columns of ``found`` (in
+    Spark's types), or with ``nested`` by one column of this name: the array of all matched rows.
     """
 
     spec: LookupSpec
@@ -41,7 +41,7 @@ class LookupTask:
     nested: str | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The joined rows; rows that were looked up again come last."""
+        """The joined rows; retried rows are last."""
         prepare_worker()
         options = self.spec.table.options
         attempts = options.need(LOOKUP_RETRIES)
@@ -65,7 +65,7 @@ class LookupTask:
             yield from self._again(table, pa.concat_batches(held), attempts)
 
     def _again(self, table: LookupTable, batch: pa.RecordBatch, attempts: int) -> Iterator[pa.RecordBatch]:
-        """Looks rows that found nothing up again, some times."""
+        """Retries the lookup of rows without a match, a few times."""
         delay = self.spec.table.options.need(LOOKUP_RETRY_DELAY).total_seconds()
         for attempt in range(1, attempts + 1):
             sleep(delay)
@@ -109,7 +109,7 @@ class LookupTask:
         return pa.RecordBatch.from_arrays([batch.column(key) for key in self.keys], list(self.spec.on))
 
     def _joined(self, batch: pa.RecordBatch, matches: Matches, rows: Indices) -> Iterator[pa.RecordBatch]:
-        """The answers for some rows of a batch; those that found nothing are among them in a left join."""
+        """The results for some rows of a batch; in a left join including those without a match."""
         if self.nested is not None:
             if len(rows):
                 yield self._with_array(batch, matches, rows, self.nested)
@@ -138,5 +138,5 @@ class LookupTask:
 
 
 def _local_directory() -> str | None:
-    """A directory that Spark gave this worker for such files; None: that of the machine."""
+    """Spark's local directory for this worker; None: the default of the machine."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None

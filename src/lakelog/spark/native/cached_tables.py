@@ -1,4 +1,4 @@
-"""Tables whose rows Spark keeps for a session (CACHE TABLE), as of what a query finds; and counts from metadata."""
+"""Tables with cached rows in a session (CACHE TABLE), always current for a query; and counts from metadata."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lakelog.table.read.base import TableScan
 from lakelog.table.read.file_scan import Scan
 
 MakeFrame = Callable[[Scan, Sequence[Split]], DataFrame]
-"""Makes a frame of exactly these splits."""
+"""Creates a frame of exactly these splits."""
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The rows of a table's splits, once something has read them; None until the first query plans them."""
+    """The cached rows of a table's splits; None until the first query plans them."""
 
     level: StorageLevel
     scan: Scan | None = None
@@ -37,20 +37,20 @@ class _Kept:
     frame: DataFrame | None = None
 
     def holds(self, scan: Scan, splits: tuple[Split, ...]) -> bool:
-        """Whether it has these rows and columns, merged by the same options: a change of either needs no snapshot."""
+        """True if it has these rows and columns, merged by the same options, which may change without a snapshot."""
         return self.scan is not None and self.scan.table.schema == scan.table.schema and self.splits == splits
 
     def let_go(self) -> None:
-        """Gives the memory back; a query that reads it just now goes on without."""
+        """Releases the memory; a concurrent query continues without it."""
         if self.frame is not None:
             self.frame.unpersist()
 
 
 class CachedTables:
-    """The cached tables of a session. For all threads.
+    """The cached tables of a session. Thread-safe.
 
-    Spark's own cache would answer with the rows of the time of CACHE TABLE. Here each query plans the table as always,
-    from metadata; when it is as it was, its rows come from memory, else they are read, and kept, once more.
+    Spark's own cache would return the rows at the time of CACHE TABLE. Here each query plans the table from metadata as
+    usual. If the table has not changed, its rows are read from memory; otherwise they are read and cached again.
     """
 
     def __init__(self, make: MakeFrame) -> None:
@@ -59,10 +59,10 @@ class CachedTables:
         self._lock = threading.Lock()
 
     def cache(self, scan: TableScan, level: str) -> DataFrame:
-        """Keeps the rows of a table from its next query on; a frame of them, which has not been run.
+        """Caches the rows of a table from its next query on; returns a frame of them that has not run.
 
-        ``level`` is a name of Spark's StorageLevel. Raises InvalidRequest for another one, UnsupportedFeature for what
-        is no plain read of the newest files.
+        ``level`` is a name of Spark's StorageLevel. Raises InvalidRequest for another one, UnsupportedFeature for
+        anything but a plain read of the newest files.
         """
         if not _is_plain(scan):
             raise UnsupportedFeature(
@@ -76,10 +76,10 @@ class CachedTables:
         with self._lock:
             self._kept[scan.table.address] = _Kept(known[level.upper()])
         frame = self.frame(scan)
-        return self.cache(scan, level) if frame is None else frame  # None: another thread has let go of it
+        return self.cache(scan, level) if frame is None else frame  # None: another thread has released it
 
     def uncache(self, address: str | None) -> None:
-        """Gives up the rows of a table and its branches, of all tables without an address; others stay as they are."""
+        """Releases the rows of a table and its branches, of all tables without an address; others stay."""
         with self._lock:
             given_up = [one for one in self._kept if address is None or one == address or one.startswith(f"{address}$")]
             found = [self._kept.pop(one) for one in given_up]
@@ -87,7 +87,7 @@ class CachedTables:
             kept.let_go()
 
     def keep_catalogs(self, names: Collection[str]) -> None:
-        """Gives up the rows of tables in other catalogs than these."""
+        """Releases the rows of tables in other catalogs than these."""
         with self._lock:
             scans = {address: kept.scan for address, kept in self._kept.items() if kept.scan is not None}
         for address, scan in scans.items():
@@ -95,7 +95,7 @@ class CachedTables:
                 self.uncache(address)
 
     def frame(self, scan: TableScan) -> DataFrame | None:
-        """The columns of a scan from memory, or to be kept when they are read; None for a table that is not cached."""
+        """The columns of a scan from memory, or to be cached on read; None for a table that is not cached."""
         if scan.table.address not in self._kept or not _is_plain(scan):
             return None
         assert isinstance(scan, Scan)
@@ -107,15 +107,15 @@ class CachedTables:
                 return None
             if not kept.holds(whole, splits):
                 kept.let_go()
-                # Spark keeps equal plans once: what one table lets go another one of the same rows would miss
+                # Spark caches equal plans once; a release by one table would affect another with the same rows.
                 own = sf.expr(f"'{new_uuid()}' <> ''")
                 frame = self._make(whole, splits).where(own).persist(kept.level)
                 kept = self._kept[scan.table.address] = _Kept(kept.level, whole, splits, frame)
         assert kept.frame is not None
-        # a view that is dropped takes the rows along that Spark keeps for its plan: no view may have just this one
+        # Dropping a view also drops Spark's cached rows of its plan, so no view may have exactly this plan.
         every = kept.frame.where(sf.lit(True))
         chosen = every if scan.columns is None else every.select(*map(column_of, scan.schema.names))
-        return chosen.toDF(*chosen.columns)  # columns of their own for each use, as all frames of a table have
+        return chosen.toDF(*chosen.columns)  # separate columns for each use, as in all frames of a table
 
 
 def _is_plain(scan: TableScan) -> bool:
@@ -126,15 +126,15 @@ ReadSplits = Callable[[Scan, Sequence[Split]], DataFrame]
 
 
 def counted(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows of a frame for each value of its columns ``keys``, in ``COUNTED``; nothing for no rows."""
+    """The row count of a frame for each value of its columns ``keys``, in ``COUNTED``; no result for no rows."""
     counts = frame.groupBy(*map(column_of, keys)).agg(sf.count(sf.lit(1)).alias(COUNTED))
     return counts if keys else counts.where(sf.col(COUNTED) > 0)
 
 
 def counted_splits(spark: SparkSession, scan: Scan, keys: Sequence[str], read: ReadSplits) -> DataFrame:
-    """The rows of a scan for each value of partition columns, in ``COUNTED``.
+    """The row count of a scan for each value of partition columns, in ``COUNTED``.
 
-    Called for ``count(*)``. Splits that need no merge are counted by their metadata, the others are read.
+    Called for ``count(*)``. Splits that need no merge are counted from metadata, the others are read.
     """
     known: Counter[bytes] = Counter()
     rest: list[Split] = []

@@ -1,4 +1,4 @@
-"""What EXPLAIN says above Spark's plan: what a table's read skips, and how each split of it is read."""
+"""The lakelog part of EXPLAIN above Spark's plan: the skipped data of a table's read, and the reader of each split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SPLITS: Final = 20
 
 
 def with_reports(spark: SparkSession, plans: DataFrame, reports: Sequence[str]) -> DataFrame:
-    """What EXPLAIN has found, below what lakelog does before Spark's plan begins."""
+    """The result of EXPLAIN, with lakelog's work before Spark's plan on top."""
     if not reports:
         return plans
     found = "\n".join(str(row[0]) for row in plans.collect())
@@ -37,10 +37,10 @@ def report(
     is_cached: bool,
     is_looked_at: bool,
 ) -> str | None:
-    """The read of one table in a query; None for a system table or changes, of which there is no more to say.
+    """The read of one table in a query; None for a system table or changes, which have no details.
 
-    ``schemes`` are those of places where Spark reads files itself, the driver reads splits that are small;
-    ``is_looked_at``: it reads the table before the query, to learn the partitions of another one.
+    ``schemes`` are those of file systems where Spark reads files itself; the driver reads splits that are small.
+    ``is_looked_at`` means that the driver reads the table before the query, to find the partitions of another one.
     """
     if isinstance(scan, UnionScan):
         return scan.explain()

@@ -1,6 +1,6 @@
-"""Partitions that a join with a small table leaves to be read: the driver looks at that table's keys first.
+"""Partition pruning by a join with a small table: the driver reads that table's keys first.
 
-Spark's own dynamic partition pruning knows the partitions of its file sources only.
+Spark's own dynamic partition pruning only supports the partitions of its file sources.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from lakelog.table.read.union_scan import TailSplit
 
 _FEW_BYTES: Final = 16 << 20
 _FEW_ROWS: Final = 1 << 20
-"""A table up to these is read by the driver in less time than a job takes."""
+"""Maximum row count of a table that the driver reads faster than a job does."""
 _FEW_VALUES: Final = 1_000
 _MANY_FILES: Final = 16
-"""A table of fewer files is not worth looking at another one first."""
+"""Minimum number of files of a table for which reading another one first is worthwhile."""
 
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A table that was looked at: the query then has to read just these splits of it."""
+    """A table that the driver has read: the query then reads exactly these splits of it."""
 
     scan: Scan
     splits: Sequence[Split]
 
     def values(self, column: str) -> list[object] | None:
-        """The values of a column that are not NULL; None when they are too many, or no values of Python."""
+        """The non-NULL values of a column; None if they are too many, or not Python values."""
         found: pl.Series | None = None
         chosen = self.scan.select((column,))
         for split in self.splits:
@@ -47,22 +47,22 @@ class SmallTable:
                     return None
         try:
             return [] if found is None else found.to_list()
-        except (ValueError, OverflowError):  # a day behind the year 9999
+        except (ValueError, OverflowError):  # a day after the year 9999
             return None
 
 
 @dataclass(frozen=True)
 class PrunedSources:
-    """The sources of a query, those of many partitions with the filters of their joins; ``small`` tables by view."""
+    """The sources of a query, with join filters for those of many partitions; ``small`` tables by view."""
 
     sources: Sequence[Source]
     small: Mapping[str, SmallTable]
 
 
 def prune(plan: QueryPlan, scans: Mapping[str, Scan]) -> PrunedSources:
-    """Looks at the small tables of a query's joins; ``scans`` are the reads of data files, by view.
+    """Reads the small tables of a query's joins; ``scans`` are the reads of data files, by view.
 
-    Called on the driver before the frames of a query are made. Reads the splits of small tables.
+    Called on the driver before the frames of a query are created. Reads the splits of small tables.
     """
     pruning = _Pruning(plan, scans)
     sources = tuple(pruning.with_filters(source) for source in plan.sources)

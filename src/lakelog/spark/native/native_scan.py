@@ -1,7 +1,7 @@
-"""Batch reads at the speed of Spark's own Parquet scan: files that need no merge go to it, the rest to Python workers.
+"""Batch reads with Spark's own Parquet scan, which reads files that need no merge; Python workers read the rest.
 
-A frame made here reads one snapshot, the newest when it was made. The data source ``lakelog`` itself cannot do this: a
-data source in Python gives rows, never a plan.
+A frame made here reads one snapshot, the newest at its creation. The data source ``lakelog`` itself cannot do this,
+because a Python data source returns rows, never a plan.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from lakelog.table.read.union_scan import TailSplit
 
 _LOG: Final = logging.getLogger(__name__)
 _SCHEMES: Final = ("file", "hdfs", "viewfs")
-"""Where Spark finds files without settings of its own."""
+"""Schemes for which Spark finds files without further settings."""
 _PATTERN_SIGNS: Final = frozenset("{}[]*?\\")
-"""Spark reads a path with one of them once for each such path of a scan, also when it is told that it is a name."""
+"""Signs in a path that make Spark read it once per such path of a scan, even if it is declared a name."""
 _FEW_ROWS: Final = 32_768
 _FEW_BYTES: Final = 16 << 20
 _FEW_FILES: Final = 32
-"""Up to these the driver reads the rows in less time than Spark takes to plan a scan of the files."""
+"""Maximum number of files that the driver reads faster than Spark plans a scan of them."""
 _FEW_KEYS: Final = 64
 _LISTING_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _MOST_FRAMES: Final = 8
-"""Each may hold 8 MiB of row bits in the JVM."""
+"""Maximum number of cached frames; each may hold 8 MiB of row bits in the JVM."""
 _LISTED_HERE: Final = 10_000
-"""Files that the driver looks at one by one; for more a Spark job is better."""
+"""Maximum number of files that the driver checks one by one; beyond it a Spark job is better."""
 _LISTING: Final = threading.Lock()
-"""Held while the session has another setting: two at once would put back each other's."""
+"""Held while a session setting is changed, because two threads would restore each other's value."""
 _READ_OPTIONS: Final = {
-    # the format's days and times are those of today's calendar in all centuries
+    # the format uses the current calendar for dates and times of all centuries
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # a file of the snapshot that is gone is an error, whatever the session says
+    # a missing file of the snapshot is an error, regardless of the session's setting
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     # the paths are names of files, not patterns
@@ -71,9 +71,9 @@ _READ_OPTIONS: Final = {
 def python_frame(
     spark: SparkSession, scan: TableScan, condition: str | None = None, splits: Sequence[Split] | None = None
 ) -> DataFrame:
-    """A frame that Python workers read: the newest state each time that it runs, or given splits of a plan.
+    """A frame that Python workers read: the newest state on each run, or the splits of a plan.
 
-    ``condition`` is the scan's filter as text; rows that do not meet it are left out.
+    ``condition`` is the scan's filter as text; rows that do not match are dropped.
     """
     given = options_of(scan.table)
     if condition is not None:
@@ -84,9 +84,9 @@ def python_frame(
 
 
 class FrameCache:
-    """The last native frames of a session, by their columns and files: making one is a hundred calls of the JVM.
+    """The last native frames of a session, by columns and files, because creating one takes a hundred JVM calls.
 
-    A notebook asks the same snapshot again and again. For all threads.
+    A notebook often queries the same snapshot repeatedly. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -94,19 +94,19 @@ class FrameCache:
         self._lock = threading.Lock()
 
     def get(self, identity: object) -> DataFrame | None:
-        """The frame of these columns and files, None when it is not held (any more)."""
+        """The frame of these columns and files, None if it is not cached."""
         with self._lock:
             return self._held.get(identity)
 
     def keep(self, identity: object, frame: DataFrame) -> None:
-        """Holds one more frame, and lets the one go that was used the longest ago."""
+        """Caches one more frame, and evicts the least recently used one."""
         with self._lock:
             self._held[identity] = frame
 
 
 @dataclass(frozen=True)
 class BatchScanPlanner:
-    """Makes the frames of batch queries in a session; keeps what it learns of files that never change."""
+    """Creates the frames of batch queries in a session; caches metadata of immutable files."""
 
     spark: SparkSession
     hidden: SupersededRowsCache = field(default_factory=SupersededRowsCache)
@@ -114,15 +114,15 @@ class BatchScanPlanner:
 
     @cached_property
     def cached(self) -> CachedTables:
-        """The tables whose rows the session keeps."""
+        """The tables with cached rows in the session."""
         return CachedTables(self.of_splits)
 
     def frame(self, scan: Scan, condition: str | None = None) -> DataFrame:
-        """A DataFrame of a scan's columns, read in the way that is the fastest for its plan.
+        """A DataFrame of a scan's columns, read in the fastest way for its plan.
 
-        Called on the driver for each query. ``condition`` is the scan's filter as text: rows that do not meet it may be
-        left out; the query must have it again. A frame of few rows holds them; another one names the files of the
-        newest snapshot, unless all of them are read by workers: these plan again each time the frame runs.
+        Called on the driver for each query. ``condition`` is the scan's filter as text; rows that do not match may be
+        dropped, and the query must apply it again. A frame of few rows contains them. Another one names the files of
+        the newest snapshot, unless workers read all of them; these plan again on each run of the frame.
         """
         kept = self.cached.frame(scan)
         if kept is not None:
@@ -140,21 +140,21 @@ class BatchScanPlanner:
         return python_frame(self.spark, scan, condition) if native is None else native
 
     def report(self, scan: TableScan, source: Source, is_looked_at: bool) -> str | None:
-        """What EXPLAIN says of the read of a table."""
+        """The EXPLAIN report for the read of a table."""
         return report(scan, source, _SCHEMES, is_small, self.cached.frame(scan) is not None, is_looked_at)
 
     def counts(self, scan: TableScan, keys: Sequence[str], condition: str | None, lives: bool) -> DataFrame:
-        """How many rows a scan has for each value of partition columns: of now, or, if it ``lives``, when it runs."""
+        """The row count of a scan for each value of partition columns: current, or, if it ``lives``, on each run."""
         if lives or not isinstance(scan, Scan):
             columns = tuple(keys) or scan.row_schema.field_names[:1]
             return counted(python_frame(self.spark, scan.select(columns), condition), keys)
         return counted_splits(self.spark, filtered(scan, condition), keys, self.of_splits)
 
     def first_rows(self, scan: Scan, limit: int) -> DataFrame:
-        """A DataFrame of a scan's columns with at least ``limit`` of its rows, if it has so many.
+        """A DataFrame of a scan's columns with at least ``limit`` of its rows, if it has that many.
 
-        Called for a query that takes rows as they come: splits whose rows are known to be enough spare it the others,
-        and the merge of those. Few are read by the driver.
+        Called for a query that takes any rows. If some splits are known to have enough rows, the query skips the others
+        and their merge. The driver reads small results.
         """
         kept = self.cached.frame(scan)
         if kept is not None:
@@ -171,7 +171,7 @@ class BatchScanPlanner:
         return self._of_plan(scan, splits, None) if len(chosen) == len(splits) else self.of_splits(scan, chosen)
 
     def of_splits(self, scan: Scan, splits: Sequence[Split]) -> DataFrame:
-        """A frame of just these splits, whenever it runs."""
+        """A frame of exactly these splits, on every run."""
         if is_small(splits, scan):
             return local_frame(self.spark, scan, splits)
         native = native_frame(self.spark, scan, splits, self.hidden, frames=self.frames)
@@ -179,7 +179,7 @@ class BatchScanPlanner:
 
 
 def is_small(splits: Sequence[Split], scan: Scan) -> bool:
-    """Whether a plan gives so few rows that reading them here takes less than any job: few keys, or small files."""
+    """True if a plan has so few keys or small files that reading them here is faster than any job."""
     size = sum(split.file_size + sum(len(run) for run in split.inline_runs) for split in splits)
     if size <= _FEW_BYTES and sum(split.row_count for split in splits) <= _FEW_ROWS:
         return sum(len(split.files) for split in splits) <= _FEW_FILES
@@ -190,7 +190,7 @@ def is_small(splits: Sequence[Split], scan: Scan) -> bool:
 
 
 def local_frame(spark: SparkSession, scan: Scan, splits: Sequence[Split]) -> DataFrame:
-    """A frame that holds the rows of splits; they are read now, in the driver."""
+    """A frame that contains the rows of splits, read now in the driver."""
     schema = spark_schema(scan.schema)
     target = arrow_for_spark(schema)
     rows = [conform(batch, target) for split in splits for batch in scan.read(split)]
@@ -205,10 +205,10 @@ def native_frame(
     condition: str | None = None,
     frames: FrameCache | None = None,
 ) -> DataFrame | None:
-    """A DataFrame of splits whose files Spark reads itself where it can; None when there are none such.
+    """A DataFrame of splits whose files Spark reads itself where possible; None if there are none.
 
-    Rows that a deletion vector names or that a merge would drop are left out by a filter on their position;
-    ``condition``, the scan's filter as text, is for the splits that Python workers read.
+    A filter on the position drops rows in a deletion vector and rows that a merge would drop. ``condition``, the scan's
+    filter as text, is for the splits that Python workers read.
     """
     table = scan.table
     if scheme_of(table.path) not in _SCHEMES:
@@ -220,7 +220,7 @@ def native_frame(
     _LOG.debug(
         "table %s: %d files are read by Spark, %d splits by lakelog", table.name, plan.file_count, len(plan.rest)
     )
-    # what is merged together has one identity
+    # files merged together share one identity
     found = {id(f.merged or f): f for files in plan.files.values() for f in files}
     named = tuple((sources, f.path) for sources, files in plan.files.items() for f in files)
     identity = (scan.schema, named, tuple(identity_of(store.files, f) for f in found.values()))
@@ -229,13 +229,13 @@ def native_frame(
         native = reduce(DataFrame.unionAll, _native_parts(spark, scan, plan, hidden))
         if frames is not None:
             frames.keep(identity, native)
-    if frames is not None:  # columns of their own for each use: frames that share them cannot be joined by `a.x == b.x`
+    if frames is not None:  # separate columns for each use: shared ones break joins like `a.x == b.x`
         native = native.toDF(*native.columns)
     return native.unionAll(python_frame(spark, scan, condition, plan.rest)) if plan.rest else native
 
 
 def spark_can_list(path: str) -> bool:
-    """Whether Spark's Parquet scan reads the file of this path, and once."""
+    """True if Spark's Parquet scan reads the file of this path exactly once."""
     return scheme_of(path) in _SCHEMES and _PATTERN_SIGNS.isdisjoint(path)
 
 
@@ -254,7 +254,7 @@ def _native_parts(spark: SparkSession, scan: Scan, plan: NativePlan, hidden: Sup
 
 
 def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[NativeFile]) -> DataFrame:
-    """Spark's scan of files, with the columns as the files name them."""
+    """Spark's scan of files, with the columns named as in the files."""
     types: StructType = spark_schema(scan.schema)
     pairs = zip(sources, types.fields, strict=True)
     schema = StructType([StructField(source, kind.dataType) for source, kind in pairs if source is not None])
@@ -264,7 +264,7 @@ def _raw(spark: SparkSession, scan: Scan, sources: Sources, files: Sequence[Nati
 
 
 def _address(io: FileIO, path: str) -> str:
-    """A path as Spark takes it: one without a scheme would mean its default file system."""
+    """A path for Spark; one without a scheme would refer to its default file system."""
     is_bare = scheme_of(path) == "file" and not path.lower().startswith("file:")
     absolute = io.absolute(path)
     return f"file://{absolute}" if is_bare else path
@@ -272,8 +272,8 @@ def _address(io: FileIO, path: str) -> str:
 
 @contextlib.contextmanager
 def _looking_here(spark: SparkSession) -> Iterator[None]:
-    """Has Spark look at the files of a new scan in the driver: a job for that takes longer than the looking."""
-    if is_remote():  # the server looks when the frame runs
+    """Makes Spark list the files of a new scan in the driver, because a job takes longer than the listing."""
+    if is_remote():  # the server lists when the frame runs
         yield
         return
     with _LISTING:
@@ -289,7 +289,7 @@ def _looking_here(spark: SparkSession) -> Iterator[None]:
 
 
 def _selected(raw: DataFrame, scan: Scan, sources: Sources) -> DataFrame:
-    """The scan's columns: their names, and NULL for those that the files do not have."""
+    """The scan's columns: their names, and NULL for those missing in the files."""
     types: StructType = spark_schema(scan.schema)
     fields = scan.row_schema.select(scan.schema.names)
     if list(sources) == types.names and not any(is_float(field) for field in fields):

@@ -1,8 +1,8 @@
-"""Drops rows of a native Parquet scan by their position in their file: a filter that costs a few nanoseconds a row.
+"""Drops rows of a native Parquet scan by their position in the file; the filter costs a few nanoseconds per row.
 
-All bits lie in one array of 64-bit words that a scalar subquery brings into the generated code. A row finds its word by
-``_metadata``: the size of its file says where the file's words begin (a constant of the scan's batches, unlike a name
-no text to compare); where two files look the same by that, the checksum of the name does.
+All bits are stored in one array of 64-bit words that a scalar subquery passes into the generated code. A row finds its
+word by ``_metadata``. The file size determines the start of the file's words; it is a constant of the scan's batches
+and, unlike a name, needs no text comparison. If two files have the same size, the checksum of the name decides.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _MOST_NAME_SLOTS: Final = 1 << 20
 _BY_NAME: Final = -1
 _WORDS: Final = "_lakelog_words"
 _BYTES_AT_ONCE: Final = 8 << 20
-"""Bytes of row bits that one scan gets at most (64 million rows); further files make another scan."""
+"""Maximum bytes of row bits for one scan (64 million rows); further files use another scan."""
 _THREADS: Final = 8
 _MOST_BYTES: Final = 64 << 20
-"""Bytes of bits that are kept, one a row: half a billion rows."""
+"""Maximum bytes of cached bits, one per row: half a billion rows."""
 
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A file and the bits of its rows, lowest bit of the first word first: 1 is a row that does not count."""
+    """A file and the bits of its rows, lowest bit of the first word first: 1 is a dropped row."""
 
     name: str
     size: int
@@ -52,7 +52,7 @@ class MaskedFile:
 
 @dataclass(frozen=True)
 class PositionBitmaps:
-    """The words of several files behind two tables of their places: by size, then by name."""
+    """The words of several files, after two tables of their positions: by size, then by name."""
 
     words: Words
     size_slots: int
@@ -68,7 +68,7 @@ def bits_of(hidden: npt.NDArray[np.bool_]) -> Words:
 
 
 def pack_bitmaps(files: Sequence[MaskedFile]) -> Iterator[PositionBitmaps]:
-    """Puts the words of files into tables of which each is small enough to travel with a scan. Pure."""
+    """Packs the words of files into tables, each small enough to be sent with a scan. Pure."""
     start, size = 0, 0
     for at, file in enumerate(files):
         if at > start and size + file.words.nbytes > _BYTES_AT_ONCE:
@@ -105,7 +105,7 @@ def _tables(files: Sequence[MaskedFile]) -> Iterator[PositionBitmaps]:
 
 def filter_positions(rows: DataFrame, spark: SparkSession, bits: PositionBitmaps) -> DataFrame:
     """The rows of a Parquet scan whose bit is 0. Every file of the scan must be in the table."""
-    # Arrow lists know no 64-bit lengths: one row, one list
+    # Arrow lists have no 64-bit lengths: one row, one list
     offsets = pa.array([0, len(bits.words)], pa.int32())
     lists = pa.ListArray.from_arrays(offsets, pa.array(bits.words))
     words = spark.createDataFrame(pa.table({"words": lists})).scalar()
@@ -113,7 +113,7 @@ def filter_positions(rows: DataFrame, spark: SparkSession, bits: PositionBitmaps
 
 
 def _is_live(bits: PositionBitmaps) -> str:
-    """The condition as text: built from columns it would be fifty calls of the JVM."""
+    """The condition as text, because building it from columns would take fifty JVM calls."""
     begin = f"get({_WORDS}, cast(_metadata.file_size & {bits.size_slots - 1} as int))"
     if bits.name_slots:
         slot = f"(crc32(cast(_metadata.file_name as binary)) & {bits.name_slots - 1}) + {bits.size_slots}"
@@ -142,16 +142,16 @@ def _name_slots(names: Sequence[str]) -> int | None:
 
 
 class SupersededRowsCache:
-    """Finds the rows and keeps what it found, up to some bytes, the last used: files never change. For all threads."""
+    """Finds superseded rows and caches them, up to a byte limit, by recent use; files never change. Thread-safe."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._held: LRUCache[object, dict[str, Words]] = LRUCache(most_bytes, getsizeof=_size)
         self._lock = threading.Lock()
 
     def of_files(self, reader: DataFileReader, files: Sequence[NativeFile]) -> dict[str, MaskedFile]:
-        """Those of the files of which some rows are left out, by name, with the bits of these rows.
+        """The files with dropped rows, by name, with the bits of these rows.
 
-        Called on the driver when a frame is made. Raises NotFound, Corrupt.
+        Called on the driver when a frame is created. Raises NotFound, Corrupt.
         """
         metas = {file.meta.file_name: file.meta for file in files}
         jobs = {identity_of(reader, file): file for file in files if not file.is_whole}
@@ -177,13 +177,13 @@ class SupersededRowsCache:
 
 
 def identity_of(reader: DataFileReader, file: NativeFile) -> object:
-    """What decides which rows are hidden: the file and its vector, or all that is merged."""
+    """The input that determines the hidden rows: the file and its vector, or all files merged together."""
     if file.merged is None:
         return (file.path, file.vector)
     split, options = file.merged, reader.paths.schema.options
     names = tuple(f.file_name for f in split.files)
     ignores = Options(options).need(IGNORE_DELETE)
-    # the rows themselves would stay as long as what they hide
+    # the rows themselves would stay cached with the bits
     runs = tuple(hashlib.sha256(run).digest() for run in split.inline_runs)
     return (reader.paths.root, split.partition, split.bucket, names, split.vectors, runs, ignores)
 

@@ -1,6 +1,6 @@
-"""Batch read in Spark: one input partition per split, columns by the schema asked for, ``scan.filter`` applied.
+"""Batch read in Spark: one input partition per split, columns by the requested schema, ``scan.filter`` applied.
 
-Spark's own filter push-down is not used: what one action on a DataFrame has pushed stays for the next one (RFC 5).
+Spark's own filter pushdown is not used, because filters pushed by one action on a DataFrame stay for the next (RFC 5).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.open import scan_of
 
 SPLITS_OPTION: Final = "splits"
-"""Option of a read of splits that are planned already; the driver makes it, users do not."""
+"""Option with already planned splits; set by the driver, not by users."""
 
 
 def splits_text(splits: Sequence[Split]) -> str:
@@ -47,7 +47,7 @@ class SplitPartition(InputPartition):
 
 
 class LakelogReader(DataSourceReader):
-    """Plans on the driver, unless splits are given, and reads splits on executors."""
+    """Plans on the driver, unless the options contain splits, and reads splits on executors."""
 
     def __init__(self, table: DynamicTable, schema: StructType, splits: str | None = None) -> None:
         if table.reads_log:

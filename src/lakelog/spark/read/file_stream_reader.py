@@ -1,6 +1,6 @@
-"""Streaming read of the files in Spark: a snapshot whole, then the changes of each new one; offsets are snapshot ids.
+"""Streaming read of the files in Spark: a full snapshot, then the changes of each new one; offsets are snapshot ids.
 
-Planned on the driver, one partition per part of a plan, read by executors.
+The driver plans one partition per part of a plan, and executors read them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _TABLE = "table"
 class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's files.
 
-    Its offsets are ``{"table": id, "next": n}``: the changes of snapshots before n have been read; the first one has
-    ``"full": id`` when that snapshot is to be read whole. With ``consumer-id`` the position is recorded as batches are
+    Its offsets are ``{"table": id, "next": n}``: the changes of snapshots before n have been read. The first one has
+    ``"full": id`` if that snapshot is read in full. With ``consumer-id`` the position is recorded as batches are
     committed.
     """
 
@@ -98,7 +98,7 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._stream.table.store.consumers.record(consumer, int(end["next"]))
 
     def _check_same(self, start: Offset) -> None:
-        """Raises InvalidRequest for the offset in another table; those of early versions do not name it."""
+        """Raises InvalidRequest for an offset in another table; those of early versions do not name it."""
         table = self._stream.table
         if start.get(_TABLE, self._table_id) != self._table_id:
             raise InvalidRequest(
@@ -107,9 +107,9 @@ class LakelogFileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Does nothing, because no resources are open."""
 
 
 def _row_count(snapshot: Snapshot) -> int:
-    """About how many changes a snapshot made."""
+    """The approximate number of changes in a snapshot."""
     return abs(snapshot.delta_record_count or 0) + (snapshot.changelog_record_count or 0)

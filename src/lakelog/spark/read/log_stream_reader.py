@@ -1,10 +1,9 @@
-"""Streaming read of the log in Spark: small batches travel with the plan, large ones are read by executors.
+"""Streaming read of the log in Spark: small batches are sent with the plan, large ones are read by executors.
 
-A Python source has two ways into Spark. A *simple* reader hands the rows over while planning: no task of its own,
-lowest latency, one core. A *partitioned* reader gives ranges to tasks: full throughput, one more hop. This reader
-decides per micro-batch. It builds on
-``_SimpleStreamReaderWrapper``, the class by which Spark's runner recognises prefetched rows (the same in 4.2 and 4.3;
-a test holds it).
+Spark supports two kinds of Python sources. A *simple* reader returns the rows during planning: no task, lowest latency,
+one core. A *partitioned* reader assigns ranges to tasks: full throughput, one more hop. This reader decides per
+micro-batch. It extends ``_SimpleStreamReaderWrapper``, the class by which Spark's runner recognises prefetched rows
+(the same in 4.2 and 4.3; a test checks it).
 """
 
 from __future__ import annotations
@@ -35,21 +34,23 @@ from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full, start_
 
 _PREFETCH_ROWS = 20_000
 _PREFETCH_AT_LEAST = 24
-"""Up to this many new rows, or records where one holds many, are read while planning; more are read by tasks."""
+"""Number of new rows, or of multi-row records, up to which they are read during planning; tasks read more."""
 
 PARTITION_ROWS = 200_000
-"""Rows of one task."""
+"""Number of rows per task."""
 
 _POLL_S = 0.02
-"""How long planning waits for the next record before it tells Spark that there is nothing new."""
+"""Maximum wait for the next record during planning before it reports no new data to Spark."""
 
 _TELL_EVERY_S = 1.0
-"""A named reader tells its position so often at most."""
+"""Minimum interval between two position reports of a named reader."""
 
 _INITIAL = "initial"
 _FROM = "from"
-"""Spark keeps the end of a micro-batch only, and asks for the initial offset again when it repeats the first one: so
-the end of the first one says where it began."""
+"""Key of the start of the first micro-batch, stored in its end.
+
+Spark keeps only the end of a micro-batch, and requests the initial offset again when it repeats the first one.
+"""
 
 Offsets = dict[int, int]
 
@@ -63,7 +64,7 @@ class LogRange(InputPartition):
 
 
 class FullRange(InputPartition):
-    """A part of the snapshot that a reader begins with."""
+    """A part of a reader's first snapshot."""
 
     def __init__(self, split: Split) -> None:
         super().__init__(0)
@@ -72,7 +73,7 @@ class FullRange(InputPartition):
 
 @dataclass(frozen=True)
 class _Idle:
-    """What shows nothing: the records from ``begin``, where the checkpoint is, to ``seen``; known since ``since_s``."""
+    """Records without rows, from ``begin``, the checkpoint, to ``seen``; known since ``since_s``."""
 
     begin: Offsets
     seen: Offsets
@@ -82,9 +83,9 @@ class _Idle:
 class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNow):
     """The source of a streaming query on a table's log.
 
-    Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. One that began with a snapshot (``latest-full``) has
-    ``"switch"``, too, and ``"full": [snapshot, part]`` until it has read all its parts: a micro-batch takes some of
-    them, or records of the log. With ``consumer-id`` the position is told to ``$log`` as batches are committed.
+    Its offsets are ``{"log": id, "offsets": {bucket: offset}}``. After a snapshot start (``latest-full``) they have
+    ``"switch"``, too, and ``"full": [snapshot, part]`` until all parts are read. A micro-batch takes some parts, or
+    records of the log. With ``consumer-id`` the reader reports its position to ``$log`` as batches are committed.
     """
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
@@ -128,11 +129,11 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return {**end, _FROM: {key: value for key, value in start.items() if key != _INITIAL}}
 
     def _begin_anew(self) -> dict[str, object]:
-        """The position at the newest snapshot, when what follows the old one has expired."""
+        """The position at the newest snapshot, if the records after the old position have expired."""
         return self._to_json(latest_full(self._scan.table))
 
     def _next_part(self, position: LogPosition) -> dict[str, object]:
-        """So many parts of the snapshot as have the rows of one micro-batch."""
+        """The parts of the snapshot for one micro-batch, by their row counts."""
         assert position.full is not None
         snapshot, part = position.full
         splits = self._parts_of(snapshot)
@@ -144,7 +145,7 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
 
     def _next_records(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
         begin = dict(position.offsets)
-        seen = self._seen(begin)  # what shows nothing need not be read again
+        seen = self._seen(begin)  # records without rows need not be read again
         end = self._end(seen)
         if all(end[b] <= seen[b] for b in begin):
             return self._passed(start, position)
@@ -165,9 +166,9 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._to_json(position.at(end))
 
     def _passed(self, start: dict[str, object], position: LogPosition) -> dict[str, object]:
-        """The same position again; from time to time the end of what shows nothing, by a micro-batch without rows.
+        """The same position again; at intervals the end of records without rows, in a micro-batch without rows.
 
-        A checkpoint that stood before such records for ever would expire with them.
+        Otherwise a checkpoint before such records would expire with them.
         """
         idle = self._idle
         if idle is None or idle.begin != position.offsets:
@@ -178,11 +179,11 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return self._to_json(position.at(idle.seen))
 
     def _is_short(self, begin: Offsets, end: Offsets) -> bool:
-        """Whether a reader that starts again here may look at all of it again."""
+        """True if a restarted reader may read the whole range again."""
         return sum(self._counts(begin, end, self._prefetch).values()) <= self._prefetch
 
     def _fetch(self, position: LogPosition, begin: Offsets, end: Offsets) -> list[pa.RecordBatch] | None:
-        """The rows of a micro-batch, None when there are so many that tasks should read them."""
+        """The rows of a micro-batch, None if there are too many to read during planning."""
         scan, out, rows = replace(self._scan, switch=position.switch), list[pa.RecordBatch](), 0
         for batch in (conform(b, self._target) for b0 in begin for b in scan.read(b0, begin[b0], end[b0])):
             out += [batch] if batch.num_rows else []
@@ -234,15 +235,15 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         NamedReaders(table.io, table.path).record(name, position.offsets)
         consumers = table.store.consumers
         if position.full is not None and position.full[0]:
-            consumers.record(name, position.full[0])  # expiry leaves the snapshot
+            consumers.record(name, position.full[0])  # expiry keeps the snapshot
         elif consumers.position(name) is not None:
             consumers.delete(name)
 
     def stop(self) -> None:
-        """Clients stay open in the worker for the next query."""
+        """Does nothing: clients stay open in the worker for the next query."""
 
     def _end(self, seen: Offsets) -> Offsets:
-        """Where a micro-batch ends that reads from there on; the same when there is nothing new."""
+        """The end of a micro-batch that starts at ``seen``; the same offsets if there is nothing new."""
         if self._stop_at is not None:
             ends = self._stop_at
         else:
@@ -261,26 +262,26 @@ class LakelogStreamReader(_SimpleStreamReaderWrapper, SupportsTriggerAvailableNo
         return {b: reader.skip(b, seen[b], new[b], max(1, n * self._limit // total)) for b, n in counts.items()}
 
     def _counts(self, begin: Offsets, end: Offsets, enough: int) -> dict[int, int]:
-        """Bucket → its records between the offsets, counted up to one more than is enough."""
+        """Bucket → number of its records between the offsets, counted up to one more than ``enough``."""
         return {b: self._scan.reader.count(b, begin[b], end[b], enough + 1) for b in begin}
 
     def _ranges(
         self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, to: Mapping[str, object]
     ) -> Iterator[LogRange]:
-        """The parts of a bucket that tasks read; ``to`` is the end of the micro-batch."""
+        """The parts of a bucket for tasks; ``to`` is the end of the micro-batch."""
         while start < end:
             first, start = start, self._scan.reader.skip(bucket, start, end, self._of_a_task)
             yield LogRange(bucket, first, start, switch)
 
     def _seen(self, begin: Offsets) -> Offsets:
-        """Up to where this process knows that there are no rows after ``begin``."""
+        """The offsets up to which this process has found no rows after ``begin``."""
         return self._idle.seen if self._idle is not None and self._idle.begin == begin else begin
 
     def _to_json(self, position: LogPosition) -> dict[str, object]:
         return self._scan.position_json(position)
 
     def _ends_of(self, start: dict[str, object], end: dict[str, object]) -> tuple[LogPosition, LogPosition]:
-        """The positions between which a micro-batch reads, the same whenever Spark asks for it."""
+        """The positions between which a micro-batch reads, the same on every request by Spark."""
         first = end.get(_FROM, start)
         assert isinstance(first, dict)
         return self._from_json(first), self._from_json(end)

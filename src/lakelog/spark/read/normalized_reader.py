@@ -1,4 +1,4 @@
-"""Streaming read of the log in Spark as whole changes (``log.consumer.normalize``): a task has a bucket to itself."""
+"""Streaming read of the log in Spark as whole changes (``log.consumer.normalize``), with one task per bucket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATE = "state"
 
 
 class StateRange(InputPartition):
-    """Rows of a bucket of the snapshot that a reader begins with; they become its state, and give no rows."""
+    """Rows of a bucket of a reader's first snapshot; they become its state, and yield no rows."""
 
     def __init__(self, bucket: int, splits: Sequence[Split], origin: StreamOrigin) -> None:
         super().__init__(bucket)
@@ -30,7 +30,7 @@ class StateRange(InputPartition):
 
 
 class NormalizedRange(LogRange):
-    """Records of one bucket that are told as whole changes."""
+    """Records of one bucket that are emitted as whole changes."""
 
     def __init__(self, bucket: int, start: int, end: int, switch: SnapshotCutover | None, origin: StreamOrigin) -> None:
         super().__init__(bucket, start, end, switch)
@@ -38,11 +38,11 @@ class NormalizedRange(LogRange):
 
 
 class NormalizedStreamReader(LakelogStreamReader):
-    """The source of a streaming query on an upsert log that gives whole changes.
+    """The source of a streaming query on an upsert log that emits whole changes.
 
-    Its offsets have ``"state"``, too: whose state it is and where it began. A small micro-batch is read while planning,
-    from states that this process keeps and saves from time to time; of a large one each bucket is a task, which
-    saves its state before it ends. Whichever of them reads, at whatever save it begins, the rows are the same.
+    Its offsets have ``"state"``, too: the owner of the state and its start. A small micro-batch is read during
+    planning, from states that this process keeps and saves at intervals. In a large one each bucket is a task, which
+    saves its state before it ends. Both produce the same rows, from any saved state.
     """
 
     def __init__(self, table: DynamicTable, schema: StructType) -> None:
@@ -51,7 +51,7 @@ class NormalizedStreamReader(LakelogStreamReader):
         self._states: StreamStates | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the states, whose files are open here: tasks open their own, and another planner makes them again."""
+        """The reader without its states, whose files are open; tasks and other planners open their own."""
         return {**self.__dict__, "_states": None}
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
@@ -75,7 +75,7 @@ class NormalizedStreamReader(LakelogStreamReader):
         begin, stop = self._ends_of(start, end)
         if begin.full is None or not begin.full[0] or stop.full is not None:
             return parts
-        splits = self._parts_of(begin.full[0])  # the last of the snapshot: all of it is the state from here on
+        splits = self._parts_of(begin.full[0])  # last parts of the snapshot, all of it is the state from here on
         origin = _origin_of(end)
         return [
             *(part for part in parts if isinstance(part, FullRange)),

@@ -1,13 +1,11 @@
-"""Columns ⇄ the JSON of the log by Spark's own expressions, type by type as ``logstore.json_rows`` does it without
-Spark.
+"""Conversion of columns to and from the log's JSON with Spark's own expressions, type by type.
 
-Called where no Python may run: in queries under a real-time trigger. Types are Arrow's, those of the table; what
-``decoded`` makes has the type that ``spark_schema`` says.
+It matches ``logstore.json_rows``, which works without Spark. Queries under a real-time trigger use it, because they
+cannot run Python. Types are Arrow's, those of the table; the result of ``decoded`` has the type of ``spark_schema``.
 
-The bucket of a row by Spark's own expressions alone, for queries in which no Python may run.
-
-Spark's ``hash`` is Murmur3 with the seed of the format, and of bytes in whole words it is the very hash of the format.
-So all there is to do is to put the key's BinaryRow body together (format sheet 5), as hexadecimal text.
+Also computes the bucket of a row with Spark's own expressions. Spark's ``hash`` is Murmur3 with the seed of the format,
+and for bytes in whole words it equals the hash of the format. The module only has to build the key's BinaryRow body
+(format sheet 5), as hexadecimal text.
 """
 
 from __future__ import annotations
@@ -42,18 +40,18 @@ _WIDTHS: Final = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "DATE": 4
 """Bytes of a number in its field; the others are 0."""
 _BYTES: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _INSIDE: Final = 7
-"""Bytes of a text that lie in its field."""
+"""Maximum bytes of a text stored in its field."""
 _MOST_KEYS: Final = 56
-"""Columns whose null bits fit into the head."""
+"""Maximum number of columns whose null bits fit into the head."""
 
 
 def spark_type(kind: pa.DataType) -> DataType:
-    """The type that Spark has for a column of this type."""
+    """Spark's type for a column of this type."""
     return spark_schema(pa.schema([("", kind)]))[0].dataType
 
 
 def json_type(kind: pa.DataType) -> DataType:
-    """The type as which ``from_json`` reads a column before ``decoded`` makes it what it is."""
+    """The type with which ``from_json`` reads a column before ``decoded`` converts it."""
     if _is_text(kind):
         return StringType()
     if pa.types.is_map(kind):
@@ -69,8 +67,9 @@ def json_type(kind: pa.DataType) -> DataType:
 
 
 def decoded(column: Column, kind: pa.DataType) -> Column:
-    """The column as ``from_json`` gives it (``json_type``), in its own type. Text that does not fit fails the query
-    (or is NULL where ``spark.sql.ansi.enabled`` is false).
+    """A column from ``from_json`` (``json_type``), converted to its own type.
+
+    Text that does not fit fails the query (or is NULL if ``spark.sql.ansi.enabled`` is false).
     """
     if not _changes(kind):
         return column
@@ -92,7 +91,7 @@ def decoded(column: Column, kind: pa.DataType) -> Column:
 
 
 def encoded(column: Column, kind: pa.DataType) -> Column:
-    """A column of ``spark_type(kind)`` as ``to_json`` has to get it."""
+    """A column of ``spark_type(kind)`` in the input form of ``to_json``."""
     if not _changes(kind):
         return column
     if pa.types.is_map(kind):
@@ -117,7 +116,7 @@ def encoded(column: Column, kind: pa.DataType) -> Column:
 
 
 def cast(column: Column, have: DataType, want: DataType) -> Column:
-    """The column as another type; a time with and without a zone are the same in UTC, whatever the session's zone."""
+    """The column as another type; conversions of times with and without a zone use UTC, not the session's zone."""
     if have == want:
         return column
     if isinstance(have, TimestampType) and isinstance(want, TimestampNTZType):
@@ -134,19 +133,19 @@ def _pair(pair: Column, kind: pa.MapType, change: object) -> Column:
 
 
 def _after_epoch(seconds: Column) -> Column:
-    """The moment without a zone so many seconds (decimal(18,6)) after 1970; the session's time zone has no say."""
+    """The time without a zone at these seconds (decimal(18,6)) after 1970, regardless of the session's time zone."""
     none = sf.lit(0)
     return sf.lit(_EPOCH).cast("timestamp_ntz") + sf.make_dt_interval(none, none, none, seconds)
 
 
 def _with_fraction(text: Column, digits: int) -> Column:
-    """A time as text with so many digits behind the point; Spark leaves trailing zeros out."""
+    """A time as text with this number of fractional digits; Spark omits trailing zeros."""
     whole, fraction = (sf.split_part(text, sf.lit("."), sf.lit(part)) for part in (1, 2))
     return sf.concat(whole, sf.lit("."), sf.rpad(fraction, digits, "0")) if digits else whole
 
 
 def _changes(kind: pa.DataType) -> bool:
-    """Whether a column does not go into JSON as it is."""
+    """True if a column needs a conversion for JSON."""
     if pa.types.is_map(kind):
         return not pa.types.is_string(kind.key_type) or _changes(kind.item_type)
     if pa.types.is_struct(kind):
@@ -155,7 +154,7 @@ def _changes(kind: pa.DataType) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Whether JSON has values of this type as text although they are none."""
+    """True if JSON represents non-text values of this type as text."""
     is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
     return bool(is_time or pa.types.is_decimal(kind) or _is_bytes(kind))
 
@@ -194,7 +193,7 @@ def _is_known(key: DataField) -> bool:
 
 
 def _body(columns: Sequence[Column], keys: Sequence[DataField]) -> Column:
-    """The row's bytes as hexadecimal text: head, fields, and what does not fit into them."""
+    """The row's bytes as hexadecimal text: head, fields, and the variable-length part."""
     zero = sf.lit(0).cast("bigint")
     head, slots, rest = zero, [], []
     position = sf.lit(head_size(len(keys)) + 8 * len(keys)).cast("bigint")
@@ -220,7 +219,7 @@ def _number(column: Column, kind: AtomicType) -> Column:
 
 
 def _text(given: Column, position: Column) -> tuple[Column, Column, Column]:
-    """The field of a text, what it puts behind the fields, and where the next one puts it."""
+    """The field of a text, its variable-length part, and the position for the next one."""
     length = sf.octet_length(given)
     inside = sf.concat(sf.rpad(sf.hex(given), 2 * _INSIDE, "0"), sf.hex(length + sf.lit(0x80)))
     pointer = _little_endian(sf.shiftleft(position, 32) + length.cast("bigint"))

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector: how a session gets it, what it is told of a log, what is said when it is not there."""
+"""Spark's own Kafka connector: its setup in a session, its options for a log, and the error if it is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelog.errors import InvalidOption, NotInstalled
 from lakelog.logstore.base import LogLocation
 
 JARS_VARIABLE: Final = "LAKELOG_KAFKA_JARS"
-"""Environment variable that names a directory with the connector's jars; for machines without a network."""
+"""Environment variable with a directory of the connector's jars, for machines without a network."""
 
 _ARTIFACT: Final = "spark-sql-kafka-0-10_2.13"
 _JARS: Final = "spark.jars"
@@ -33,10 +33,10 @@ def coordinates() -> str:
 
 
 def connector_settings(given: Mapping[str, str], wanted: bool) -> dict[str, str]:
-    """What a session that is about to start needs beside ``given`` settings to have the connector.
+    """The settings that a new session needs in addition to ``given`` for the connector.
 
-    The jars of the directory in ``LAKELOG_KAFKA_JARS``; without it, when ``wanted``, Spark's resolver gets the
-    coordinates, unless Spark or the settings have the connector. Raises InvalidOption for a directory without it.
+    They use the jars of the directory in ``LAKELOG_KAFKA_JARS``. Without it, and if ``wanted``, Spark's resolver gets
+    the coordinates, unless Spark or the settings have the connector. Raises InvalidOption for a directory without it.
     """
     directory = os.environ.get(JARS_VARIABLE)
     if directory:
@@ -57,7 +57,7 @@ def _joined(*parts: str | None) -> str:
 
 @contextlib.contextmanager
 def connector_needed() -> Iterator[None]:
-    """Turns Spark's "no data source kafka" into NotInstalled, which says what to do."""
+    """Turns Spark's "no data source kafka" into NotInstalled with a remedy."""
     try:
         yield
     except AnalysisException as failed:
@@ -76,7 +76,7 @@ def client_options(log: LogLocation) -> dict[str, str]:
 
 
 def _java_properties(log: LogLocation) -> dict[str, str]:
-    """The client's properties as Kafka's Java client takes them; most have the same names in librdkafka."""
+    """The client's properties for Kafka's Java client; most have the same names in librdkafka."""
     out = dict(log.properties)
     out["bootstrap.servers"] = log.address
     mechanism = out.pop("sasl.mechanisms", None) or out.get("sasl.mechanism")

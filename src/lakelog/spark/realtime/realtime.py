@@ -1,7 +1,7 @@
-"""The real-time path: reads and writes a table's Kafka log by Spark's own connector and native operators alone.
+"""The real-time path: reads and writes a table's Kafka log with Spark's own connector and native operators alone.
 
-Spark's real-time trigger runs nothing else: no Python source, no Python sink, no Python function. What is made here
-runs under ``trigger(realTime=…)`` with milliseconds of latency, and as micro-batches too.
+Spark's real-time trigger supports nothing else: no Python source, no Python sink, no Python function. Frames made here
+run under ``trigger(realTime=…)`` with milliseconds of latency, and as micro-batches too.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _CHANGE: Final = "change"
 _ROW: Final = "row"
 _PRODUCER: Final = {"kafka.acks": "all", "kafka.linger.ms": "0", "kafka.compression.type": "lz4"}
 _LATEST: Final = -1
-"""What Spark calls the end of a partition."""
+"""Spark's value for the end of a partition."""
 
 
 def realtime_log(table: DynamicTable) -> LogLocation:
-    """The log of a table that the real-time path takes. Raises InvalidRequest, UnsupportedFeature for any other."""
+    """The log of a table that the real-time path supports. Raises InvalidRequest, UnsupportedFeature for any other."""
     log = table.log
     if log is None or not log_factory(log.system).speaks_kafka:
         have = "no log" if log is None else f"a log of type '{log.system}'"
@@ -72,7 +72,7 @@ def realtime_log(table: DynamicTable) -> LogLocation:
 def read_changes(spark: SparkSession, table: DynamicTable, columns: Sequence[str] | None) -> DataFrame:
     """A streaming DataFrame of the log's changes: the columns (None: all) and ``_row_kind``.
 
-    Raises NotInstalled without the connector, InvalidRequest for a log or a start that it does not take.
+    Raises NotInstalled without the connector, InvalidRequest for an unsupported log or start.
     """
     if normalizes(table):
         raise InvalidRequest(
@@ -89,7 +89,7 @@ def read_changes(spark: SparkSession, table: DynamicTable, columns: Sequence[str
     options = {**client_options(log), **_start(table, log), "subscribe": log.topic, "includeHeaders": "true"}
     with connector_needed():
         records = spark.readStream.format("kafka").options(**options).load()
-        _ = records.schema  # Spark Connect looks for the source only now
+        _ = records.schema  # Spark Connect resolves the source only now
     return changes_of(records, table, columns)
 
 
@@ -97,8 +97,8 @@ def changes_of(records: DataFrame, table: DynamicTable, columns: Sequence[str] |
     """The changes in records (``value``, ``headers``) of the table's log: the columns (None: all) and ``_row_kind``.
 
     The same rows as ``LogScan.decode``: data records and, with the consistency guarantee, corrections; an update with
-    both images is two rows. The query fails on a record that the log cannot have. Raises InvalidSchema for a column
-    that the table does not have.
+    both images is two rows. The query fails on an invalid record. Raises InvalidSchema for a column that the table does
+    not have.
     """
     schema = arrow_schema(table.schema.select(columns)) if columns is not None else LogScan(table).data_schema
     kinds = [DATA, *([CORRECTION] if LogScan(table).emits_corrections else [])]
@@ -115,7 +115,7 @@ def changes_of(records: DataFrame, table: DynamicTable, columns: Sequence[str] |
 
 
 def _start(table: DynamicTable, log: LogLocation) -> dict[str, str]:
-    """Where the source begins, as its options say it."""
+    """The start of the source, as its options."""
     mode = table.options.need(STARTUP_MODE)
     if mode in ("latest", "earliest"):
         return {"startingOffsets": str(mode)}
@@ -133,7 +133,7 @@ def _start(table: DynamicTable, log: LogLocation) -> dict[str, str]:
 
 
 def _is_insert(table: DynamicTable) -> Column:
-    """Whether a row is an insert; another one fails the query when ``log.consumer.retractions`` says so."""
+    """True if a row is an insert; any other row fails the query if ``log.consumer.retractions`` requires it."""
     kind = sf.col(ROW_KIND_COLUMN)
     if table.options.need(RETRACTIONS) == "drop":
         return kind == NAMES[INSERT]
@@ -142,7 +142,7 @@ def _is_insert(table: DynamicTable) -> Column:
 
 
 def _record_kind() -> Column:
-    """The kind in a record's header; data where it has none, as ``parse_kinds`` says."""
+    """The kind in a record's header; data if it has none, as in ``parse_kinds``."""
     ours = sf.filter(sf.col("headers"), lambda h: h.getField("key") == sf.lit(HEADER_KEY))
     header = sf.get(ours, sf.lit(0)).getField("value").cast("string")
     version = NOBODYS_HEADER[:2].decode()
@@ -177,9 +177,9 @@ def _rows_of_change() -> Column:
 def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
     """The rows of a frame as records of the table's log: key, value, headers, partition.
 
-    They belong to no epoch: they count as soon as they are in the log, and the follower makes files of them. Columns go
-    by name; ``_row_kind`` makes them changes (an update is a delete of the old row and an insert of the new one).
-    Raises InvalidSchema for columns that do not fit; a value that does not fail the query.
+    They belong to no epoch. They count as soon as they are in the log, and the follower writes them to files. Columns
+    are matched by name. ``_row_kind`` makes them changes (an update is a delete of the old row and an insert of the new
+    one). Raises InvalidSchema for columns that do not fit; an invalid value fails the query.
     """
     schema = table.schema
     check_columns(arrow_for_spark(frame.schema), schema, table.name)
@@ -202,7 +202,7 @@ def records_of(frame: DataFrame, table: DynamicTable) -> DataFrame:
 
 
 def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_time: str | None) -> Any:
-    """Starts a query that appends a frame's rows to the log by Spark's Kafka sink; returns the StreamingQuery."""
+    """Starts a query that appends a frame's rows to the log with Spark's Kafka sink; returns the StreamingQuery."""
     log = realtime_log(table)
     options = {**_PRODUCER, **client_options(log), "topic": log.topic, "checkpointLocation": checkpoint}
     register_follower(table)
@@ -214,7 +214,7 @@ def start_write(table: DynamicTable, frame: DataFrame, checkpoint: str, real_tim
 
 
 def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
-    """A column of the table as the frame has it: cast, with its default where it is NULL, refused where it must not."""
+    """A column of the table from the frame: cast, NULL replaced by its default, or refused if NOT NULL."""
     kind = spark_type(field.type)
     given = column_of(field.name) if field.name in frame.columns else sf.lit(None)
     column = cast(given, frame.schema[field.name].dataType, kind) if field.name in frame.columns else given.cast(kind)
@@ -230,7 +230,7 @@ def _value(frame: DataFrame, field: pa.Field, table: DynamicTable) -> Column:
 
 
 def _removes(frame: DataFrame, table: DynamicTable) -> Column:
-    """Whether a row takes its key away, by its row kind; kinds that the table does not take fail the query."""
+    """True if a row deletes its key, by its row kind; unsupported kinds fail the query."""
     name = table.schema.options.get(ROWKIND_FIELD.key, ROW_KIND_COLUMN)
     if name not in frame.columns:
         return sf.lit(False)
@@ -246,6 +246,6 @@ def _removes(frame: DataFrame, table: DynamicTable) -> Column:
 
 
 def _object(fields: Sequence[pa.Field]) -> Column:
-    """The JSON object of these columns, NULLs written."""
+    """The JSON object of these columns, with explicit NULLs."""
     members = (encoded(column_of(f.name), f.type).alias(f.name) for f in fields)
     return sf.to_json(sf.struct(*members), {"ignoreNullFields": "false"})

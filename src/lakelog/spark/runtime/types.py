@@ -20,7 +20,7 @@ from lakelog.paimon.types.types import DataType
 from lakelog.table.model.dynamic_table import DynamicTable
 
 CATALOG_OPTION: Final = "catalog"
-"""Names the catalog whose storage options reach the table."""
+"""Option with the catalog whose storage options apply to the table."""
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -30,14 +30,14 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def arrow_for_spark(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark demands of a batch for this Spark schema."""
+    """The Arrow schema that Spark requires of a batch for this Spark schema."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """A frame that holds rows; ``schema`` is what they have unless it is given.
+    """A frame that contains rows; ``schema`` defaults to theirs.
 
-    Of no rows Spark takes no nested column without a chunk, and on Connect nothing without a schema.
+    For an empty table Spark accepts no nested column without a chunk, and Connect requires a schema.
     """
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
@@ -46,13 +46,13 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
 
 
 def columns_of(schema: StructType) -> list[tuple[str, DataType]]:
-    """(name, type) of Spark's columns as those of a new table; all may be NULL. Raises UnsupportedFeature."""
+    """(name, type) of Spark's columns for a new table; all may be NULL. Raises UnsupportedFeature."""
     fields = fields_from_arrow(to_arrow_schema(schema, timezone="UTC"))
     return [(name, kind.with_nullable(True)) for name, kind, _ in fields]
 
 
 def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """The batch's columns in the order and types that Spark demands."""
+    """The batch's columns in the order and types that Spark requires."""
     if batch.schema.equals(target):
         return batch
     columns = []
@@ -63,10 +63,10 @@ def conform(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 
 def has_null_elements(columns: Iterable[pa.Array]) -> bool:
-    """Whether an array or a map in some columns, at any depth, may hold NULL.
+    """True if an array or a map in some columns, at any depth, may contain NULL.
 
-    Spark copies rows that its planner has fetched, and fails on such elements there: it asks for each number of an
-    array without asking whether it is NULL.
+    Spark copies rows that its planner has fetched, and fails on such elements. It reads each number of an array without
+    a NULL check.
     """
     for column in columns:
         kind = column.type
@@ -89,7 +89,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _readable(field: pa.Field) -> pa.Field:
-    """Spark knows microseconds only, and has no time of day before 4.1's TIME."""
+    """The field for Spark, which has only microseconds, and no time of day before 4.1's TIME."""
     kind = field.type
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         kind = pa.timestamp("us", tz=kind.tz)
@@ -101,19 +101,19 @@ def _readable(field: pa.Field) -> pa.Field:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's expressions take any name."""
+    """A column's name, quoted for Spark's expressions."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column_of(name: str) -> Column:
-    """A column of a frame by its name, whatever signs are in it."""
+    """A column of a frame by its name, with any characters."""
     return sf.col(quoted(name))
 
 
 def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:
-    """``function`` of Arrow arrays, called in the workers batch by batch, as one of columns; ``kind`` is Spark's type.
+    """``function`` of Arrow arrays as a function of columns; workers call it batch by batch; ``kind`` is Spark's type.
 
-    PySpark's own ``arrow_udf`` asks for pandas, which it does not need.
+    PySpark's own ``arrow_udf`` requires pandas, which it does not need.
     """
     udf = import_module(f"pyspark.sql.{'connect.' if is_remote() else ''}udf").UserDefinedFunction
     made: Callable[..., Column] = udf(function, kind, evalType=PythonEvalType.SQL_SCALAR_ARROW_UDF)
@@ -121,6 +121,6 @@ def arrow_function(function: Callable[..., pa.Array], kind: str) -> Callable[...
 
 
 def options_of(table: DynamicTable) -> dict[str, str]:
-    """The table's options for this use, and its catalog where that is not the session's first one."""
+    """The table's options for this use, and its catalog if that is not the session's first one."""
     catalog = table.location.identifier.catalog
     return {**table.hints, **({CATALOG_OPTION: catalog} if catalog else {})}

@@ -1,4 +1,4 @@
-"""What tasks need of the Python worker that they run in: a garbage collector that leaves libraries alone, a context."""
+"""The needs of tasks in their Python worker: a garbage collector that ignores libraries, and a task context."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FROZEN: set[int] = set()
 
 
 def prepare_worker(counts: str | None = None) -> None:
-    """Moves all objects out of the collector's sight, once per process.
+    """Excludes all current objects from garbage collection, once per process.
 
     Spark's worker collects after every task; with polars and pyarrow imported that costs 12–16 ms each time. ``counts``
-    is the directory in which the driver collects counts, and the environment says what is logged.
+    is the directory in which the driver collects counts; the environment sets the log level.
     """
     share_counts(counts)
     if os.getpid() not in _FROZEN:
@@ -29,7 +29,7 @@ def prepare_worker(counts: str | None = None) -> None:
 
 
 def this_task() -> TaskContext:
-    """The context of the task that runs here. Raises InternalError outside of one."""
+    """The context of the current task. Raises InternalError outside of one."""
     context = TaskContext.get()
     if context is None:
         raise InternalError("what only a task of Spark does runs without Spark's TaskContext")

@@ -1,5 +1,6 @@
-"""What a Python worker of Spark does before it ends: Spark ends its workers by SIGHUP or ``os._exit``, without
-``atexit``. And how a task learns of its other tries.
+"""Cleanup of a Python worker of Spark before it ends, and detection of other attempts of its task.
+
+Spark ends its workers by SIGHUP or ``os._exit``, without ``atexit``.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from lakelog.spark.runtime.worker import this_task
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 _LONGEST_S = 30.0
-"""A store that does not answer keeps no process alive for longer."""
+"""Maximum time that an unresponsive store delays the end of a process."""
 _EXIT = os._exit
 _SIGNAL = signal.signal
 _MOST_S: Final = 10.0
-"""Spark kills the Python of a task two seconds after it has told it to end (``spark.python.task.killTimeout``)."""
+"""Maximum wait. Spark kills a task's Python two seconds after its end signal (``spark.python.task.killTimeout``)."""
 
 
 class _End:
-    """The end of this process, which waits for the block that is at work and comes once."""
+    """The end of this process, which waits for the running block and happens once."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -38,23 +39,23 @@ class _End:
         self._asked = self._begun = False
 
     def hang_up(self, _: int, __: FrameType | None) -> None:
-        """Spark's daemon ends: so does this worker, after the block that is at work."""
+        """Spark's daemon ends, and so does this worker, after the running block."""
         self._asked = True
         self.when_idle()
 
     def keep(self, signalnum: int, handler: _Handler) -> _Handler:
-        """Takes the place of ``signal.signal``: Spark's daemon resets SIGHUP each time that a worker is used again."""
+        """Replaces ``signal.signal``, because Spark's daemon resets SIGHUP on each reuse of a worker."""
         if signalnum == signal.SIGHUP and handler is signal.SIG_DFL and self.process == os.getpid():
             return signal.getsignal(signalnum)
         return _SIGNAL(signalnum, handler)
 
     def when_idle(self) -> None:
-        """Ends this process if it was asked to and nothing is at work."""
+        """Ends this process if the end was requested and no block runs."""
         if self._asked and not self.at_work and not self._begun:
             self.exit(0)
 
     def exit(self, status: int) -> NoReturn:
-        """Takes the place of ``os._exit``, which a worker calls when Spark closes its socket before the signal."""
+        """Replaces ``os._exit``, which a worker calls if Spark closes its socket before the signal."""
         if self.process != os.getpid() or self._begun:  # a forked child, or a second call
             _EXIT(status)
         self._begun = True
@@ -74,7 +75,7 @@ _END = _End()
 def ending_later(last: Callable[[], None]) -> Iterator[None]:
     """Runs a block that SIGHUP does not interrupt; from then on ``last`` is called before this process ends.
 
-    Called in the main thread of a worker, which is where Spark runs sinks; in another thread it does nothing.
+    Called in the main thread of a worker, where Spark runs sinks; does nothing in another thread.
     """
     global _END
     if threading.current_thread() is not threading.main_thread():
@@ -94,7 +95,7 @@ def ending_later(last: Callable[[], None]) -> Iterator[None]:
 
 
 class Try(NamedTuple):
-    """The try of a task whose answer Spark took: its partition, its number of all tries, its number of this task's."""
+    """The task attempt whose result Spark accepted: its partition, its global number, its number within the task."""
 
     partition: int
     id: int
@@ -102,17 +103,17 @@ class Try(NamedTuple):
 
     @staticmethod
     def this() -> Try:
-        """That of the task that runs here. Raises InternalError outside of one."""
+        """The attempt of the current task. Raises InternalError outside of one."""
         context = this_task()
         return Try(context.partitionId(), context.taskAttemptId(), context.attemptNumber())
 
 
 def each_ran_once(spark: SparkSession, tries: Sequence[Try]) -> bool:
-    """Whether a job surely had no other tries than these, which it answered with; False also when that is not known.
+    """True if a job certainly had no other attempts than these, which returned results; False also if unknown.
 
-    Called in the driver of a session that is not remote. Spark numbers all tries as it starts them, so those of one
-    stage that nothing disturbed follow one another in the order of its partitions. A second copy of a slow task
-    (``spark.speculation``) would come behind them all.
+    Called in the driver of a session that is not remote. Spark numbers all attempts as it starts them. In an
+    undisturbed stage they are consecutive, in the order of its partitions. A second copy of a slow task
+    (``spark.speculation``) would follow all of them.
     """
     if spark.sparkContext.getConf().get("spark.speculation", "false") == "true":
         return False
@@ -121,7 +122,7 @@ def each_ran_once(spark: SparkSession, tries: Sequence[Try]) -> bool:
 
 @contextmanager
 def task_end(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Runs a block of jobs of this thread; when it raises, the error goes on once no task of them runs any more.
+    """Runs a block of jobs of this thread; an error is raised once none of their tasks runs any more.
 
     Only for a session that is not remote. ``tag`` marks the jobs, and no others. Waits ten seconds at most.
     """
@@ -130,7 +131,7 @@ def task_end(spark: SparkSession, tag: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Py4JError, OSError):  # the first error is the one to tell
+        with contextlib.suppress(Py4JError, OSError):  # the first error is the one to raise
             end = monotonic_s() + _MOST_S
             while _runs(spark, tag) and monotonic_s() < end:
                 sleep(0.05)
@@ -140,9 +141,9 @@ def task_end(spark: SparkSession, tag: str) -> Iterator[None]:
 
 
 def _runs(spark: SparkSession, tag: str) -> bool:
-    """Whether a task of the jobs with a tag runs."""
+    """True if a task of the jobs with a tag runs."""
     tracker = spark.sparkContext.statusTracker()
-    ids = spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(tag)  # Python's own does not ask by tag
+    ids = spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(tag)  # Python's own has no lookup by tag
     jobs = [tracker.getJobInfo(job) for job in ids]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
     return any(stage.numActiveTasks > 0 for stage in stages if stage is not None)

@@ -20,16 +20,16 @@ from lakelog.spark.runtime.types import spark_schema
 Arguments = dict[str, Any] | list[Any]
 
 _ARGUMENTS: Final[ContextVar[Arguments | None]] = ContextVar("arguments", default=None)
-"""Values of the parameters (``:name``, ``?``) in the statement that runs."""
+"""Parameter values (``:name``, ``?``) of the running statement."""
 _FRAMES: Final[ContextVar[Mapping[str, DataFrame]]] = ContextVar("frames", default=MappingProxyType({}))
-"""What ``{name}`` stands for in the statement that runs, where Spark keeps no view of it."""
+"""Frames for ``{name}`` in the running statement, where Spark keeps no view of them."""
 
 
 def spark_sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-    """Spark's own ``spark.sql``, attached or not, with the parameters of the statement that runs.
+    """Spark's own ``spark.sql``, attached or not, with the parameters of the running statement.
 
-    ``frames`` are what names in the text stand for. No view is left behind: a classic frame holds its plan; one of
-    Spark Connect looks names up when it runs, so these frames travel with the text.
+    ``frames`` are the frames for names in the text. No view remains. A classic frame contains its plan. Spark Connect
+    resolves names when a frame runs, so these frames are sent with the text.
     """
     named = {**_FRAMES.get(), **(frames or {})}
     if is_remote():
@@ -49,7 +49,7 @@ def _sql(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> Dat
 
 
 def _with_places(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mapping[str, DataFrame]]:
-    """The text with ``{name}`` in place of the names of frames, as Spark's own formatting takes it, and these."""
+    """The text with ``{name}`` instead of frame names, for Spark's own formatting, and the frames."""
     if not frames:
         return text, frames
     names = re.compile(rf"\b(?:{'|'.join(map(re.escape, frames))})\b")
@@ -57,10 +57,10 @@ def _with_places(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, Mappi
 
 
 def attach(spark: SparkSession, run: Callable[[str], list[Any]]) -> Callable[..., Any]:
-    """From now on ``spark.sql`` of this object runs texts by ``run``: what is not lakelog's goes on to Spark.
+    """Makes ``spark.sql`` of this object run texts with ``run``; other statements are passed to Spark.
 
-    Its answers are DataFrames, as Spark's are; only an INSERT from a stream answers with its StreamingQuery. Returns
-    what ``detach`` takes away.
+    Results are DataFrames, as Spark's are; only an INSERT from a stream returns its StreamingQuery. Returns the
+    function for ``detach`` to remove.
     """
 
     def sql(sqlQuery: str, args: Arguments | None = None, **kwargs: Any) -> Any:  # noqa: N803 - Spark's own names
@@ -73,7 +73,7 @@ def attach(spark: SparkSession, run: Callable[[str], list[Any]]) -> Callable[...
 
 
 def detach(spark: SparkSession, attached: Callable[..., Any]) -> None:
-    """Gives the session its own ``spark.sql`` back; does nothing when it has it, or another lake's."""
+    """Restores the session's own ``spark.sql``; does nothing if it, or another lake's, is active."""
     if vars(spark).get("sql") is attached:
         del spark.sql
 
@@ -89,7 +89,7 @@ def _with_arguments(args: Arguments | None) -> Iterator[None]:
 
 @contextmanager
 def _formatted(spark: SparkSession, text: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """The text with ``{name}`` replaced as Spark does it; DataFrames among the values are views meanwhile."""
+    """The text with ``{name}`` replaced as Spark does it; DataFrames among the values are views for the duration."""
     if not values:
         yield text
         return
@@ -105,7 +105,7 @@ def _formatted(spark: SparkSession, text: str, values: Mapping[str, Any]) -> Ite
 
 @contextmanager
 def _with_frames(spark: SparkSession, frames: Iterable[tuple[DataFrame, str]]) -> Iterator[None]:
-    """Frames that Spark Connect's formatting has named, but not made views of: lakelog looks the names up, too."""
+    """Frames that Spark Connect's formatting has named without creating views; lakelog resolves the names, too."""
     named = {name: frame for frame, name in frames}
     token = _FRAMES.set(named)
     try:

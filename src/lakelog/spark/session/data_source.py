@@ -1,4 +1,4 @@
-"""The Spark data source ``lakelog``: finds the table that the options name and makes its readers and writers."""
+"""The Spark data source ``lakelog``: finds the table from the options and creates its readers and writers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _lies_in(path: str, warehouse: str) -> bool:
 
 
 def _comparable(path: str) -> str:
-    """A path with one spelling; a local one may be relative, and it may have a scheme."""
+    """A normalised path; a local one may be relative, and it may have a scheme."""
     return LocalFileIO().absolute(path) if scheme_of(path) == "file" else bare_path(path)
 
 
@@ -45,10 +45,10 @@ class LakelogDataSource(DataSource):
     """``spark.read/readStream/write/writeStream.format("lakelog")``.
 
     Options: ``path`` (the argument of ``load``, ``save``, ``start``) is ``db.table``, ``catalog.db.table`` or a table's
-    directory; ``catalog`` or ``warehouse`` says where ``db.table`` is looked up; every read and write option of the
-    table (``read.mode``, ``emit.mode``, …) may be given, too. ``catalogs`` (places by the names that identifiers have,
-    with how to reach the storage), ``first`` and ``counts`` (where the driver collects counts) are set by
-    ``lakelog.connect`` on a subclass; storage options may be given as options, too.
+    directory. ``catalog`` or ``warehouse`` sets where ``db.table`` is resolved. Every read and write option of the
+    table (``read.mode``, ``emit.mode``, …) is allowed, too. ``lakelog.connect`` sets ``catalogs`` (configurations by
+    catalog name, with access to the storage), ``first`` and ``counts`` (where the driver collects counts) on a
+    subclass. Storage options are also allowed as options.
     """
 
     catalogs: ClassVar[Mapping[str, CatalogConfig]] = {}
@@ -82,7 +82,7 @@ class LakelogDataSource(DataSource):
         return open_by_name(warehouse, identifier, hints, scope, storage, known)
 
     def _place(self, given: Mapping[str, str], path: str, identifier: Identifier | None) -> CatalogConfig | None:
-        """The catalog that is named, else the one that a directory lies in, else the first. Raises NotFound."""
+        """The named catalog, else the one that contains a directory, else the first. Raises NotFound."""
         name = (identifier.catalog if identifier else "") or given.get(CATALOG_OPTION, "")
         if name and WAREHOUSE not in given:
             names = CatalogNames(self.first, tuple(other for other in self.catalogs if other != FIRST))

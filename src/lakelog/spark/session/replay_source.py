@@ -1,5 +1,4 @@
-"""A streaming source that replays an Arrow file at a given rate: how the demo and the benchmarks make real input
-flow."""
+"""A streaming source that replays an Arrow file at a given rate, as realistic input of the demo and the benchmarks."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from lakelog.spark.runtime.types import arrow_for_spark, conform, spark_schema
 from lakelog.spark.runtime.worker import prepare_worker
 
 SENT_COLUMN = "sent_at"
-"""When the row was due (timestamp, UTC): a row's latency is the time at which it was seen minus this."""
+"""Due time of the row (timestamp, UTC); a row's latency is its arrival time minus this."""
 
 _POLL_S = 0.002
 
@@ -25,8 +24,8 @@ _POLL_S = 0.002
 class ReplaySource(DataSource):
     """``format("lakelog-replay")``.
 
-    Options: ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (after so many rows the rest comes as fast
-    as it is taken), ``burst`` (at most so many rows a micro-batch), ``start_ms`` (when the first row is due).
+    Options: ``path`` (an Arrow IPC file), ``rate`` (rows/s), ``paced_rows`` (number of rows after which the rest is
+    sent as fast as it is read), ``burst`` (maximum rows per micro-batch), ``start_ms`` (due time of the first row).
     """
 
     @classmethod
@@ -47,7 +46,7 @@ class _Rows(InputPartition):
 
 
 class _ReplayReader(_SimpleStreamReaderWrapper):
-    """Small steps travel with the plan, large ones are read by tasks; the rows of a range are always the same."""
+    """Sends small steps with the plan, and large ones to tasks; the rows of a range are deterministic."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         super().__init__(self)  # type: ignore[arg-type]  # the base only asks whether it supports AvailableNow
@@ -87,10 +86,10 @@ class _ReplayReader(_SimpleStreamReaderWrapper):
             yield from self._read(input_partition.first, input_partition.last)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing is kept."""
+        """Does nothing, because no state is kept."""
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Does nothing, because no resources are open."""
 
     def _due(self, first: int) -> int:
         due = int((now_ms() - self._start_ms) * self._rate / 1000)

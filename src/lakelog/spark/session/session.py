@@ -1,4 +1,4 @@
-"""A Spark session made for streams (RFC 4), and the registration of the data source on any session."""
+"""A Spark session configured for streams (RFC 4), and the registration of the data source on any session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelog.spark.session.data_source import LakelogDataSource
 from lakelog.table.catalog_config import CatalogConfig
 
 STREAM_SETTINGS: Mapping[str, str] = {
-    # without it every Python task pays 40 ms for a delayed TCP acknowledgement
+    # otherwise a delayed TCP acknowledgement costs every Python task 40 ms
     "spark.python.unix.domain.socket.enabled": "true",
     # the default manager forks a process per file on a local disk: 30 ms per micro-batch
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -28,11 +28,11 @@ STREAM_SETTINGS: Mapping[str, str] = {
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.execution.pyspark.binaryAsBytes": "true",
-    # fewer, larger batches: what is done once per batch, and a record of an arrow log, stands for more rows
+    # fewer, larger batches: per-batch work, and a record of an arrow log, cover more rows
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
-"""Settings that a local session gets; each is worth it by measurement (see the design page on latency)."""
+"""Settings of a local session; each is justified by measurement (see the design page on latency)."""
 _LOOPBACK: Final = re.compile(r"(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?")
 _WHY: Final[Mapping[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "each Python task pays about 40 ms for a delayed TCP acknowledgement",
@@ -44,11 +44,11 @@ _WHY: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "more and smaller batches: bulk reads and writes are slower",
     "spark.sql.execution.arrow.maxBytesPerBatch": "batches of wide rows may need much memory in Python workers",
 }
-"""What a setting of ``STREAM_SETTINGS`` is for."""
+"""The purpose of each setting in ``STREAM_SETTINGS``."""
 
 
 def session_settings() -> dict[str, str]:
-    """All settings that a session which starts here gets, but for its master; also good for a server of one machine."""
+    """All settings of a new session here except its master; also suitable for a server on one machine."""
     return {
         **STREAM_SETTINGS,
         "spark.ui.enabled": "false",
@@ -61,9 +61,9 @@ def session_settings() -> dict[str, str]:
 
 
 def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Starts (or takes) a local Spark session set up for streams; binds to loopback only.
+    """Starts (or reuses) a local Spark session configured for streams; binds to loopback only.
 
-    Raises NotFound with the command that installs Java when there is none.
+    Raises NotFound with the install command if there is no Java.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -77,7 +77,7 @@ def local_session(app_name: str = "lakelog", settings: Mapping[str, str] | None 
 def session_at(master: str | None = None, remote: str | None = None, app_name: str = "lakelog") -> SparkSession:
     """A session on a cluster (``spark://…``) or on a Spark Connect server (``sc://…``), for a command.
 
-    Raises what Spark raises when it cannot be reached, NotInstalled without the client of Spark Connect.
+    Raises Spark's error if it cannot be reached, NotInstalled without the client of Spark Connect.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
@@ -94,9 +94,9 @@ def session_at(master: str | None = None, remote: str | None = None, app_name: s
 
 
 def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSession:
-    """Starts a local session, with Spark's Kafka connector where it is at hand or asked for.
+    """Starts a local session, with Spark's Kafka connector if it is available or requested.
 
-    Raises InvalidOption for a directory without the connector's jars, Unavailable when Spark cannot start with it.
+    Raises InvalidOption for a directory without the connector's jars, Unavailable if Spark cannot start with it.
     """
     found = connector_settings(settings, with_connector)
     try:
@@ -111,12 +111,12 @@ def session_here(settings: Mapping[str, str], with_connector: bool) -> SparkSess
 
 
 def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: str) -> None:
-    """Makes ``format("lakelog")`` known to a session, with the catalogs in which ``db.table`` is looked up.
+    """Registers ``format("lakelog")`` with a session, and the catalogs that resolve ``db.table``.
 
-    ``first`` is the name of the one that identifiers call ``FIRST``. Called again when there is another catalog.
-    Storage options travel inside the data source: no plan and no option of a DataFrame shows them; what knows the names
-    of tables does not travel, for they are found by their directories, unless a server commits to them. Works on
-    classic sessions and on Spark Connect (lakelog must be installed on the server).
+    ``first`` is the name of the catalog ``FIRST`` of identifiers. Called again for each new catalog. Storage options
+    are sent inside the data source: no plan and no option of a DataFrame shows them. The registry of table names is not
+    sent, because tables are found by their directories, unless a server commits to them. Works on classic sessions and
+    on Spark Connect (lakelog must be installed on the server).
     """
     _take_own_python(spark)
     places = {name: place.of_tables() for name, place in catalogs.items()}
@@ -127,10 +127,10 @@ def register(spark: SparkSession, catalogs: Mapping[str, CatalogConfig], first: 
 
 
 def _take_own_python(spark: SparkSession) -> None:
-    """Lets a local session's workers run this Python, unless another one is named.
+    """Makes a local session's workers run this Python, unless another one is configured.
 
-    They run the first ``python3`` of the PATH, which has no lakelog where an environment's Python was started without
-    activating it; every write failed then.
+    By default they run the first ``python3`` of the PATH. If an environment's Python was started without activating it,
+    that one has no lakelog, and every write fails.
     """
     named = os.environ.get("PYSPARK_PYTHON")
     if not named and not is_remote() and (spark.conf.get("spark.master", "") or "").startswith("local"):
@@ -138,10 +138,9 @@ def _take_own_python(spark: SparkSession) -> None:
 
 
 def is_spread(spark: SparkSession) -> bool:
-    """Whether the session's executors may be on other machines than its driver.
+    """True if the session's executors may be on other machines than its driver.
 
-    They are not when it is local, nor when all masters of its cluster answer on loopback, which no other machine
-    reaches.
+    They are not if it is local, or if all masters of its cluster are on loopback, which no other machine reaches.
     """
     master = spark.conf.get("spark.master", "") or ""
     scheme, _, hosts = master.partition("://")
@@ -156,7 +155,7 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class SessionGap:
-    """A setting that is other than lakelog's own sessions have it: its key, what it should be and is, what it costs."""
+    """A setting that differs from lakelog's own sessions: its key, expected and actual value, and cost."""
 
     key: str
     wanted: str
@@ -165,7 +164,7 @@ class SessionGap:
 
 
 def session_gaps(spark: SparkSession) -> list[SessionGap]:
-    """The gaps of a session, classic or Connect. None of them makes a result wrong."""
+    """The gaps of a session, classic or Connect. None of them affects correctness."""
     gaps = []
     for key, wanted in STREAM_SETTINGS.items():
         found = spark.conf.get(key, None)

@@ -45,13 +45,13 @@ from lakelog.table.write.replace_files import commit_rewrite
 
 _T = TypeVar("_T")
 _TASK_END_S: Final = 3.0
-"""Spark kills the Python of a task two seconds after it told the task to end; until then it may write files."""
+"""Wait for a cancelled task, which may write until Spark kills its Python two seconds after the request."""
 ArrowMap = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass
 class AttemptMessage(WriterCommitMessage):
-    """What a task sends to the driver; ``run`` is that of its streaming query."""
+    """A task's message to the driver; ``run`` is that of its streaming query."""
 
     result: AttemptResult
     run: str = ""
@@ -66,7 +66,7 @@ def write_attempt(
     replaces: bool = False,
     job: JobFiles | None = None,
 ) -> AttemptMessage:
-    """Writes all batches of a task as one attempt; ``replaces``: as part of an overwrite, ``job``: of a batch job."""
+    """Writes all batches of a task as one attempt; ``replaces`` for an overwrite, ``job`` for a batch job."""
     task = TaskWriter(table, writer, epoch, lane, replaces, job)
     try:
         for batch in batches:
@@ -78,7 +78,7 @@ def write_attempt(
 
 
 class LakelogWriter(DataSourceArrowWriter):
-    """Made on the driver for one job; pickled to its tasks.
+    """The writer of one job, created on the driver and pickled to its tasks.
 
     An overwrite's tasks write files only, and its commit is one snapshot.
     """
@@ -96,7 +96,7 @@ class LakelogWriter(DataSourceArrowWriter):
 
     @property
     def tag(self) -> str:
-        """What marks the Spark jobs of this write."""
+        """The tag of this write's Spark jobs."""
         return f"lakelog-{self._writer}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
@@ -106,7 +106,7 @@ class LakelogWriter(DataSourceArrowWriter):
         return write_attempt(self._table, self._writer, 0, _lane(), iterator, self._target is not None, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None], no_other_tries: bool = False) -> None:
-        """Commits the attempts that Spark has taken; ``no_other_tries``: there were none to leave files."""
+        """Commits the attempts that Spark has accepted; ``no_other_tries``: no other attempt left files."""
         share_counts(self._counts)
         results = [m.result for m in messages if isinstance(m, AttemptMessage)]
         if self._files is not None:
@@ -120,17 +120,16 @@ class LakelogWriter(DataSourceArrowWriter):
         expire_best_effort(self._table)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Called by Spark for a job that failed, perhaps before its other tasks have ended."""
+        """Called by Spark for a failed job, possibly before its other tasks have ended."""
         self.take_back(messages)
         if any(message is None for message in messages) and len(messages) > 1:
             sleep(_TASK_END_S)
             self._job.remove_all(self._table)
 
     def take_back(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Takes a failed job back, and with it all files of its tasks.
+        """Takes a failed job back, with all files of its tasks.
 
-        The files stay when no message is missing, so that the job has failed in ``commit``, and nobody can say that it
-        is not decided.
+        If no message is missing, the job has failed in ``commit``. Its files then stay, because it may be decided.
         """
         is_over = any(message is None for message in messages)
         if self._target is None:
@@ -142,9 +141,9 @@ class LakelogWriter(DataSourceArrowWriter):
 def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) -> None:
     """Writes a batch frame, columns by name, and commits it here in the driver; for sessions that are not remote.
 
-    The same as the data source does, without the three Python processes that it starts in turn to plan and to commit.
-    Of the attempts of a task Spark gives the result of one. Raises what the checks, Spark and the commit raise; then no
-    row counts.
+    It is equivalent to the data source, without the three Python processes that it starts in sequence to plan and to
+    commit. For each task Spark returns the result of one attempt. Raises the errors of the checks, Spark and the
+    commit; no row counts in that case.
     """
     writer = LakelogWriter(table, arrow_for_spark(frame.schema), overwrite)
 
@@ -160,12 +159,12 @@ def write_frame(frame: DataFrame, table: DynamicTable, overwrite: bool = False) 
         messages = [message for message, _ in answers]
         writer.commit(messages, each_ran_once(frame.sparkSession, [t for _, t in answers]))
     except BaseException:
-        writer.take_back(messages)  # a commit that failed behind its decision stays decided
+        writer.take_back(messages)  # a commit that failed after its decision stays decided
         raise
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: StructType) -> DataFrame:
-    """``frame.mapInArrow``; a session that is not remote asks for pandas there, which it does not need."""
+    """``frame.mapInArrow`` without its unnecessary pandas requirement in sessions that are not remote."""
     if is_remote():
         return frame.mapInArrow(function, schema)
     mapped = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
@@ -179,9 +178,9 @@ def _lane() -> int:
 
 
 def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], no_other_tries: bool) -> None:
-    """Makes the rows of the accepted attempts part of the table; one snapshot if there is no log.
+    """Commits the rows of the accepted attempts; one snapshot if there is no log.
 
-    A task that Spark has given up may append for seconds to come: the writer is left to ``take_over`` then.
+    A task that Spark has abandoned may append for some seconds. In that case the writer is left to ``take_over``.
     """
     if table.emits_log:
         committer = Committer(table, writer, once=True)
@@ -196,7 +195,7 @@ def _commit(table: DynamicTable, writer: str, results: Sequence[AttemptResult], 
 
 
 def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
-    """Forgets a writer that has committed, or leaves it to ``take_over`` when late tasks of it may still append."""
+    """Forgets a committed writer, or leaves it to ``take_over`` if its late tasks may still append."""
     drop_lease(table, writer)
     if is_over:
         table.registered.forget(writer)
@@ -206,7 +205,7 @@ def _leave(table: DynamicTable, writer: str, is_over: bool) -> None:
 
 
 def _take_back(table: DynamicTable, writer: str) -> bool:
-    """After a failure: what the log has of this write counts for nothing; whether it is surely so."""
+    """Takes back this write's records in the log after a failure; returns whether that is certain."""
     if not table.emits_log:
         return False
     record = Committer(table, writer, once=True).commit(0, [])
@@ -217,7 +216,7 @@ def _take_back(table: DynamicTable, writer: str) -> bool:
 
 
 def _replaced_files(table: DynamicTable) -> list[str] | None:
-    """The data files that an overwrite replaces, None when it replaces partitions."""
+    """The data files that an overwrite replaces, None if it replaces partitions."""
     text = table.options.get_typed(OVERWRITE_DATA_FILES)
     return None if text is None else _parsed(OVERWRITE_DATA_FILES, text, list, "list of names of data files")
 

@@ -1,4 +1,4 @@
-"""Lays out the rows of a table without a primary key by columns: filters on them then open few files."""
+"""Clusters the rows of a table without a primary key by columns, so that filters on them open few files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lakelog.table.write.clustering import ORDER, ClusteringJob, ZOrder
 
 _PLACE: Final = "_lakelog_place"
 _SAMPLE: Final = 100_000
-"""Rows of which the driver learns how the values are spread; each column takes some megabytes."""
+"""Number of sample rows from which the driver learns the distribution of values; each column takes some megabytes."""
 
 
 def laid_out(frame: DataFrame, files: ClusteringJob) -> DataFrame:
-    """The rows of files as they are to be written again: partition by partition, along the layout.
+    """The rows of files in their new layout: partition by partition, clustered by columns.
 
-    Called before they are written. Each task gets a range of about a target file's size; with several fixed buckets
-    the rows of a bucket. A Z-order first reads a sample of the columns.
+    Called before they are written. Each task gets a range of about a target file's size; with several fixed buckets the
+    rows of a bucket. A Z-order first reads a sample of the columns.
     """
     table, layout = files.table, files.layout
     columns = frame.columns

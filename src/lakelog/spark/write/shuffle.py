@@ -1,8 +1,8 @@
-"""Brings the rows of a bucket into one Spark task before they are written, so that each bucket gets one sorted file.
+"""Shuffles the rows of a bucket into one Spark task before the write, so that each bucket gets one sorted file.
 
-Without it every task writes a file for every bucket that it has rows of: as many sorted runs as tasks, which readers
-merge until a compaction. The bucket of a row is computed by Spark itself where the bucket key allows it: Murmur3 over
-the words of the key's BinaryRow (format sheet 5.1), in numbers of 64 bits because Spark's do not wrap around.
+Otherwise every task writes a file for each of its buckets: as many sorted runs as tasks, which readers merge until a
+compaction. If the bucket key allows it, Spark itself computes the bucket of a row: Murmur3 over the words of the key's
+BinaryRow (format sheet 5.1), in 64-bit numbers because Spark's do not wrap around.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.staging.conform import conform
 
 _TASK_BYTES: Final = 16 << 20
-"""What one task is worth, as Spark guesses the size of a frame: of files mostly their compressed size."""
+"""Input size per task, by Spark's estimate of the frame; for files mostly their compressed size."""
 _BUCKET: Final = "_lakelog_bucket"
 _HASH: Final = "_lakelog_hash"
 _WORD: Final = "_lakelog_word"
 _SPARK_TYPES: Final = {"INT": "int", "DATE": "date", "BIGINT": "bigint"}
-"""Types of key columns that Spark hashes itself, and their names there."""
+"""Types of key columns that Spark hashes itself, and their Spark names."""
 
 
 def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
-    """The frame's rows, those of one (partition, bucket) in one task, where ``write.shuffle`` asks for it.
+    """The frame's rows, with each (partition, bucket) in one task, if ``write.shuffle`` requests it.
 
-    Called before a batch write from Spark. A frame stays as it is when the table has one bucket or the frame no column
-    for the bucket key; with ``auto`` also when it is worth one task only, whose rows are few enough for the commit to
-    put them together, when it comes in so few tasks that their runs are welcome, and on Spark Connect, which tells
-    neither.
+    Called before a batch write from Spark. A frame is unchanged if the table has one bucket or the frame no column for
+    the bucket key. With ``auto`` it is also unchanged in three cases: it is small enough for one task, whose rows the
+    commit can combine; it has so few tasks that their runs are acceptable; or on Spark Connect, which reports neither.
     """
     schema = table.schema
     wish = table.options.need(WRITE_SHUFFLE)
@@ -54,7 +53,7 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
     if schema.num_buckets < 2 or not known or wish == "none" or (wish == "auto" and is_remote()):
         return frame
     tasks = schema.num_buckets
-    if schema.partition_keys:  # the same bucket of two partitions need not be in one task
+    if schema.partition_keys:  # the same bucket of two partitions may be in different tasks
         tasks = max(tasks, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
     if wish == "auto":
         guessed = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
@@ -69,16 +68,16 @@ def shuffled(frame: DataFrame, table: DynamicTable) -> DataFrame:
 
 
 def _task_count(frame: DataFrame) -> int:
-    """The tasks in which a frame comes; what Spark decides only while it runs is not known here."""
+    """The number of tasks of a frame, without decisions that Spark makes at run time."""
     return int(frame._jdf.queryExecution().executedPlan().outputPartitioning().numPartitions())
 
 
 def _welcome_runs(options: Options) -> int:
-    """Runs that a write may add to a bucket at once: a shuffle costs as much as the write of the files itself.
+    """Number of runs that a write may add to a bucket at once; a shuffle costs as much as writing the files.
 
-    As many as start no compaction where others compact. Else two: more of like size are soon too much beside the
-    oldest (``compaction.max-size-amplification-percent``) and would be written again. Where new rows are seen only
-    after a compaction one run, which it takes as it is.
+    If others compact, it is the largest number that starts no compaction. Otherwise it is two. More of similar size
+    soon exceed the limit relative to the oldest (``compaction.max-size-amplification-percent``) and would be rewritten.
+    If new rows are visible only after a compaction, it is one run, which the compaction uses unchanged.
     """
     if needs_lookup(options):
         return 1
@@ -90,8 +89,8 @@ def with_bucket(
 ) -> DataFrame:
     """The frame with one more column of this name: the bucket of each row (int).
 
-    ``columns`` has the frame's name of each column of the bucket key, where they are not called as in the table, and
-    says that they are never NULL. Raises InvalidSchema, when it runs, for keys that do not fit the table.
+    ``columns`` maps each column of the bucket key to the frame's name, if they differ, and implies that they are never
+    NULL. Raises InvalidSchema, at run time, for keys that do not fit the table.
     """
     schema = table.schema
     keys = schema.select(schema.bucket_keys)
@@ -110,14 +109,14 @@ def with_bucket(
 
 
 def _is_simple(frame: DataFrame, key: DataField) -> bool:
-    """Whether a key column is a whole number that is never NULL, of the same type in the frame as in the table."""
+    """True if a key column is an integer that is never NULL, of the same type in the frame as in the table."""
     given = frame.schema[key.name].dataType.simpleString()
     root = key.type.root if isinstance(key.type, AtomicType) else ""
     return not key.type.nullable and _SPARK_TYPES.get(root) == given
 
 
 def _buckets(schema: TableSchema, table: str, keys: Sequence[pa.Array]) -> pa.Array:
-    """The buckets of keys, as the task that writes them will find them. Runs in Spark's workers."""
+    """The buckets of keys, as computed by the writing task. Runs in Spark's workers."""
     prepare_worker()
     fields = schema.select(schema.bucket_keys)
     alone = replace(schema, fields=tuple(fields), primary_keys=(), partition_keys=(), options={})
@@ -127,7 +126,7 @@ def _buckets(schema: TableSchema, table: str, keys: Sequence[pa.Array]) -> pa.Ar
 
 
 def _hashed(frame: DataFrame, keys: Sequence[DataField], buckets: int, name: str) -> DataFrame:
-    """Few steps of the hash in each projection: an expression holds a copy of all that it uses for each use."""
+    """A few steps of the hash per projection, because an expression copies its inputs for each use."""
     columns = _columns(frame)
 
     def step(before: DataFrame, **new: Column) -> DataFrame:
@@ -153,7 +152,7 @@ def _hashed(frame: DataFrame, keys: Sequence[DataField], buckets: int, name: str
 
 
 def _words(key: DataField) -> list[Column]:
-    """The two words of a key column's field, as numbers that are not negative."""
+    """The two words of a key column's field, as non-negative numbers."""
     column = column_of(key.name)
     root = key.type.root if isinstance(key.type, AtomicType) else ""
     number = (sf.unix_date(column) if root == "DATE" else column).cast("bigint")

@@ -23,7 +23,7 @@ from lakelog.table.staging.watermark import EventTime
 
 
 class LakelogStreamWriter(DataSourceStreamArrowWriter):
-    """The sink of a streaming query; its writer id is the query id, which lives in the checkpoint."""
+    """The sink of a streaming query; its writer id is the query id, which is stored in the checkpoint."""
 
     def __init__(self, table: DynamicTable, schema: pa.Schema, overwrite: bool) -> None:
         if overwrite:
@@ -32,7 +32,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
                 f"primary key"
             )
         check_columns(schema, table.schema, table.name)
-        EventTime.of(table)  # raises for options that no task could follow
+        EventTime.of(table)  # raises for options that would fail every task
         self._table, self._counts = table, counts_directory()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> AttemptMessage:
@@ -63,5 +63,7 @@ class LakelogStreamWriter(DataSourceStreamArrowWriter):
         committer.check_alone()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to do: the epoch stays undecided. The run that decides it takes the rows back, or whoever comes next
-        when the lease of this query has run out."""
+        """Does nothing: the epoch stays undecided. The run that decides it takes the rows back.
+
+        If the lease of this query expires first, the next process takes them back.
+        """

@@ -1,7 +1,7 @@
-"""Adds rows to a table without a log as one snapshot: the snapshot is the decision, so no epoch is needed.
+"""Appends rows to a table without a log as one snapshot. The snapshot is the decision, so no epoch is needed.
 
-Tasks write data files that nobody names. A crash before the snapshot leaves just those, which orphan cleaning removes;
-after it every row is there. A log needs the two steps of RFC 2, see ``committer`` and ``seal``.
+Tasks write data files that no snapshot references. After a crash before the snapshot, orphan cleaning removes them.
+After the snapshot, every row is in the table. A log needs the two steps of RFC 2, see ``committer`` and ``seal``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ATTEMPTS = 8
 def commit_append(
     table: DynamicTable, writer: str, results: Sequence[AttemptResult], number: int = 0
 ) -> Snapshot | None:
-    """Commits the rows of the accepted attempts as one snapshot; None when there are none.
+    """Commits the rows of the accepted attempts as one snapshot; None if there are none.
 
-    1 seal what is decided already, of a table with a key: these rows come after it · 2 take the files of the attempts,
-    and write their small runs as level-0 files · 3 commit, if dynamic buckets are still those that were given.
-    ``number`` counts the commits of a writer. Raises CommitConflict (nothing was added, the files are gone),
-    CommitUnknown (the rows are in the newest snapshots, or will never be), Unavailable.
+    1 if the table has a key, seal all decided epochs, which precede these rows · 2 take the files of the attempts, and
+    write their small runs as level-0 files · 3 commit, if the dynamic bucket assignment has not changed. ``number``
+    counts the commits of a writer. Raises CommitConflict (nothing was added, the files are deleted), CommitUnknown (the
+    rows are in the newest snapshots, or never will be), Unavailable.
     """
     record = EpochRecord(writer, number, now_ms(), tuple(results))
     # 1
@@ -62,7 +62,7 @@ def commit_append(
 def _commit(table: DynamicTable, writer: str, number: int, made: AssignedFiles, watermark: int | None) -> Snapshot:
     def properties(latest: Snapshot | None) -> Mapping[str, str]:
         made.check_index(table, latest)
-        # written even when it is empty, so that the next one need not look for it
+        # Written even if empty, so that the next commit need not search for it.
         return state_at(table.store, latest).without_old(table.registered).to_properties()
 
     request = CommitRequest(writer, number, APPEND, made.files, prepare=properties, first_try=True, index=made.index)

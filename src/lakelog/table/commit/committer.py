@@ -33,10 +33,10 @@ from lakelog.table.staging.late_retractions import late_keys
 
 @dataclass
 class _Position:
-    """What this process knows of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
+    """The known state of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
 
-    ``decided`` is the newest epoch that was decided then, later than ``epoch`` when the query has started again before
-    its last one: rows of it, too, may lie below ``verified``.
+    ``decided`` is the newest epoch decided at that time. It is later than ``epoch`` if the query has restarted before
+    its last epoch; then rows of it may also be stored below ``verified``.
     """
 
     epoch: int
@@ -48,10 +48,10 @@ class _Position:
 class Committer:
     """Commits the epochs of one writer, one after the other.
 
-    Every step is durable by itself and may be repeated: a crash after any of them is repaired by the next call
-    for the same or a later epoch, in this process or another. ``once``: a batch writer. ``ended``: what is committed
-    ends the writer. ``helps``: the writer may be at work in another process; only ``verify`` is called.
-    ``origin`` is what the registration said, where this process has registered the writer.
+    Every step is durable and idempotent. After a crash at any step, the next call for the same or a later epoch repairs
+    it, in this process or another. ``once`` marks a batch writer. ``ended`` makes the commit the last of the writer.
+    ``helps`` means that the writer may be active in another process; then only ``verify`` is called. ``origin`` is the
+    registered origin, if this process has registered the writer.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Committer:
     ) -> None:
         self.table, self.writer, self.once, self.ended, self._helps = table, writer, once, ended, helps
         self.lock = threading.RLock()
-        self.owes = False  # the control records of an epoch that is sealed
+        self.owes = False  # control records of a sealed epoch are missing
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
         self._state = LogState()
@@ -67,14 +67,14 @@ class Committer:
         self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
         self._sealed_rows = SealedRows(table.store, writer)
-        self._has_appended = False  # a batch writer: its origin is where its rows begin, or it is forgotten
+        self._has_appended = False  # batch writer: its rows start at its origin, or it is forgotten
 
     def commit(self, epoch: int, results: Sequence[AttemptResult]) -> EpochRecord | None:
         """Decides an epoch and heals the log to the decision.
 
         1 already decided → take that decision · 2 create the epoch record if absent · 3 heal every bucket. Returns the
-        decision, None when the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced (also behind step 3,
-        for a decision with other rows), TableReplaced.
+        decision, None if the epoch is sealed already. Raises Unavailable, CommitUnknown, Fenced (also after step 3, for
+        a decision with other rows), TableReplaced.
         """
         with self.lock:
             # 1 already decided?
@@ -90,7 +90,7 @@ class Committer:
                     self._check_same(epoch, None, results)
                     return None
                 record = found.find(self.writer, epoch)
-                if record is None and is_left_out:  # a later epoch is decided, and this one never was
+                if record is None and is_left_out:  # a later epoch is decided, but not this one
                     self._check_same(epoch, EpochRecord(self.writer, epoch, 0, ()), results)
             # 2 decide
             if record is None:
@@ -113,9 +113,9 @@ class Committer:
             return record
 
     def verify(self, record: EpochRecord) -> WriterState:
-        """Heals the log to an epoch that another process has decided, and leaves later ones of the writer alone.
+        """Heals the log to an epoch that another process has decided, without touching later epochs of the writer.
 
-        Called before a seal that takes this epoch along. Raises Unavailable.
+        Called before a seal that includes this epoch. Raises Unavailable.
         """
         with self.lock:
             if self.table.emits_log and self.table.log is not None:
@@ -127,7 +127,7 @@ class Committer:
             return WriterState(record.epoch, dict(self._known.verified), now_ms())
 
     def _decide(self, epoch: int, results: Sequence[AttemptResult]) -> tuple[EpochRecord | None, bool]:
-        """The decision that stands, None when another one is in a snapshot already; and whether it was made here."""
+        """The valid decision, and whether it was made here; None if a snapshot already has another decision."""
         if self.once and not self.ended and any(r.appends for r in results):
             self._check_registered(epoch, results)
         position = self._position(epoch)
@@ -142,8 +142,8 @@ class Committer:
             is_ended = sealed is not None and sealed.ended and not self.ended
             if sealed is not None and (is_ended or epoch <= sealed.epoch):
                 if not is_ended and record.digest == sealed.digest_of(epoch):
-                    return record, is_made  # another process was quick to seal it
-                # another driver had decided, sealed and forgotten it: what was created now decides nothing
+                    return record, is_made  # another process has sealed it already
+                # Another driver has decided, sealed and forgotten it, so the new record decides nothing.
                 if is_made and record.number <= self._state.chain:
                     self.table.decided.forget([record])
                 self._check_not_ended(sealed)
@@ -151,45 +151,48 @@ class Committer:
                 return None, False
             if not 0 < record.number <= self._state.chain:
                 return record, is_made
-            # the name of a link that was sealed and forgotten long ago: it decides nothing
+            # The record reuses the name of a sealed and forgotten link, so it decides nothing.
             self.table.decided.forget([record])
             found = self._look().find(self.writer, epoch)
             if found is not None:
                 return found, False
 
     def begin_run(self, run_id: str) -> None:
-        """Says which run of a streaming query commits from now on; looks at the other writers when it is a new one."""
+        """Sets the run of the streaming query that commits from now on.
+
+        For a new run, reads the state of the other writers.
+        """
         if self.run is not None and self.run.id == run_id:
             return
         staged = self.table.decided.newest()
         state = newest_state(self.table.store)[1]
         known = state.writers.get(self.writer)
         if known is not None and known.run is not None and known.run.id == run_id:
-            self.run = known.run  # Spark commits in another process than before
+            self.run = known.run  # Spark now commits in another process
             return
         met = {o.name: max(o.epoch, staged.pop(o.name, -1)) for o in state.streaming_beside(self.writer)}
         met |= {w: epoch for w, epoch in staged.items() if w != self.writer and epoch >= 0}
         self.run = StreamingRun(run_id, now_ms(), met)
 
     def check_alone(self) -> None:
-        """Raises InvalidRequest when an earlier streaming query writes this table with a key, too (``check_alone``)."""
+        """Raises InvalidRequest if an earlier streaming query also writes this keyed table (``check_alone``)."""
         table = self.table
         if self.run is not None and table.schema.is_keyed and not table.options.need(CONCURRENT_WRITERS):
             check_alone(table.name, self.writer, self.run, self._state.streaming_beside(self.writer))
 
     def verified(self) -> WriterState | None:
-        """The last epoch that is decided and healed, with its offsets; what a seal may take."""
+        """The last decided and healed epoch, with its offsets; a seal may include it."""
         with self.lock:
             if self._known is None:
                 return None
             return WriterState(max(self._known.epoch, self._known.decided), dict(self._known.verified), now_ms())
 
     def appended(self) -> Mapping[int, int]:
-        """Bucket → the control records that this process has appended behind what ``verified`` says."""
+        """Bucket → the control records that this process has appended after the offsets of ``verified``."""
         return {} if self._known is None else dict(self._known.extra)
 
     def tells(self, records: Sequence[EpochRecord]) -> Mapping[int, int]:
-        """Bucket → the control records that ``append_commit`` of these will append."""
+        """Bucket → the number of control records that ``append_commit`` will append for these epochs."""
         if self.table.whole.log is None:
             return {}
         return Counter(b for r in records for b in {p.bucket for a in r.attempts for p in a.appends})
@@ -197,11 +200,11 @@ class Committer:
     def append_commit(self, records: Sequence[EpochRecord]) -> None:
         """Appends the ``commit`` control records of sealed epochs, of any writer, to the buckets that they touched.
 
-        Called before the epoch records are forgotten: whoever finds one of a sealed epoch appends its control records,
-        again perhaps, which does no harm. Transactional readers wait for them. Returns when the log has them all.
+        Called before the epoch records are deleted. Any process that finds the record of a sealed epoch appends its
+        control records; duplicates do no harm. Transactional readers wait for them. Returns after the log has them all.
         Raises Unavailable.
         """
-        log = self.table.whole.log  # also of a use that fills no log, which seals what others have decided
+        log = self.table.whole.log  # even if this use writes no log: it seals decisions of others
         if log is None or not any(a.appends for r in records for a in r.attempts):
             return
         with self.lock:
@@ -219,7 +222,7 @@ class Committer:
             self._count(appended)
 
     def append_abort(self, epoch: int) -> None:
-        """Appends, to every bucket, that an epoch was taken back. Called when the log is healed to that."""
+        """Appends an abort record for an epoch to every bucket. Called after the log is healed to that decision."""
         log = self.table.log
         if log is None or not self.table.emits_log:
             return
@@ -231,7 +234,7 @@ class Committer:
             self._count(appended)
 
     def _count_epoch(self, record: EpochRecord) -> None:
-        """Counts what an epoch that was decided here brings; the log's rows count from now on."""
+        """Updates the metrics for an epoch decided here; the rows in the log count from now on."""
         table = self.table.name
         METER.add(EPOCHS_DECIDED, table=table)
         logged = [a for a in record.attempts if a.appends]
@@ -239,13 +242,13 @@ class Committer:
         METER.add(BYTES_WRITTEN, sum(a.log_bytes for a in logged), table=table, store="log")
 
     def _count(self, appended: Mapping[int, int]) -> None:
-        """Knows of control records behind what is verified."""
+        """Records control records appended after the verified offsets."""
         if self._known is not None:
             for bucket, count in appended.items():
                 self._known.extra[bucket] = self._known.extra.get(bucket, 0) + count
 
     def _stale(self, epoch: int) -> bool:
-        """Whether the epoch may be decided already; a look at the records knows."""
+        """True if the epoch may be decided already, so that the records must be read."""
         return self._known is None or self._known.epoch != epoch - 1 or epoch in self._decided
 
     def _check_not_ended(self, sealed: WriterState | None) -> None:
@@ -253,8 +256,9 @@ class Committer:
             raise self._fenced()
 
     def _check_same(self, epoch: int, decided: EpochRecord | None, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced when the decision (None: the sealed one) has other rows than these: a batch writer will not
-        write its own again, and a streaming query sends another number of them.
+        """Raises Fenced if the decision (None: the sealed one) has other rows than these.
+
+        A batch writer will not write its rows again. For a streaming query only the number of rows is compared.
         """
         wanted = EpochRecord(self.writer, epoch, 0, tuple(results))
         if self.once:
@@ -270,7 +274,10 @@ class Committer:
             check_rows(self.table, self.writer, epoch, rows, wanted.row_count)
 
     def _check_registered(self, epoch: int, results: Sequence[AttemptResult]) -> None:
-        """Raises Fenced for a batch writer that was taken for dead and is forgotten; its late rows are taken back."""
+        """Takes back the late rows of a forgotten batch writer and raises Fenced.
+
+        The writer was forgotten because it was considered dead.
+        """
         self._has_appended = True
         if was_forgotten(self.table, self.writer, results):
             take_back_late(self.table, self.writer, epoch, results)
@@ -294,7 +301,7 @@ class Committer:
         return self._state.writers.get(self.writer)
 
     def _position(self, epoch: int) -> _Position:
-        """Where healing starts: known from the last epoch, else from the newest record, snapshot or the origin."""
+        """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
         found = self._look()
@@ -307,9 +314,9 @@ class Committer:
         return _Position(-1, self._origin() if self.table.emits_log else {})
 
     def _origin(self) -> dict[int, int]:
-        if self.origin is not None:  # perhaps forgotten by now, because the writer was taken for dead
+        if self.origin is not None:  # may be forgotten by now, if the writer was considered dead
             return dict(self.origin)
-        if self._helps:  # a helper that registered a writer which is forgotten would let it come back
+        if self._helps:  # a helper must not register a forgotten writer again
             return self.table.registered.origin(self.writer)
         with contextlib.suppress(NotFound):
             return self.table.registered.origin(self.writer)
@@ -318,19 +325,19 @@ class Committer:
         return register_writer(self.table, self.writer, BATCH if self.once else STREAM)
 
     def _heal_behind(self, sealed: WriterState) -> None:
-        """Takes back what a replay of a sealed epoch has appended before it was told so.
+        """Takes back the rows that a replay of a sealed epoch has appended before it was recognised.
 
-        Rows of a later epoch in the log mean that somebody is further; its own healing sees these rows, too.
+        If the log has rows of a later epoch, another process is ahead, and its own healing sees these rows, too.
         """
         if self.table.emits_log and self.table.log is not None:
             with contextlib.suppress(Fenced):
                 self._heal(EpochRecord(self.writer, sealed.epoch, sealed.time_ms, (), sealed.verified), self.table.log)
 
     def _heal_decided(self, record: EpochRecord, log: LogLocation, is_replay: bool) -> None:
-        """Heals to a decision; one of before need not be: what lies open behind it is healed with the next epoch.
+        """Heals to a decision; a replayed decision may fail, because the next epoch heals the open rows after it.
 
-        Else a query that is started again before its last epoch, with an older checkpoint, and whose later attempts
-        died, would find itself replaced by them for ever. Nothing is verified, so nothing of it is sealed yet.
+        Otherwise a query could be fenced for ever, if it restarts before its last epoch from an older checkpoint and
+        its later attempts died. Nothing is verified in that case, so none of it is sealed yet.
         """
         try:
             self._heal(record, log)
@@ -352,7 +359,7 @@ class Committer:
         verified: dict[int, int] = {}
         for bucket, end in reader.end_offsets().items():
             start = starts.get(bucket, 0)
-            # nothing to read when the log grew by just what this writer has appended, since a point that it verified
+            # Skip the read if the log has grown only by this writer's records since a verified offset.
             if record.since.get(bucket, 0) == start and bucket not in late:
                 extra = 0 if known is None else known.extra.get(bucket, 0)
                 if reader.entries(bucket, start, end) == record.entries_appended(bucket) + extra:
@@ -363,9 +370,9 @@ class Committer:
         self._known = _Position(record.epoch, verified, decided=max(before, *accepted))
 
     def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
-        """Where healing starts per bucket: below it all epochs before this one are verified, by whoever knows most.
+        """The start of healing per bucket, the highest known offset below which all earlier epochs are verified.
 
-        A decision that another driver made may have an older ``since``; rows of earlier epochs behind it count.
+        A decision of another driver may have an older ``since``; rows of earlier epochs after it count.
         """
         starts = dict(record.since)
         later: list[Mapping[int, int]] = [] if known is None else [known.verified]
@@ -378,10 +385,11 @@ class Committer:
         return starts
 
     def take_back(self) -> dict[int, int]:
-        """Takes the writer's undecided records back without deciding their epoch; bucket → offset looked at.
+        """Takes the writer's undecided records back without deciding their epoch; returns bucket → verified offset.
 
-        Called for a streaming query whose lease has run out. When it comes back it sends these rows again, or decides
-        for them, and heals to that. Raises NotFound when another process has forgotten it meanwhile, Unavailable.
+        Called for a streaming query with an expired lease. If it returns, it sends these rows again or decides them,
+        and heals to that decision. Raises NotFound if another process has forgotten the writer in the meantime,
+        Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:
@@ -399,4 +407,4 @@ class Committer:
                 ends = reader_for(log).end_offsets()
                 verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
                 if self._look().newest().get(self.writer, -1) == newest:
-                    return verified  # else it came back meanwhile and has decided: heal to that
+                    return verified  # else the writer has resumed and decided: heal to that

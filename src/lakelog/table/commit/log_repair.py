@@ -1,4 +1,4 @@
-"""Makes what a writer has in the log equal to its decisions, bucket by bucket (RFC 2, step 3; RFC 11)."""
+"""Makes a writer's records in the log match its decisions, bucket by bucket (RFC 2, step 3; RFC 11)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from lakelog.table.read.file_scan import Scan
 class LogRepair:
     """The repair of one writer's records: ``accepted`` are its decided attempts by epoch.
 
-    ``later`` says what becomes of records of epochs that are not decided; ``was_taken_over`` is as in ``Healing``.
+    ``later`` sets the handling of records of undecided epochs; ``was_taken_over`` is as in ``Healing``.
     """
 
     table: DynamicTable
@@ -47,9 +47,9 @@ class LogRepair:
     was_taken_over: bool = False
 
     def repair(self, bucket: int, start: int, late: frozenset[bytes] = frozenset()) -> int:
-        """Heals a bucket from an offset on; returns the verified offset. Raises Unavailable, Fenced.
+        """Heals a bucket from an offset; returns the verified offset. Raises Unavailable, Fenced.
 
-        ``late`` are keys with a -U that may have come behind the insertion that replaces it (``late_keys``).
+        ``late`` are keys with a -U that may follow the insertion that replaces it (``late_keys``).
         """
         healing = self._healing(bucket, start, late)
         return heal(reader_for(self.log), appender_for(self.log), bucket, start, healing)
@@ -80,9 +80,9 @@ class LogRepair:
 
 
 def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptResult]) -> bool:
-    """Whether a batch writer was forgotten since it appended these rows.
+    """True if a batch writer was forgotten after it appended these rows.
 
-    A later task may have registered it again: then rows of earlier ones lie before its origin. Raises Unavailable.
+    If a later task has registered it again, rows of earlier tasks precede its origin. Raises Unavailable.
     """
     try:
         origin = table.registered.origin(writer)
@@ -92,10 +92,10 @@ def was_forgotten(table: DynamicTable, writer: str, results: Sequence[AttemptRes
 
 
 def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequence[AttemptResult]) -> None:
-    """Takes back what a batch writer has appended that is forgotten: some of it behind what others have looked at.
+    """Takes back the rows of a forgotten batch writer, some of them after offsets that others have verified.
 
-    It is registered meanwhile, so that somebody else does it should this process end. When a later task has registered
-    it again, all that lies behind that origin is taken back, too. Raises Unavailable, Fenced.
+    The writer is registered for the duration, so that another process takes over if this one ends. If a later task has
+    registered it again, all its rows after that origin are taken back, too. Raises Unavailable, Fenced.
     """
     if table.log is None:
         return
@@ -114,11 +114,10 @@ def take_back_late(table: DynamicTable, writer: str, epoch: int, results: Sequen
 
 
 def _is_open(table: DynamicTable) -> Callable[[Header], bool]:
-    """Whether a record of another writer belongs to an epoch that its writer will decide, or that is to be taken back.
+    """Returns a predicate for records of other writers, true if their epoch is undecided or must be taken back.
 
-    Looks at the writers when it is asked first, which is behind the decision that is healed: an epoch that comes
-    before it in the chain is known by then. Records that no file will have, and those of no writer, have the order of
-    the log.
+    The first call reads the writers, after the decision that is healed. Earlier epochs of the chain are known by then.
+    Log-only records, and records without a writer, have the order of the log.
     """
     newest: dict[str, int] = {}
     at_work: set[str] = set()
@@ -135,15 +134,15 @@ def _is_open(table: DynamicTable) -> Callable[[Header], bool]:
 
 
 _READ_ROWS = 100_000
-"""Changes of the log that are looked at at a time."""
+"""Number of log changes read at a time."""
 
 
 def logged_values(
     reader: LogReader, form: LogFormat, bucket: int, end: int, keys: Sequence[bytes]
 ) -> dict[bytes, bytes | None]:
-    """The newest log value of each key below an offset; for a use that writes the log only (``emit.mode`` = log).
+    """The newest log value of each key below an offset, for log-only writes (``emit.mode`` = log).
 
-    Reads the bucket from its beginning, so it is called while healing only.
+    Reads the bucket from its start, so it is called only during healing.
     """
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
     for records in reader.chunks(bucket, reader.first_offsets([bucket])[bucket], end, form.records_of(_READ_ROWS)):
@@ -156,11 +155,11 @@ def logged_values(
 
 
 def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
-    """Log key (JSON bytes) → log value of its newest row in the files (decided epochs included), None when it has none.
+    """Log key (JSON bytes) → log value of its newest row in the files (decided epochs included), None without a row.
 
-    Called while healing only, for the few keys of a failed attempt.
+    Called only during healing, for the few keys of a failed attempt.
     """
-    table = table.with_newest_schema()  # a row that another writer made may have columns that this one does not know
+    table = table.with_newest_schema()  # rows of another writer may have newer columns
     form = log_format(table.options.need(DATA_FORMAT))
     schema = table.schema
     key_schema = pa.schema([arrow_schema(schema.fields).field(name) for name in schema.primary_keys])
@@ -174,14 +173,14 @@ def committed_values(table: DynamicTable, keys: Sequence[bytes]) -> dict[bytes, 
 
 
 def rows_of_keys(scan: Scan, keys: pa.Table) -> pa.Table:
-    """The rows of a scan that have one of some primary keys (a table of the key columns), in no order."""
+    """The rows of a scan with one of some primary keys (a table of the key columns), in no order."""
     names = keys.column_names
     found = replace(
         scan, filter=conjunction(In(name, tuple(keys.column(name).unique().to_pylist())) for name in names)
     ).to_arrow()
     if len(names) == 1 or not found.num_rows:
         return found
-    # the filter knows the columns one by one; Arrow's own join takes no nested columns along
+    # The filter checks columns one by one; Arrow's own join does not support nested columns.
     numbered = pl.DataFrame(found.select(names)).with_row_index("_lakelog_row")
     kept = numbered.join(pl.DataFrame(keys).unique(), on=names, how="semi")
     return found.take(pa.array(kept["_lakelog_row"].to_numpy()))

@@ -1,5 +1,6 @@
-"""Replays of epochs: whether a task should write its epoch at all, asked before its first row (RFC 2, task, step 1),
-and whether the epoch has the number of rows that was decided.
+"""Checks of replayed epochs, before the first row of a task (RFC 2, task, step 1).
+
+They decide whether the task writes its epoch, and whether the epoch has the decided number of rows.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _LOG: Final = logging.getLogger("lakelog.commit")
 _WARNED: Final[set[tuple[str, str, int]]] = set()
-"""(identity of the table, writer, newest epoch) that this process has warned of."""
+"""(identity of the table, writer, newest epoch) of the warnings that this process has logged."""
 _SEEN: dict[tuple[int, str, str], tuple[str, int]] = {}
-"""(process, table, writer) → the run, and the newest epoch of it that this process has found undecided."""
+"""(process, table, writer) → the run, and its newest epoch that this process has found undecided."""
 
 
 def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -> bool:
-    """True when the epoch is undecided; False for a replay, whose rows are in the table already.
+    """True if the epoch is undecided; False for a replay, whose rows are in the table already.
 
     A process that found an epoch of this ``run`` (Spark's run id) undecided does not look again: a run repeats only its
     first epochs, and rows of a replay are taken back like those of a lost attempt. Any other process looks, and
@@ -53,7 +54,7 @@ def should_write_epoch(table: DynamicTable, writer: str, epoch: int, run: str) -
 
 
 def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) -> None:
-    """Raises InvalidRequest when a query that is past its first epoch has never written to this table."""
+    """Raises InvalidRequest if a query past its first epoch has never written to this table."""
     if epoch > 0 and not known:
         raise InvalidRequest(
             f"the checkpoint is at epoch {epoch}, but table {table.name} has never been written by this query "
@@ -65,9 +66,9 @@ def check_checkpoint(table: DynamicTable, writer: str, epoch: int, known: bool) 
 
 
 def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> None:
-    """Logs, once, that a query sends an epoch again that is not its newest one, the only one that Spark repeats.
+    """Logs once that a query repeats an epoch other than its newest, the only one that Spark repeats.
 
-    ``check_rows`` compares numbers of rows only. Other rows of the same number are left out.
+    ``check_rows`` compares numbers of rows only. Different rows of the same number are ignored.
     """
     warned = (table.identity.key, writer, newest)
     if epoch < newest and warned not in _WARNED:
@@ -82,10 +83,10 @@ def warn_of_older(table: DynamicTable, writer: str, epoch: int, newest: int) -> 
 
 
 def check_rows(table: DynamicTable, writer: str, epoch: int, decided: int | None, sent: int) -> None:
-    """Raises Fenced when a query repeats an epoch with another number of rows than was decided (None: not known).
+    """Raises Fenced if a query repeats an epoch with a number of rows other than the decided one (None: unknown).
 
-    The source has split its rows into other epochs than before. The rows that were sent count for nothing, so Spark
-    must not take the epoch for committed.
+    The source has split its rows into different epochs than before. The sent rows are discarded, so Spark must not
+    consider the epoch committed.
     """
     if decided in (None, sent) or not table.options.need(CHECK_REPLAYS):
         return
@@ -100,14 +101,14 @@ def check_rows(table: DynamicTable, writer: str, epoch: int, decided: int | None
 
 
 class SealedRows:
-    """The numbers of rows of a streaming writer's sealed epochs, as far back as the table's snapshots know them."""
+    """The row counts of a streaming writer's sealed epochs, as far back as the table's snapshots have them."""
 
     def __init__(self, store: FileStore, writer: str) -> None:
         self._store, self._writer = store, writer
         self._older: WriterState | None = None
 
     def of(self, epoch: int, newest: LogState) -> int | None:
-        """The number of rows of an epoch that is sealed in the newest state; None when it is not known."""
+        """The row count of an epoch that is sealed in the newest state; None if unknown."""
         last = newest.writers[self._writer]
         for known in (last, self._older):
             if known is not None and (rows := known.rows_of(epoch)) is not None:
@@ -116,9 +117,9 @@ class SealedRows:
         return None if self._older is None else self._older.rows_of(epoch)
 
     def _find(self, epoch: int) -> WriterState | None:
-        """The newest state that can still know an epoch; so it knows the following ones, too."""
+        """The newest state that may still contain an epoch, and so the following ones, too."""
         snapshots = self._store.snapshots
-        with contextlib.suppress(NotFound):  # expiry has deleted a snapshot meanwhile
+        with contextlib.suppress(NotFound):  # expiry has deleted a snapshot in the meantime
             ids = range(snapshots.earliest_id() or 1, (snapshots.latest_id() or 0) + 1)
             at = bisect_right(ids, epoch + KEPT_EPOCHS - 1, key=lambda n: self._state(n).sealed_epoch(self._writer))
             return self._state(ids[at - 1]).writers.get(self._writer) if at else None

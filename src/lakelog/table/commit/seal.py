@@ -1,10 +1,11 @@
 """Turns decided epochs into one snapshot (RFC 2, step 4).
 
-Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 5): in the order of the snapshots.
+Appends the ``commit`` control records of sealed epochs to the log (RFC 2, step 5), in the order of the snapshots.
 
-A transactional reader gives rows in the order of the commit records, the files keep the row of the newest snapshot:
-both end with the same row of a key only when both orders are one. So the epochs of a table with a key are marked in the
-order of their chain, whoever made them. Without a key the order means nothing, and each writer marks its own.
+A transactional reader returns rows in the order of the commit records, and the files keep the row of the newest
+snapshot. Both end with the same row of a key only if both orders are the same. In a table with a key, the driver
+therefore marks epochs in the order of their chain, regardless of the writer. Without a key the order has no meaning,
+and each writer marks its own epochs.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from lakelog.table.staging.watermark import watermark_of
 def append_markers(
     committer: Committer, before: Sequence[EpochRecord], records: Sequence[EpochRecord], state: LogState
 ) -> None:
-    """Appends the commit records of epochs that snapshots hold, then forgets their epoch records.
+    """Appends the commit records of epochs that snapshots contain, then deletes their epoch records.
 
-    ``before`` are records of older snapshots that are still there: their commit records may be missing, and come first,
-    one snapshot after the other, each acknowledged by the log before the next. ``records`` are those of the newest one;
-    ``state`` is its state. A crash anywhere leaves epoch records for the next seal, which perhaps marks an epoch again;
-    readers show it once. A failure is logged only, and left to the next seal.
+    ``before`` are remaining records of older snapshots. Their commit records may be missing and are appended first, one
+    snapshot after the other, each acknowledged by the log before the next. ``records`` are those of the newest
+    snapshot; ``state`` is its state. After a crash at any point, the epoch records remain for the next seal, which may
+    mark an epoch again; readers return it once. A failure is only logged, and the next seal retries.
     """
     table = committer.table
     owed = [r for r in before if table.schema.is_keyed or r.writer == committer.writer]
@@ -59,13 +60,13 @@ def append_markers(
         return
     committer.owes = bool(debts or records)
     try:
-        # a driver that was away may create a record of an epoch that was decided, sealed and forgotten
+        # A stalled driver may create a record of an epoch that was decided, sealed and forgotten.
         table.decided.forget([r for r in owed if not _is_owed(r, state)])
         for _, marked in itertools.groupby([*debts, *records], key=lambda r: _sealed_in(r, state)):
             group = list(marked)
             committer.append_commit(group)
             table.decided.forget(group)
-    except LakelogError as failure:  # the rows are in: a missing control record is no failure of the write
+    except LakelogError as failure:  # the rows are committed: a missing control record is no write failure
         about = fields(table=table.name, writer=committer.writer)
         _LOG.warning("table %s: control records of sealed epochs are missing: %s", table.name, failure, extra=about)
         return
@@ -87,13 +88,13 @@ _LONGEST_PAUSE_S = 0.2
 
 
 def seal(committer: Committer) -> Snapshot | None:
-    """Makes one snapshot of the epochs that are decided, healed and not sealed; None when there is nothing to do.
+    """Makes one snapshot of the epochs that are decided, healed and not sealed; None if there is none.
 
-    Of a table with a key these are a prefix of the chain, epochs of other writers included, which are healed here; of
-    one without a key those of the writer. 1 look at the epochs that wait · 2 heal those of others · 3 write the rows as
-    level-0 files · 4 commit, if nobody has sealed the first of them meanwhile · 5 append the ``commit`` control
-    records, behind those that are missing of older snapshots · 6 forget the epoch records. A crash anywhere is repaired
-    by the next seal, of whatever writer.
+    In a table with a key these are a prefix of the chain. It includes epochs of other writers, which are healed here.
+    Without a key they are those of the writer. 1 list the waiting epochs · 2 heal those of others · 3 write the rows as
+    level-0 files · 4 commit, unless another process has sealed any of them · 5 append the ``commit`` control records,
+    after those that older snapshots lack · 6 delete the epoch records. After a crash at any point, the next seal of any
+    writer repairs it.
     """
     with committer.lock:
         state, appended = committer.verified(), committer.appended()
@@ -117,7 +118,7 @@ def seal(committer: Committer) -> Snapshot | None:
                 ready = level0_files_of(table, records, found.snapshot)
                 table = ready.table
                 # 4
-                tells = MarkerCounts(appended, committer.tells(records))  # not what is owed: it may have been told
+                tells = MarkerCounts(appended, committer.tells(records))  # missing ones may be appended already
                 snapshot = _commit(committer, ready.made, found, records, states, tells)
                 span.set(snapshot=snapshot.id)
         except _SealedElsewhere:
@@ -136,7 +137,7 @@ def seal(committer: Committer) -> Snapshot | None:
 
 
 def pause(attempt: int) -> None:
-    """Waits a little at random before what lost a race is tried again, longer each time."""
+    """Waits a short random time before the retry of a lost race, longer each time."""
     sleep(min(_LONGEST_PAUSE_S, 0.002 * 2 ** min(attempt, 10)) * random_fraction())
 
 
@@ -152,9 +153,9 @@ def _count(table: DynamicTable, records: Sequence[EpochRecord], snapshot: Snapsh
 
 
 def seal_staged(table: DynamicTable) -> list[Snapshot]:
-    """Seals all that is decided now, of every writer, and appends the control records that are missing.
+    """Seals all decided epochs of every writer, and appends missing control records.
 
-    Called before a write that must come after what is decided, and when streams have stopped. Raises Unavailable.
+    Called before a write that must follow all decided epochs, and after streams have stopped. Raises Unavailable.
     """
     if not table.decided.all():
         return []
@@ -162,7 +163,7 @@ def seal_staged(table: DynamicTable) -> list[Snapshot]:
     found = waiting_epochs(table)
     lasts = {r.writer: r for r in found.waiting}
     if table.schema.is_keyed and found.waiting:
-        lasts = {found.waiting[-1].writer: found.waiting[-1]}  # the chain is sealed as one
+        lasts = {found.waiting[-1].writer: found.waiting[-1]}  # one seal covers the whole chain
     made = [snapshot for record in lasts.values() if (snapshot := _seal_up_to(table, record)) is not None]
     for writer in {r.writer for r in found.sealed} - set(lasts):
         append_markers(Committer(table, writer), found.sealed, (), found.state)
@@ -180,7 +181,7 @@ class _SealedElsewhere(Exception):
 
 
 def log_only_from(records: Sequence[EpochRecord]) -> dict[int, int]:
-    """Bucket → where the log begins to have rows of these epochs that are in no file."""
+    """Bucket → the log offset of the first row of these epochs that is in no file."""
     out: dict[int, int] = {}
     for attempt in (a for r in records for a in r.attempts if a.attempt.startswith(LOG_ONLY)):
         for part in attempt.appends:
@@ -204,7 +205,7 @@ def _commit(
             raise _SealedElsewhere
         made.check_index(table, latest)
         number = 1 if latest is None else latest.id + 1
-        for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # its own last
+        for writer, verified in sorted(states.items(), key=lambda item: item[0] == committer.writer):  # own state last
             own = [r for r in records if r.writer == writer]
             known = state.writers.get(writer)
             sealed = _sealed(verified, own, [r for r in found.sealed if r.writer == writer], known, number)
@@ -228,7 +229,7 @@ def _sealed(
     known: WriterState | None,
     number: int,
 ) -> WriterState:
-    """The state of a writer in snapshot ``number``, which brings ``records``; those of ``before`` may lack markers."""
+    """The state of a writer in snapshot ``number``, which adds ``records``; those of ``before`` may lack markers."""
     last, sealed_in = records[-1], {} if known is None else known.sealed_in
     owed = [r for r in before if known is not None and known.telling.get(r.epoch) == r.digest]
     runs = [r.run for r in records if r.run is not None]
@@ -246,7 +247,7 @@ def _sealed(
 
 
 def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[int, ...]:
-    """The numbers of rows of a writer's last epochs, up to that of the last record."""
+    """The row counts of a writer's last epochs, up to that of the last record."""
     counts, last = {r.epoch: r.row_count for r in records}, records[-1].epoch
     first = min(counts) if known is None else known.epoch + 1
     added = [counts.get(epoch, 0) for epoch in range(max(first, last - KEPT_EPOCHS + 1), last + 1)]
@@ -255,9 +256,7 @@ def _rows(known: WriterState | None, records: Sequence[EpochRecord]) -> tuple[in
 
 @dataclass(frozen=True)
 class ReadyFiles:
-    """Level-0 files of some epochs, the runs that they hold, and the table with a schema that knows all their
-    columns.
-    """
+    """Level-0 files of some epochs, their runs, and the table with a schema that has all their columns."""
 
     table: DynamicTable
     runs: Mapping[BucketKey, SequencedRuns]
@@ -265,9 +264,9 @@ class ReadyFiles:
 
 
 def level0_files_of(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> ReadyFiles:
-    """The rows of epochs as level-0 files that are to follow a snapshot; nobody names them yet.
+    """The rows of epochs as level-0 files based on a snapshot; no snapshot references them yet.
 
-    Large runs are files already and are taken as they are, unless others have written to their bucket since.
+    Large runs are files already and are used unchanged, unless others have written to their bucket since.
     """
     table = with_latest_columns(table, records)
     totals = bucket_totals(table, records, latest)
@@ -282,10 +281,10 @@ def level0_files(
     latest: Snapshot | None,
     totals: Mapping[bytes, int] | None = None,
 ) -> AssignedFiles:
-    """Writes sequenced rows as level-0 files, and changelog files where they are told; nobody names them yet.
+    """Writes sequenced rows as level-0 files, and changelog files where needed; no snapshot references them yet.
 
-    ``latest`` is the snapshot that they are to follow, None when an overwrite replaces all that it has;
-    ``totals`` are the numbers of buckets of the partitions that have another number than the table.
+    ``latest`` is the snapshot before them, None if an overwrite replaces all of it. ``totals`` are the bucket counts of
+    partitions that differ from the table's.
     """
     if has_dynamic_buckets(table.schema):
         return assign_files(table, runs, latest)

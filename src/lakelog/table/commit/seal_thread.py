@@ -24,14 +24,14 @@ _COMMITTERS: dict[tuple[int, str, str], Committer] = {}
 
 
 def _no(_: DynamicTable) -> None:
-    """Nothing is done beside."""
+    """Does nothing after a seal."""
 
 
 class Sealer:
-    """Seals the epochs of one streaming writer in the background, each ``commit.interval``, also when no more come.
+    """Seals the epochs of one streaming writer in the background, each ``commit.interval``, even if none follow.
 
-    It lives in the Python process in which Spark commits, beside the worker that compacts the table; what one of them
-    fails with is raised by the next ``notify``. ``beside`` is called after each seal.
+    It runs in the Python process in which Spark commits, together with the worker that compacts the table. If either
+    fails, the next ``notify`` raises the error. ``beside`` is called after each seal.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Sealer:
         self._stopped = threading.Event()
 
     def notify(self) -> None:
-        """Says that an epoch was decided and healed. Raises what the last seal or compaction failed with."""
+        """Signals that an epoch was decided and healed. Raises the error of the last failed seal or compaction."""
         failure, self._failure = self._failure or self._worker.take_failure(), None
         if failure is not None:
             raise failure
@@ -63,7 +63,7 @@ class Sealer:
             return seal(self._committer)
 
     def stop(self) -> None:
-        """Ends after the seal that runs; epochs that wait for the next one are left to ``seal_staged``."""
+        """Stops after the current seal; ``seal_staged`` handles epochs that wait for the next one."""
         self._stopped.set()
         self._wake.set()
         if self._thread is not None:
@@ -96,9 +96,9 @@ _SEALERS_LOCK = threading.Lock()
 
 
 def seal_all() -> None:
-    """Ends the threads of this process before the interpreter does: one that is inside Arrow then would crash it.
+    """Stops the threads of this process before the interpreter exits, because a thread inside Arrow would crash it.
 
-    What they have not sealed yet is sealed here, so that a process that ends leaves no epoch without its snapshot.
+    Seals their remaining epochs here, so that a process that ends leaves no epoch without a snapshot.
     """
     stop_workers()
     with _SEALERS_LOCK:
@@ -109,7 +109,7 @@ def seal_all() -> None:
                     sealer.seal_now()
 
 
-# not by ``atexit``, which comes when Python's thread pools are closed: sealing reads and writes files in such
+# Not with ``atexit``, which runs after Python closes its thread pools: sealing reads and writes files in them.
 threading._register_atexit(seal_all)  # type: ignore[attr-defined]
 
 
@@ -127,7 +127,7 @@ _LOCK = threading.Lock()
 
 
 def committer_for(table: DynamicTable, writer: str) -> Committer:
-    """The committer of a streaming writer in this process; kept, so that a quiet epoch reads nothing."""
+    """The committer of a streaming writer in this process; cached, so that an empty epoch reads nothing."""
     with _LOCK:
         key = (os.getpid(), table.identity.key, writer)
         found = _COMMITTERS.get(key)

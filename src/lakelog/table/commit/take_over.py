@@ -1,6 +1,6 @@
-"""Takes over from writers whose lease has run out: what they decided is sealed, what they left open is taken back.
+"""Takes over from writers with expired leases: seals their decided epochs and takes back their open rows.
 
-Whoever comes next does it: the next writer, the optimizer, a lake that is closed. No service is needed.
+The next active process does it: the next writer, the optimizer, a lake that is closed. No service is needed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _LOG = logging.getLogger("lakelog.seal")
 _LOOK_AFTER: Final = 0.5
-"""Of the timeout: how long a process waits before it looks at a table's leases again."""
+"""Fraction of the timeout that a process waits before it checks a table's leases again."""
 _LOOKED: dict[str, float] = {}
-"""When this process looked at a table last."""
+"""Table path → time of this process's last check."""
 _LOCK = threading.Lock()
 
 
 def dead_writers(table: DynamicTable) -> dict[str, Registration]:
-    """The writers whose lease has run out and whose open rows nobody has taken back. Raises Unavailable."""
+    """The writers with an expired lease whose open rows are not taken back yet. Raises Unavailable."""
     if table.log is None:
         return {}
     found = table.registered.all().items()
@@ -39,11 +39,11 @@ def dead_writers(table: DynamicTable) -> dict[str, Registration]:
 
 
 def take_over(table: DynamicTable) -> Iterator[str]:
-    """Takes over from each dead writer, and yields its name: what it decided is sealed, what is open is taken back.
+    """Takes over from each dead writer and yields its name: seals decided epochs and takes back open rows.
 
-    A batch writer is forgotten; should it come back, it is refused (Fenced) or heals the log to its decision. A
-    streaming query keeps its place: it sends the open epoch again. Called by maintenance; the caller may stop between
-    two. Raises Unavailable, CommitConflict; the next call goes on.
+    A batch writer is forgotten; if it resumes, it is refused (Fenced) or heals the log to its decision. A streaming
+    query keeps its position and sends the open epoch again. Called by maintenance; the caller may stop between two
+    writers. Raises Unavailable, CommitConflict; the next call continues.
     """
     for writer, found in dead_writers(table).items():
         try:
@@ -51,14 +51,14 @@ def take_over(table: DynamicTable) -> Iterator[str]:
         except OffsetExpired:
             raise
         except NotFound:
-            continue  # another process was quicker
+            continue  # another process has done it
         if table.decided.of(writer):
-            seal_staged(table)  # or marks what is sealed
+            seal_staged(table)  # or appends missing markers
         lease = table.registered.lease(writer)
         if lease is not None and lease.is_alive:
-            continue  # it has come back
+            continue  # the writer has resumed
         if found.is_batch:
-            if not table.decided.of(writer):  # else its control records are missing yet
+            if not table.decided.of(writer):  # else its control records are still missing
                 table.registered.forget(writer)
         else:
             table.registered.write_lease(writer, Lease(found.lease.kind, found.lease.until_ms, offsets))
@@ -68,9 +68,9 @@ def take_over(table: DynamicTable) -> Iterator[str]:
 
 
 def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
-    """Seals what writers have decided that are not alive, and appends the markers that they owe.
+    """Seals the decided epochs of dead writers, and appends their missing markers.
 
-    Of a table with a key all that is decided before, too.
+    In a table with a key, also seals all epochs decided before them.
     """
     found = waiting_epochs(table)
     records = (*found.waiting, *found.sealed)
@@ -81,7 +81,7 @@ def seal_abandoned(table: DynamicTable) -> list[Snapshot]:
 
 
 def take_over_best_effort(table: DynamicTable) -> None:
-    """``take_over`` beside a write, each half timeout by a process at most; a failure is logged only."""
+    """``take_over`` during a write, at most once per half timeout and process; a failure is only logged."""
     if table.log is None or not table.emits_log:
         return
     with _LOCK:
@@ -93,7 +93,7 @@ def take_over_best_effort(table: DynamicTable) -> None:
 
 
 def take_over_now(table: DynamicTable) -> None:
-    """``take_over`` and ``seal_abandoned``; a failure is logged only, and left to whoever comes next."""
+    """``take_over`` and ``seal_abandoned``; a failure is only logged, and the next process retries."""
     try:
         for _ in take_over(table):
             pass
@@ -104,11 +104,10 @@ def take_over_now(table: DynamicTable) -> None:
 
 
 def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
-    """Decides the writer's open epoch as empty, heals the log to that, seals; returns the snapshot that says so.
+    """Decides the writer's open epoch as empty, heals the log to that, seals; returns the resulting snapshot.
 
-    Called for a query that is stopped and starts anew with a new checkpoint, or never: its epoch is decided as empty,
-    and the old query is refused from then on (Fenced). None when it was ended before. Raises NotFound for a writer that
-    the table does not know, Unavailable.
+    Called for a query that has stopped for good or restarts with a new checkpoint. From then on the old query is
+    refused (Fenced). None if it was ended before. Raises NotFound for an unknown writer, Unavailable.
     """
     found = waiting_epochs(table)
     known = found.state.writers
@@ -123,6 +122,6 @@ def end_writer(table: DynamicTable, writer: str) -> Snapshot | None:
         committer = Committer(table, writer, ended=True)
         record = committer.commit(epoch, [])
         if record is None or record.ended:
-            break  # else the writer was alive, and has decided this epoch just now
+            break  # else the live writer has just decided this epoch
     committer.append_abort(epoch)  # before the seal, which counts it
     return seal(committer)

@@ -1,4 +1,4 @@
-"""What a table needs, why, and how urgently; and what waits, for what, and what to do about it. Pure."""
+"""The actions that a table needs, with reason and urgency; and its blockers with their remedies. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITION_EXPIRY: Final = "partition-expiry"
 TAG_EXPIRY: Final = "tag-expiry"
 ORPHAN_CLEANING: Final = "orphan-cleaning"
 KINDS: Final = (HEALING, COMPACTION, FULL_COMPACTION, EXPIRY, PARTITION_EXPIRY, TAG_EXPIRY, ORPHAN_CLEANING)
-"""Every kind of maintenance, in about the order of its urgency."""
+"""Every kind of maintenance, approximately in order of urgency."""
 
 _URGENCIES: Final = {
     HEALING: 90,
@@ -42,16 +42,16 @@ _STOPPED: Final = 80
 """Urgency of a compaction that streaming writers wait for."""
 _FEW: Final = 10
 _AT_REST_MS: Final = 600_000
-"""Fewer snapshots than so many are not worth an expiry while new ones come, the newest within this time."""
+"""Age of the newest snapshot after which the table is at rest, and even a small expiry is worthwhile."""
 _LATE: Final = 3
 """Commit intervals after which an epoch without a snapshot, or a row outside the files, is late."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """A run of maintenance that would do something now. ``urgency``: 1 to 100, the highest first.
+    """A run of maintenance that would be useful now. ``urgency``: 1 to 100, the highest first.
 
-    ``bytes``: how much it will read, as far as that is known.
+    ``bytes`` is the number of bytes to read, as far as known.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Blocker:
-    """Something that stands still: what, why, and what to do about it."""
+    """A blocked part of a table, with the cause and the remedy."""
 
     what: str
     why: str
@@ -71,7 +71,7 @@ class Blocker:
 
 
 def plan_actions(figures: TableStats, options: Options, now_ms: int) -> tuple[Action, ...]:
-    """What a table needs by its figures and options, the most urgent first; nothing of one that lakelog must not write.
+    """The actions for a table's metrics and options, the most urgent first; none if lakelog must not write it.
 
     Pure.
     """
@@ -169,7 +169,7 @@ def _orphans(figures: TableStats, options: Options, now_ms: int) -> Action | Non
 
 
 def find_blockers(figures: TableStats, options: Options, now_ms: int) -> tuple[Blocker, ...]:
-    """What of a table waits, and why. Pure."""
+    """The blocked parts of a table and their causes. Pure."""
     return tuple(_waits(figures, options, now_ms))
 
 
@@ -242,7 +242,7 @@ def _log_waits(name: str, log: LogFigures, options: Options, now_ms: int) -> Ite
 
 
 def _refusal(options: Options) -> str:
-    """Why lakelog must not change the table; nothing when it may."""
+    """The reason why lakelog must not change the table; empty if it may."""
     try:
         check_writable(options)
     except InvalidRequest as why:
@@ -251,7 +251,7 @@ def _refusal(options: Options) -> str:
 
 
 def stop_trigger(options: Options) -> int:
-    """The sorted runs of a bucket at which streaming writers make no snapshots."""
+    """The number of sorted runs in a bucket at which streaming writers make no snapshots."""
     trigger, given = options.need(COMPACTION_TRIGGER), options.get_typed(STOP_TRIGGER)
     return max(trigger, trigger + 3 if given is None else given)
 

@@ -1,4 +1,4 @@
-"""Looks at a table for its figures: the manifests of one snapshot, names of files, ends of the log; no data file."""
+"""Collects a table's metrics from the manifests of one snapshot, file names, and the ends of the log; no data file."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from lakelog.table.maintenance.run_history import DIED, Runs
 from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOOK_BACK = 5
-"""Snapshots that are looked at for one that brought rows."""
+"""Number of snapshots to search for one that added rows."""
 
 
 def collect_table_stats(table: DynamicTable, with_log: bool = True) -> TableStats:
-    """The figures of a table now. A log that cannot be reached is told of in them.
+    """The current metrics of a table. They report an unavailable log.
 
-    Called by ``table_health``. Raises NotFound when the table is gone, Unavailable for its storage, Corrupt.
+    Called by ``table_health``. Raises NotFound if the table was dropped, Unavailable for its storage, Corrupt.
     """
     snapshot = table.store.latest_snapshot()
     files = _Files.of(table, snapshot)
@@ -73,7 +73,7 @@ class _Files:
         return (entry for held in self.by_place.values() for entry in held)
 
     def task(self, place: BucketKey, full: bool = False) -> CompactionTask | None:
-        """What a compaction would do in a bucket; nothing in one whose files wait for their buckets."""
+        """The task of a compaction in a bucket; None if the bucket's files have no assigned bucket yet."""
         if place[1] == POSTPONE_BUCKET:
             return None
         return pick_compaction(self.by_place[place], self.schema, full, self.vectors.get(place, ()))

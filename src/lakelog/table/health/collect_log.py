@@ -1,4 +1,4 @@
-"""Looks at a log for its figures: ends, what is decided, what the files have, who writes and who reads."""
+"""Collects the metrics of a log: ends, decided offsets, offsets in the files, writers and readers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lakelog.table.model.log_state import FOLLOWER
 from lakelog.table.read.log_view import MOST_LAG, LogView, WriterProgress, look
 
 _LOOKED_AT: Final = 64
-"""Records behind what the files have, and the control records there, that are looked at for the first row."""
+"""Number of records after the files' offset, plus the control records there, that are searched for the first row."""
 _ROWS: Final = pa.array([DATA, CORRECTION])
 
 
 def collect_log_stats(table: DynamicTable) -> LogFigures:
-    """The figures of a table's log. Reads a few records of each bucket at most. Raises Unavailable, NotFound."""
+    """The metrics of a table's log. Reads at most a few records of each bucket. Raises Unavailable, NotFound."""
     moment, reader = look(table), LogScan(table).reader
     readers = NamedReaders(table.io, table.path).list()
     buckets = tuple(_bucket(reader, moment, readers, bucket) for bucket in sorted(moment.ends))
@@ -42,7 +42,7 @@ def collect_log_stats(table: DynamicTable) -> LogFigures:
 
 
 def _held(records: Iterable[str], moment: LogView) -> tuple[str, ...]:
-    """Of records as bucket-offset those that the log still holds."""
+    """The records (as bucket-offset) that are still in the log."""
     places = ((name, *name.split("-")) for name in records)
     return tuple(name for name, bucket, offset in places if int(offset) >= moment.firsts.get(int(bucket), 0))
 
@@ -69,25 +69,25 @@ def _bucket(reader: LogReader, moment: LogView, readers: Sequence[NamedReader], 
 
 
 def bucket_lag(reader: LogReader, moment: LogView, bucket: int) -> int:
-    """Records of a bucket that may be rows and are not in the files: the one definition of a table's lag."""
+    """Number of a bucket's records that may be rows and are not in the files; the only definition of a table's lag."""
     first, applied = moment.firsts.get(bucket, 0), moment.state.offsets.get(bucket, 0)
     records = reader.count(bucket, max(first, applied), moment.ends[bucket], MOST_LAG)
     return max(0, records - moment.state.told.get(bucket, 0))
 
 
 def reader_lag(reader: LogReader, moment: LogView, bucket: int, position: int) -> int:
-    """Records of a bucket, of those that the log holds, behind the position of a named reader."""
+    """Number of a bucket's records, of those in the log, after the position of a named reader."""
     return reader.count(bucket, max(position, moment.firsts.get(bucket, 0)), moment.ends.get(bucket, 0), MOST_LAG)
 
 
 def _decided(epochs: Iterable[EpochRecord], bucket: int, applied: int) -> int:
-    """Behind the last entry of the epochs that wait for a snapshot, at least."""
+    """The offset after the last entry of the epochs without a snapshot, as a lower bound."""
     parts = (part for record in epochs for attempt in record.attempts for part in attempt.appends)
     return max([applied, *(p.first_offset + p.entry_count for p in parts if p.bucket == bucket)])
 
 
 def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
-    """When the last record before ``end`` was appended; None when there is none, or it has gone."""
+    """The append time of the last record before ``end``; None if there is none, or it has expired."""
     start = reader.last_start(bucket, end)
     if start is not None:
         with contextlib.suppress(OffsetExpired):
@@ -98,7 +98,7 @@ def _last_ms(reader: LogReader, bucket: int, end: int) -> int | None:
 
 
 def _first_row_ms(reader: LogReader, bucket: int, start: int, end: int, told: int) -> int | None:
-    """When the first record was appended that may be a row, of the first ones behind what the files have."""
+    """The append time of the first record after the files' offset that may be a row, among the first ones."""
     with contextlib.suppress(OffsetExpired):
         found = reader.read(bucket, start, end, told + _LOOKED_AT)
         kinds = parse_kinds(found.column("header"))
@@ -131,5 +131,5 @@ def _reader(reader: LogReader, moment: LogView, found: NamedReader) -> ReaderFig
 
 
 def _records(reader: LogReader, offsets: Mapping[int, int], moment: LogView) -> int:
-    """Records from some offsets on, of those that the log holds."""
+    """Number of records from some offsets on, of those in the log."""
     return sum(reader_lag(reader, moment, bucket, offset) for bucket, offset in offsets.items())

@@ -1,4 +1,4 @@
-"""Figures as text: counts, sizes and ages, as sentences of health have them."""
+"""Metrics as text: counts, sizes and ages, for health messages."""
 
 from __future__ import annotations
 

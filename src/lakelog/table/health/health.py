@@ -1,4 +1,4 @@
-"""The health of a table: what one look found, what is wrong, what it needs and what waits, and a score."""
+"""The health of a table: metrics, findings, needed actions, blockers, and a score."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 GOOD: Final = 80
 FAIR: Final = 50
-"""From these scores on health is good, and fair; below it is bad."""
+"""Score thresholds of good and fair health; below them it is bad."""
 
 
 @dataclass(frozen=True)
 class TableHealth:
-    """Figures, and what follows from them. ``score``: 0 to 100, the sum of ``parts`` (``lakelog.table.health.score``).
+    """Metrics and the conclusions from them. ``score``: 0 to 100, the sum of ``parts``
+    (``lakelog.table.health.score``).
 
-    ``findings`` are what is wrong now, the worst first; with any of them ``score`` is at most 20. ``figures`` is None,
-    and the score 0, for a table that cannot be read.
+    ``findings`` are current problems, the worst first; with any of them ``score`` is at most 20. ``figures`` is None,
+    and the score 0, for an unreadable table.
     """
 
     table: str
@@ -34,12 +35,12 @@ class TableHealth:
 
     @property
     def lag(self) -> int | None:
-        """Records that only the log has; None without a log, and when it is unknown."""
+        """Number of records that only the log has; None without a log, and if unknown."""
         return None if self.figures is None or self.figures.log is None else self.figures.log.lag
 
     @property
     def newest_write_ms(self) -> int | None:
-        """When the newest row of either store was written; None when there is none, or it is unknown."""
+        """The write time of the newest row of either store; None if there is none, or it is unknown."""
         if self.figures is None:
             return None
         log = self.figures.log
@@ -47,7 +48,7 @@ class TableHealth:
         return max((time for time in times if time is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, with the sums that the figures make of their parts."""
+        """Plain values, including the sums of the metrics."""
         out, figures = asdict(self), self.figures
         if figures is None:
             return out
@@ -61,17 +62,17 @@ class TableHealth:
 
 
 def table_health(table: DynamicTable, with_log: bool = True) -> TableHealth:
-    """Looks at a table: a few small reads, the manifests of one snapshot, three records of each bucket of the log.
+    """Collects the health of a table: a few small reads, the manifests of one snapshot, three records per log bucket.
 
-    ``with_log`` false leaves the log out. A log that cannot be reached is a finding (``figures.log.trouble``). Raises
-    NotFound when the table was dropped, Unavailable for its storage, Corrupt.
+    With ``with_log`` false it skips the log. An unreachable log is a finding (``figures.log.trouble``). Raises NotFound
+    if the table was dropped, Unavailable for its storage, Corrupt.
     """
     figures = collect_table_stats(table, with_log)
     return health_of(figures, table)
 
 
 def health_of(figures: TableStats, table: DynamicTable) -> TableHealth:
-    """What follows from figures and the table's options."""
+    """The health that follows from metrics and the table's options."""
     options, now = table.options, figures.looked_ms
     parts = score_parts(figures, options, now)
     needs, waits = plan_actions(figures, options, now), find_blockers(figures, options, now)
@@ -80,5 +81,5 @@ def health_of(figures: TableStats, table: DynamicTable) -> TableHealth:
 
 
 def unreadable_health(name: str, why: Exception) -> TableHealth:
-    """The health of a table that cannot be opened or looked at."""
+    """The health of a table that cannot be opened or read."""
     return TableHealth(name, 0, (), (), (), None, (unreadable(name, f"{type(why).__name__}: {why}"),))

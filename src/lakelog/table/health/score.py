@@ -1,4 +1,4 @@
-"""What is wrong with a table, and how healthy it is: findings and score."""
+"""Findings about a table and its health score."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FINDINGS: Final = (UNREADABLE, STORES_DIFFER, DEAD_WRITER, LOG_UNREACHABLE, DEAD
 
 @dataclass(frozen=True)
 class ScorePart:
-    """One part of the score: ``points`` of at most ``of``, and why."""
+    """One part of the score: ``points`` of at most ``of``, and the reason."""
 
     name: str
     points: float
@@ -105,7 +105,7 @@ def _history(figures: TableStats, options: Options, now_ms: int) -> ScorePart:
 
 
 def _falling(value: float, good: float, bad: float) -> float:
-    """1 up to ``good``, 0 from ``bad`` on, and a line between."""
+    """1 up to ``good``, 0 from ``bad`` on, linear in between."""
     return min(1.0, max(0.0, (bad - value) / (bad - good)))
 
 
@@ -115,9 +115,9 @@ def _part(name: str, share: float, of: int, why: str) -> ScorePart:
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence, and the command that looks into it or mends it. ``kind`` is one of ``FINDINGS``.
+    """One sentence, and the command that inspects or fixes it. ``kind`` is one of ``FINDINGS``.
 
-    ``action`` is the kind of maintenance that mends it, empty where none does.
+    ``action`` is the kind of maintenance that fixes it, empty if none does.
     """
 
     kind: str
@@ -127,7 +127,7 @@ class Finding:
 
 
 def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding, ...]:
-    """The findings of a table that could be looked at, with its needs; the worst first. Pure."""
+    """The findings of a readable table, with its needs; the worst first. Pure."""
     found = [*_of_log(figures.name, figures.log)] if figures.log is not None else []
     dead = figures.snapshots.dead_run
     if dead is not None and any(need.kind == dead.kind for need in needs):
@@ -137,7 +137,7 @@ def pick_findings(figures: TableStats, needs: Sequence[Action]) -> tuple[Finding
 
 
 def unreadable(name: str, why: str) -> Finding:
-    """The finding of a table that cannot be opened or looked at."""
+    """The finding for a table that cannot be opened or read."""
     return Finding(UNREADABLE, f"the table cannot be read: {why}", f"lakelog describe {name}")
 
 

@@ -1,4 +1,4 @@
-"""What one look at a table finds: files, snapshots, log, writers; frozen values that become JSON as they are."""
+"""Metrics of a table: files, snapshots, log, writers; immutable values that serialise to JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ BATCH, STREAM, FOLLOW = "batch", "stream", "follower"
 
 @dataclass(frozen=True)
 class BucketStats:
-    """One bucket; ``partition`` as text like ``{2024-01-01}``. ``due_files`` and ``due_bytes``: what a compaction would
-    take now. ``compactor``: host and process of the one that is at work on it, empty when nobody is.
+    """One bucket; ``partition`` is text like ``{2024-01-01}``.
+
+    ``due_files`` and ``due_bytes`` are the input of a compaction now. ``compactor`` is the host and process that
+    compacts the bucket, or empty.
     """
 
     partition: str
@@ -37,11 +39,11 @@ class DeadRun:
 
 @dataclass(frozen=True)
 class SnapshotFigures:
-    """The history: ``expirable`` snapshots would be removed by an expiry now (one removes ``snapshot.expire.limit`` at
-    most), ``held`` more if no consumer needed them, ``holder`` first of all.
+    """The history: an expiry now would remove ``expirable`` snapshots (at most ``snapshot.expire.limit`` at once).
 
-    ``last_write_ms`` is the commit time of the newest snapshot that brought rows, as far as the last few tell.
-    ``dead_run``: the newest run of maintenance, when its process died during it.
+    Consumers retain ``held`` more, ``holder`` the oldest of them. ``last_write_ms`` is the commit time of the newest
+    snapshot that added rows, among the last few. ``dead_run`` is the newest run of maintenance, if its process died
+    during it.
     """
 
     newest_id: int | None = None
@@ -63,13 +65,14 @@ class SnapshotFigures:
 
 @dataclass(frozen=True)
 class LogBucketFigures:
-    """One bucket of the log. Offsets: ``first`` that it holds, ``end`` behind its last record, ``decided`` up to which
-    epochs are decided (at least), ``applied`` up to which the newest snapshot has it.
+    """One bucket of the log, with its offsets.
 
-    ``lag``: records behind ``applied`` that may be rows. ``newest_ms``: append time of the last record, None where the
-    log does not tell it cheaply; ``files_ms`` of the last one that is in the files; ``waiting_ms`` of the first one
-    that is not. ``read_up_to``: all named readers and the files have what is before; None without a named reader.
-    ``lost``: records that expired before the files had them.
+    ``first`` is its first offset, ``end`` the offset after its last record, ``decided`` a lower bound of the decided
+    offsets, and ``applied`` the end of the records in the newest snapshot. ``lag`` is the number of records after
+    ``applied`` that may be rows. ``newest_ms`` is the append time of the last record, or None if the log cannot report
+    it cheaply. ``files_ms`` is that of the last record in the files, ``waiting_ms`` that of the first one not in them.
+    All named readers and the files have the records before ``read_up_to``, or None without a named reader. ``lost`` is
+    the number of records that expired before the files had them.
     """
 
     bucket: int
@@ -89,9 +92,9 @@ class LogBucketFigures:
 class WriterFigures:
     """A writer of the log: its newest decided and sealed epochs (-1: none), the decided ones that wait for a snapshot.
 
-    ``kind``: ``batch``, ``stream`` or ``follower``. ``is_alive``: its lease has not run out. ``is_gone``: it has, and
-    nobody has taken back yet what it may have left open. ``undecided_ms`` is when a batch writer came that has not
-    decided.
+    ``kind`` is ``batch``, ``stream`` or ``follower``. ``is_alive`` means that its lease has not expired. ``is_gone``
+    means that it has, and its open rows are not taken back yet. ``undecided_ms`` is the start of a batch writer that
+    has not decided.
     """
 
     name: str
@@ -108,7 +111,7 @@ class WriterFigures:
 
 @dataclass(frozen=True)
 class ReaderFigures:
-    """A reader of the log with a ``consumer-id``: the records behind it, and when it last said where it is."""
+    """A reader of the log with a ``consumer-id``: its lag in records, and the time of its last report."""
 
     name: str
     lag: int
@@ -117,52 +120,54 @@ class ReaderFigures:
 
 @dataclass(frozen=True)
 class LogFigures:
-    """The log and what joins it to the files. ``trouble`` is why it could not be looked at; all else is empty then."""
+    """The log and its relation to the files. ``trouble`` is the error if it could not be read; all else is then
+    empty.
+    """
 
     buckets: tuple[LogBucketFigures, ...] = ()
     writers: tuple[WriterFigures, ...] = ()
     readers: tuple[ReaderFigures, ...] = ()
     log_first: bool = False
-    """Rows of nobody wait for a follower."""
+    """True if rows without a writer wait for a follower."""
     trouble: str = ""
     bad_records: tuple[str, ...] = ()
-    """Records that readers could not read, as bucket-offset."""
+    """Unreadable records that readers have found, as bucket-offset."""
 
     @property
     def lag(self) -> int | None:
-        """Records of all buckets that may be rows and are not in the files; None when the log could not be read."""
+        """Number of records in all buckets that may be rows and are not in the files; None if the log is unreadable."""
         return None if self.trouble else sum(b.lag for b in self.buckets)
 
     @property
     def newest_ms(self) -> int | None:
-        """When the newest record was appended."""
+        """The append time of the newest record."""
         return max((b.newest_ms for b in self.buckets if b.newest_ms is not None), default=None)
 
     @property
     def files_ms(self) -> int | None:
-        """When the newest record was appended that the files have."""
+        """The append time of the newest record in the files."""
         return max((b.files_ms for b in self.buckets if b.files_ms is not None), default=None)
 
     @property
     def waiting_ms(self) -> int | None:
-        """When the oldest record was appended that the files do not have."""
+        """The append time of the oldest record that is not in the files."""
         return min((b.waiting_ms for b in self.buckets if b.waiting_ms is not None), default=None)
 
     @property
     def open_epochs(self) -> int | None:
-        """Decided epochs without a snapshot, and batch writers that have not decided; None when the log is unknown."""
+        """Number of decided epochs without a snapshot, and of undecided batch writers; None if the log is unknown."""
         return None if self.trouble else sum(w.waiting + (w.undecided_ms is not None) for w in self.writers)
 
     @property
     def oldest_open_ms(self) -> int | None:
-        """When the oldest of them was decided, or began."""
+        """The decision or start time of the oldest open epoch."""
         times = [t for w in self.writers for t in (w.waiting_ms, w.undecided_ms) if t is not None]
         return min(times, default=None)
 
 
 @dataclass(frozen=True)
 class TableStats:
-    """All that one look found at ``looked_ms``."""
+    """All metrics of one collection, at ``looked_ms``."""
 
     name: str
     looked_ms: int
@@ -173,36 +178,36 @@ class TableStats:
 
     @property
     def files(self) -> int:
-        """Data files."""
+        """Number of data files."""
         return sum(b.files for b in self.buckets)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the data files."""
+        """Size of the data files in bytes."""
         return sum(b.bytes for b in self.buckets)
 
     @property
     def small_files(self) -> int:
-        """Data files below 70 % of the target size."""
+        """Number of data files below 70 % of the target size."""
         return sum(b.small_files for b in self.buckets)
 
     @property
     def level0_files(self) -> int:
-        """Data files that no compaction has touched."""
+        """Number of data files that no compaction has touched."""
         return sum(b.level0_files for b in self.buckets)
 
     @property
     def sorted_runs(self) -> int:
-        """Sorted runs of all buckets."""
+        """Number of sorted runs in all buckets."""
         return sum(b.sorted_runs for b in self.buckets)
 
     @property
     def most_runs(self) -> int:
-        """The sorted runs of the bucket that has most."""
+        """The highest number of sorted runs in a bucket."""
         return max((b.sorted_runs for b in self.buckets), default=0)
 
     @property
     def due(self) -> tuple[BucketStats, ...]:
-        """The buckets that a compaction would change and nobody compacts now, the most sorted runs first."""
+        """The buckets that a compaction would change and none compacts now, the most sorted runs first."""
         due = (b for b in self.buckets if b.due_files and not b.compactor)
         return tuple(sorted(due, key=lambda b: -b.sorted_runs))

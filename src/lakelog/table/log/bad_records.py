@@ -1,6 +1,6 @@
-"""Records of the log that cannot be read: one error that says where, or a read that leaves them out and counts them.
+"""Unreadable records of the log: a read either raises one error with the position, or skips and counts them.
 
-Each is noted as ``<table>/lakelog/bad-records/<bucket>-<offset>``, so that the health of the table names them.
+The reader notes each one as ``<table>/lakelog/bad-records/<bucket>-<offset>``, for the table's health.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG = logging.getLogger("lakelog.read")
 _WRONG = (Corrupt, pa.ArrowException, PolarsError, PanicException, ValueError, TypeError, LookupError, OverflowError)
-"""What decoding a value that a producer made wrong may end with."""
+"""Errors of decoding a malformed value of a producer."""
 
 
 @dataclass(frozen=True)
 class RecordDecoder:
-    """Decodes the records of one bucket (None: not known) of a table's log."""
+    """Decodes the records of one bucket (None: unknown) of a table's log."""
 
     table: DynamicTable
     form: LogFormat
@@ -36,8 +36,9 @@ class RecordDecoder:
     bucket: int | None
 
     def rows(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> pa.Table:
-        """The rows of log values. Raises Corrupt that names topic, bucket and offset of the first bad record, unless
-        ``scan.on-bad-record`` is ``skip``.
+        """The rows of log values. Raises Corrupt with topic, bucket and offset of the first bad record.
+
+        With ``scan.on-bad-record`` = ``skip`` it skips bad records instead.
         """
         try:
             return self.form.decode(values, self.schema)
@@ -46,7 +47,7 @@ class RecordDecoder:
             return pa.concat_tables(parts) if parts else self.form.decode(values.slice(0, 0), self.schema)
 
     def _good(self, values: pa.LargeBinaryArray, offsets: pa.Int64Array) -> Iterator[pa.Table]:
-        """The rows of the records that can be read, by halves."""
+        """The rows of the readable records, found by bisection."""
         try:
             yield self.form.decode(values, self.schema)
         except _WRONG as why:
@@ -61,7 +62,7 @@ class RecordDecoder:
         table, log = self.table, self.table.log
         where = f"the record at offset {offset} of bucket {'?' if self.bucket is None else self.bucket}"
         text = f"{where} of the log of table {table.name} (topic '{'' if log is None else log.topic}') cannot be read"
-        with contextlib.suppress(LakelogError):  # a reader need not have the right to write
+        with contextlib.suppress(LakelogError):  # a reader may lack the privilege to write
             if self.bucket is not None:
                 table.io.create(f"{_directory(table)}/{self.bucket}-{offset}", str(why).encode())
         if table.options.need(ON_BAD_RECORD) == "error":
@@ -71,7 +72,7 @@ class RecordDecoder:
 
 
 def noted_bad_records(table: DynamicTable) -> tuple[str, ...]:
-    """The bad records that readers have met, as bucket-offset."""
+    """The bad records that readers have noted, as bucket-offset."""
     return tuple(found.name for found in table.io.list(_directory(table)))
 
 

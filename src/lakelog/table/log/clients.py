@@ -1,4 +1,4 @@
-"""The clients of a table's log; a new one is compared with what the table's decided epochs know of the log."""
+"""The clients of a table's log; a new client is checked against the offsets in the table's decided epochs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _COMPARED: Final[WeakSet[LogAppender | LogReader]] = WeakSet()
 
 
 def reader_of(table: DynamicTable, log: LogLocation) -> LogReader:
-    """This thread's reader of a table's log. Raises as opening it does, NotFound for an older copy of the log."""
+    """This thread's reader of a table's log. Raises the errors of opening it, NotFound for an older copy of the log."""
     reader = reader_for(log)
     _compare(table, log, reader)
     return reader
 
 
 def appender_of(table: DynamicTable, log: LogLocation) -> LogAppender:
-    """This thread's appender of a table's log. Raises as ``reader_of``."""
+    """This thread's appender of a table's log. Raises the errors of ``reader_of``."""
     appender = appender_for(log)
     _compare(table, log, appender)
     return appender
 
 
 def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogReader) -> None:
-    """Raises NotFound when a log ends before rows that are decided: their offsets would be given a second time."""
+    """Raises NotFound if a log ends before decided rows, because it would assign their offsets a second time."""
     if client in _COMPARED:
         return
     known = _known_ends(table)  # before the ends, which only grow
@@ -49,9 +49,9 @@ def _compare(table: DynamicTable, log: LogLocation, client: LogAppender | LogRea
 
 
 def _known_ends(table: DynamicTable) -> dict[int, int]:
-    """Bucket → the offset behind all that snapshots and decided epochs have from the log."""
+    """Bucket → the offset after all log records in snapshots and decided epochs."""
     found = waiting_epochs(table)
-    if FOLLOWER in found.state.writers:  # one that was told to skip what is missing has begun anew
+    if FOLLOWER in found.state.writers:  # a follower that skips missing records has restarted
         return dict(found.state.writers[FOLLOWER].verified)
     known = dict(found.state.offsets)
     for record in found.waiting:

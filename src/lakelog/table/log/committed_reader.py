@@ -1,8 +1,8 @@
-"""The rows of a log that are committed, at the records that commit them: what a transactional reader is given.
+"""The committed rows of a log, at the records that commit them, for transactional readers.
 
-A commit record says of an epoch which attempts count and where their rows begin in its bucket, so whoever reads it
-finds the rows by reading back. Nothing is kept between two reads: what a part of the log makes visible is a function of
-the log alone, wherever parts are cut.
+A commit record has the attempts of an epoch that count and the start of their rows in its bucket. A reader of that
+record finds the rows by reading back. No state is kept between two reads. The rows that a part of the log makes visible
+depend on the log alone, regardless of the boundaries of parts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from lakelog.table.model.log_state import LogState
 
 
 class Region(Protocol):
-    """A part of the log that can be gone through more than once."""
+    """A part of the log that can be iterated more than once."""
 
     def __call__(self) -> Iterator[pa.Table]: ...
 
 
 @dataclass(frozen=True)
 class VisibleBatch:
-    """Data records that become visible at the records start ≤ offset < end of their bucket, in the order of a read.
+    """Data records that become visible at the records start ≤ offset < end of their bucket, in read order.
 
-    A read of just these gives the same ones again: those below ``first`` come before this part, and behind it others
-    unless it ``is_whole``.
+    A read of exactly these returns the same batch again. Records below ``first`` precede this part, and others follow
+    it unless it ``is_whole``.
     """
 
     records: pa.Table
@@ -48,15 +48,15 @@ class VisibleBatch:
 
     @property
     def next(self) -> int:
-        """The offset behind the last of its records."""
+        """The offset after its last record."""
         return _last(self.records) + 1
 
 
 @dataclass(frozen=True)
 class CommittedReader:
-    """Finds in one log what becomes visible; ``most`` records are held at a time, and those that are looked at.
+    """Finds the visible rows of one log. It buffers at most ``most`` records, plus the input records.
 
-    ``table_name`` and ``expired`` (``scan.expired-offsets``) are for rows that the log no longer holds.
+    ``table_name`` and ``expired`` (``scan.expired-offsets``) are for rows that have expired from the log.
     """
 
     reader: LogReader
@@ -66,15 +66,15 @@ class CommittedReader:
     expired: str = "error"
 
     def shown(self, bucket: int, records: pa.Table) -> Iterator[pa.Table]:
-        """The data records that become visible with these (RECORDS_SCHEMA, of one bucket), in this order, in parts.
+        """The data records that these records (RECORDS_SCHEMA, of one bucket) make visible, in order, in parts.
 
-        The rows of an epoch come at its first commit record; those of nobody, which belong to no epoch and are never
-        taken back, where they stand. Raises OffsetExpired, Unavailable.
+        The rows of an epoch appear at its first commit record. Rows without a writer belong to no epoch, are never
+        taken back, and appear at their own offset. Raises OffsetExpired, Unavailable.
         """
         return (part.records for part in self.parts(bucket, records))
 
     def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
-        """The same, with where each part comes from. Called by readers that may be stopped behind any of them."""
+        """The same as ``shown``, with the origin of each part. For readers that may stop after any part."""
         commits = [self._counting(bucket, commit) for commit in commits_in(records)]
         nobodys = self._nobodys(bucket, records)
         offsets = records.column("offset").to_numpy()
@@ -103,7 +103,7 @@ class CommittedReader:
         return out
 
     def _rows_of(self, bucket: int, records: pa.Table, run: list[Commit]) -> Iterator[pa.Table]:
-        """The rows of epochs of one writer, which lie in the log one after the other, before their commit records."""
+        """The rows of one writer's epochs, which are consecutive in the log, before their commit records."""
         region = self._region(bucket, min(c.first for c in run), run[-1].offset, records)
         counting = self._not_told(region, run)
         if not counting:
@@ -113,7 +113,7 @@ class CommittedReader:
             yield from _chosen(part, pc.is_in(part.column("header"), wanted).to_numpy())
 
     def _not_told(self, region: Region, run: list[Commit]) -> list[Commit]:
-        """Those that are the first of their epoch: two processes may have written one for the same."""
+        """The commit records that are the first of their epoch; two processes may have written one each."""
         first: dict[tuple[str, int], int] = {}
         for part in region():
             for found in commits_in(part):
@@ -121,7 +121,7 @@ class CommittedReader:
         return [c for c in run if first[c.writer, c.epoch] == c.offset]
 
     def _region(self, bucket: int, first: int, last: int, records: pa.Table) -> Region:
-        """The log from ``first`` to ``last``, which is one of the records; held, when it is short."""
+        """The log from ``first`` to ``last``, which is one of the records; buffered if it is short."""
         offsets = records.column("offset").to_numpy()
         here = int(offsets[0])
         if self.switch is not None:
@@ -131,7 +131,7 @@ class CommittedReader:
         if first >= here:
             return lambda: iter([tail])
         head, first = self._held_from(bucket, first, here)
-        if head.num_rows < self.most:  # all of them; how many they are, their offsets do not say
+        if head.num_rows < self.most:  # complete; offsets do not give the number of records
             return lambda: iter([head, tail])
 
         def long() -> Iterator[pa.Table]:
@@ -141,7 +141,7 @@ class CommittedReader:
         return long
 
     def _held_from(self, bucket: int, first: int, end: int) -> tuple[pa.Table, int]:
-        """The first records of first ≤ offset < end, and where they begin: what the log has lost may be left out."""
+        """The first records of first ≤ offset < end, and their start; expired records may be skipped."""
         try:
             return self.reader.read(bucket, first, end, self.most), first
         except OffsetExpired:
@@ -157,7 +157,7 @@ class CommittedReader:
 
 
 def _runs(commits: list[Commit], nobodys: np.ndarray) -> Iterator[list[Commit]]:
-    """Commit records of one writer that follow each other, with no row of nobody between them."""
+    """Consecutive commit records of one writer, with no writerless row between them."""
     run: list[Commit] = []
     for commit in commits:
         if run and (commit.writer != run[-1].writer or _has(nobodys, run[-1].offset, commit.offset)):
@@ -183,19 +183,19 @@ def _chosen(records: pa.Table, mask: np.ndarray) -> Iterator[pa.Table]:
 
 
 def only_control_records_expired(table: DynamicTable, state: LogState, bucket: int, offset: int) -> bool:
-    """Whether all that the log of a table has lost from an offset on are control records of sealed epochs.
+    """True if a table's log has lost only control records of sealed epochs from an offset on.
 
-    Called where that offset has expired; ``state`` is that of a snapshot. An idle table is so: its newest commit
-    records lie behind what its last seal has verified. They are counted: nothing else was lost when as many entries
-    are gone as there are such records, less all that the log still has. False where it cannot be known: the offset
-    is before the snapshot's, a seal has yet to tell, or the log cannot count what it has lost. Raises Unavailable,
-    OffsetExpired when more expires meanwhile.
+    Called if that offset has expired; ``state`` is that of a snapshot. This is the case in an idle table, whose newest
+    commit records follow the offsets that its last seal verified. The function counts them. Nothing else was lost if
+    the number of expired entries equals the number of such records, less those still in the log. Returns False if this
+    is unknown: the offset precedes the snapshot's, a seal has markers to append, or the log cannot count its losses.
+    Raises Unavailable, OffsetExpired if more expires in the meantime.
     """
     known = state.offsets.get(bucket, -1)
     if table.log is None or not 0 <= known <= offset or _owes(table, state):
         return False
     reader = reader_for(table.log)
-    end = reader.end_offsets([bucket])[bucket]  # after the look at what is owed: all that is told lies before it
+    end = reader.end_offsets([bucket])[bucket]  # read after the check for missing markers, so all markers precede it
     first = reader.first_offsets([bucket])[bucket]
     lost, told = reader.entries(bucket, known, first), state.told.get(bucket, 0)
     if lost is None or lost > told:
@@ -209,5 +209,5 @@ def _control_records(records: pa.Table) -> int:
 
 
 def _owes(table: DynamicTable, state: LogState) -> bool:
-    """Whether control records of sealed epochs may be missing: their epoch records go when they are told."""
+    """True if control records of sealed epochs may be missing; epoch records are deleted after their markers."""
     return any(state.holds(record) for record in table.decided.all())

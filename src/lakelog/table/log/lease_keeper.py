@@ -1,7 +1,7 @@
-"""Renews the leases of the writers that are at work in this process, from one background thread.
+"""Renews the leases of this process's active writers, from one background thread.
 
-A lease is kept while a write of the writer runs here, and for some time after: Spark runs the tasks of a job one after
-the other, and commits when the last has ended. A process that dies renews nothing.
+A lease is renewed while a write of the writer runs here, and for some time after. Spark runs the tasks of a job one
+after the other, and commits after the last has ended. A dead process renews nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import Lease
 
 _LINGER: Final = 2.0
-"""So many timeouts after its last write here, a writer's lease is not renewed any more."""
+"""Number of timeouts after its last write here at which renewal of a writer's lease stops."""
 _MOST_UNUSED: Final = 1_000
-"""So many leases that are not renewed any more are remembered: a process that was stopped must know that it had one."""
+"""Maximum number of unrenewed leases to remember, because a suspended process must know that it had one."""
 _RENEW: Final = 1 / 3
-"""Of the timeout: how old a lease is when it is renewed."""
+"""Age of a lease at renewal, as a fraction of the timeout."""
 
 
 @dataclass
 class _Kept:
-    """A lease that this process renews; ``is_lost``: until the writer was forgotten."""
+    """A lease that this process renews; ``is_lost`` is set once the writer is forgotten."""
 
     table: DynamicTable
     writer: str
@@ -39,7 +39,7 @@ class _Kept:
     is_lost: bool = False
 
     def renew(self) -> bool:
-        """Writes the lease anew; False when the writer is not registered any more."""
+        """Writes the lease again; False if the writer is no longer registered."""
         now = now_ms()
         if not self.table.registered.is_registered(self.writer):
             self.is_lost = True
@@ -67,7 +67,7 @@ def _key(table: DynamicTable, writer: str) -> _Key:
 
 
 def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
-    """Writes the lease of a registered writer unless it is new, and renews it from now on. Raises Unavailable."""
+    """Writes the lease of a registered writer unless it is recent, and renews it from now on. Raises Unavailable."""
     with _LOCK:
         key = _key(table, writer)
         kept = _KEPT.get(key)
@@ -88,13 +88,13 @@ def keep_lease(table: DynamicTable, writer: str, kind: str) -> None:
 
 
 def drop_lease(table: DynamicTable, writer: str) -> None:
-    """Renews the lease no more: the writer has left, or is left to its next process."""
+    """Stops renewing the lease, because the writer has closed or continues in another process."""
     with _LOCK:
         _KEPT.pop(_key(table, writer), None)
 
 
 def begin_use(table: DynamicTable, writer: str) -> None:
-    """A write of a registered writer begins in this process, which renews its lease until ``end_use``, however long."""
+    """Marks the start of a registered writer's write; this process renews its lease until ``end_use``."""
     kept = _KEPT.get(_key(table, writer))
     if kept is not None:
         kept.active += 1
@@ -109,9 +109,9 @@ def end_use(table: DynamicTable, writer: str) -> None:
 
 
 def check_lease(table: DynamicTable, writer: str) -> None:
-    """Called before records are appended: a process that was held up renews its lease first.
+    """Renews the lease if the process was delayed; called before records are appended.
 
-    Raises Fenced for a writer that was taken for dead and forgotten meanwhile; Unavailable.
+    Raises Fenced for a writer that was considered dead and forgotten in the meantime; Unavailable.
     """
     kept = _KEPT.get(_key(table, writer))
     if kept is None or (not kept.is_lost and now_ms() - kept.renewed_ms < kept.timeout_ms):
@@ -135,7 +135,7 @@ def _run(leases: dict[_Key, _Kept], lock: threading.Lock, wake: threading.Event)
             continue
         for key, kept in own:
             if key in leases and kept.is_due():
-                with contextlib.suppress(Exception):  # tried again soon; ``check_lease`` is strict
+                with contextlib.suppress(Exception):  # retried soon; ``check_lease`` is strict
                     kept.renew()
         wake.wait(min(kept.timeout_ms for _, kept in own) * _RENEW / 4000)
         wake.clear()

@@ -1,4 +1,4 @@
-"""The position of a reader of the log, and which records it leaves out because a snapshot gave it what they say."""
+"""The position of a reader of the log, and the records it skips because a snapshot contains them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OFFSETS_OF_SWITCH = ("ends", "nobodys", "log_only", "floor", "held")
 
 
 def headers_of(records: pa.Table) -> pl.DataFrame:
-    """The parts of the headers, and ``offset``; the header of a record without one is that of a row of nobody.
+    """The parts of the headers, and ``offset``; a record without a header is a row without a writer.
 
     Raises Corrupt for an unknown version.
     """
@@ -37,14 +37,14 @@ def headers_of(records: pa.Table) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class SnapshotCutover:
-    """Which records of the log a reader leaves out because its snapshot has what they say; picklable.
+    """The rule for log records that a reader skips because its snapshot contains them; picklable.
 
-    ``starts`` are, of every writer that may have been at work then, the offsets by bucket up to which the snapshot has
-    its records: by offset, not by epoch, for behind it lie redundant rows of sealed epochs and what takes them back,
-    which leave their keys right only together (RFC 2). Records of all other writers below ``ends`` are of writers that
-    had finished: their rows are in the snapshot, or were taken back. Rows of nobody are new from ``nobodys`` on.
-    From ``log_only`` on, in buckets of tables with a key that have rows in the log alone, all records are told again:
-    the order of the log is the only one that such rows share with others of their key.
+    ``starts`` are the offsets by bucket up to which the snapshot has the records of each writer that may have been
+    active. They are offsets, not epochs, because redundant rows of sealed epochs and their corrections follow them.
+    Only both together leave their keys correct (RFC 2). Records of all other writers below ``ends`` belong to finished
+    writers: their rows are in the snapshot, or were taken back. Rows without a writer are new from ``nobodys`` on. From
+    ``log_only`` on, in keyed buckets with log-only rows, the reader returns all records again. Only the order of the
+    log relates such rows to others of their key.
     """
 
     ends: Mapping[int, int]
@@ -54,15 +54,16 @@ class SnapshotCutover:
     sealed: Mapping[str, int] = field(default_factory=dict)
     """For a transactional reader: the newest epoch in the snapshot, of the writers that have ``starts``."""
     floor: Mapping[int, int] = field(default_factory=dict)
-    """A transactional reader that begins with what the log holds asks for no row before."""
+    """Lower bound of rows for a transactional reader that starts with the oldest records of the log."""
     held: Mapping[int, int] = field(default_factory=dict)
-    """The first offsets that the log held then: of what is told again, a transactional reader asks for no row before.
+    """The first offsets of the log at that time, the lower bound of repeated rows for a transactional reader.
 
-    The snapshot has such a row, or it was in the log alone and went with it. Rows of new epochs are asked for: what
-    becomes of a reader that has lost them is for ``scan.expired-offsets`` to say."""
+    An earlier row is in the snapshot, or was log-only and has expired. Rows of new epochs are still read;
+    ``scan.expired-offsets`` sets the handling of a reader that has lost them.
+    """
 
     def kept(self, bucket: int, records: pa.Table) -> pa.Table:
-        """The records (RECORDS_SCHEMA, of one bucket) that say something new."""
+        """The new records (RECORDS_SCHEMA, of one bucket)."""
         heads = headers_of(records)
         end = self.ends.get(bucket, 0)
         firsts = {writer: offsets.get(bucket, 0) for writer, offsets in self.starts.items()}
@@ -70,14 +71,14 @@ class SnapshotCutover:
         first = heads["writer"].replace_strict(firsts, default=end, return_dtype=pl.Int64)
         again = self.log_only.get(bucket, LARGEST_OFFSET + 1)
         is_new = (heads["offset"] >= first) | (heads["offset"] >= again)
-        # a writer that ended between the ends and the list of writers: a row below is left out, so is its correction
+        # If a writer ended between the reads of ends and writers, its rows below and their corrections are skipped.
         has_ended = ~heads["writer"].is_in(list(firsts)) & (heads["sign"].fill_null(0) != 0)
         is_new &= ~(has_ended & (heads["ref"] < min(end, again)))
         is_new |= heads["attempt"].str.starts_with(LOG_ONLY)
         return records if is_new.all() else records.filter(pa.array(is_new.to_numpy()))
 
     def counting(self, bucket: int, commit: Commit) -> Commit:
-        """The commit record with those of its attempts that say something new: all, or those of rows in no file."""
+        """The commit record with its new attempts: all, or those of log-only rows."""
         sealed = self.sealed.get(commit.writer)
         if commit.epoch > sealed if sealed is not None else commit.first >= self.ends.get(bucket, 0):
             return commit
@@ -102,9 +103,9 @@ class SnapshotCutover:
 
 @dataclass(frozen=True)
 class LogPosition:
-    """Where a reader of the log is: offsets by bucket, and what of a snapshot it reads before the log, if any.
+    """The position of a reader of the log: offsets by bucket, and the snapshot that it reads first, if any.
 
-    ``full`` is (snapshot id, the next of its parts), None once it has them all; snapshot 0 is that of an empty table.
+    ``full`` is (snapshot id, next part), None after all parts; snapshot 0 is that of an empty table.
     """
 
     offsets: Mapping[int, int]
@@ -112,18 +113,18 @@ class LogPosition:
     switch: SnapshotCutover | None = None
 
     def at(self, offsets: Mapping[int, int]) -> LogPosition:
-        """The position in the log further on."""
+        """The position at later offsets of the log."""
         return replace(self, offsets=dict(offsets))
 
     def to_json(self, log_id: str) -> dict[str, Any]:
-        """What a checkpoint keeps; ``log_id`` says of which log."""
+        """The checkpoint value; ``log_id`` identifies the log."""
         out: dict[str, Any] = {"log": log_id, "offsets": _text_keys(self.offsets)}
         out |= {} if self.full is None else {"full": list(self.full)}
         return out if self.switch is None else out | {"switch": self.switch.to_json()}
 
     @staticmethod
     def from_json(value: Mapping[str, Any], log_id: str, name: str) -> LogPosition:
-        """The reverse of ``to_json``. Raises InvalidRequest for the position in another log than that of ``name``."""
+        """The reverse of ``to_json``. Raises InvalidRequest for a position in another log than that of ``name``."""
         if value.get("log") != log_id:
             raise InvalidRequest(
                 f"the position belongs to another log ({value.get('log')}) than that of table {name} ({log_id}): the "

@@ -1,4 +1,4 @@
-"""Registers a writer of the log before its first record: where its rows may begin, and that it is alive."""
+"""Registers a writer of the log before its first record: the lower bound of its rows, and its lease."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lakelog.table.model.registrations import STREAM, Lease
 
 
 def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dict[int, int]:
-    """Remembers, once per writer, the end of the log before its first record; returns it (bucket → offset).
+    """Stores, once per writer, the end of the log before its first record; returns it (bucket → offset).
 
-    Called before the first append of a writer, by a task or by the driver; healing never looks before this point. From
-    then on this process keeps the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced.
+    Called before the first append of a writer, by a task or by the driver; healing never reads before this point. From
+    then on this process renews the writer's lease. ``kind`` is STREAM or BATCH. Raises Unavailable, TableReplaced.
     """
     if table.log is None:
         return {}
@@ -36,10 +36,10 @@ def register_writer(table: DynamicTable, writer: str, kind: str = STREAM) -> dic
 
 
 def register_follower(table: DynamicTable) -> None:
-    """Remembers, once, that the table gets rows of nobody: where the log begins, for they may lie anywhere in it.
+    """Stores, once, that the table receives rows without a writer, with the start of the log as their lower bound.
 
-    Called before the first of them may be written, and when a follower begins; until its first snapshot union reads
-    and ``latest-full`` know by it that such rows are in no file.
+    Called before the first of them may be written, and when a follower starts. Until its first snapshot, union reads
+    and ``latest-full`` use it to know that such rows are in no file.
     """
     if table.log is not None:
         table.registered.register(FOLLOWER, reader_for(table.log).first_offsets())
@@ -47,7 +47,7 @@ def register_follower(table: DynamicTable) -> None:
 
 @dataclass(frozen=True)
 class NamedReader:
-    """A reader: the offset of each bucket that it reads next, and when it last said so (ms since 1970)."""
+    """A named reader: its next offset in each bucket, and the time of its last report (ms since 1970)."""
 
     name: str
     offsets: Mapping[int, int]
@@ -66,7 +66,7 @@ class NamedReaders:
         return f"{self.table_path}/lakelog/readers"
 
     def record(self, name: str, offsets: Mapping[int, int]) -> None:
-        """Notes where a reader is. Raises InvalidRequest for a name that cannot be that of a file."""
+        """Stores a reader's position. Raises InvalidRequest for a name that is not a valid file name."""
         if not name.strip() or "/" in name or "\\" in name:
             raise InvalidRequest(f"'{name}' cannot be the name of a reader: it must not be blank or have '/' or '\\'")
         self.io.write(f"{self._root}/{name}", orjson.dumps({str(b): o for b, o in sorted(offsets.items())}))

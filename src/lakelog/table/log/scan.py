@@ -1,4 +1,4 @@
-"""Reads the log store as a changelog: records between two offsets become Arrow rows with ``_row_kind``."""
+"""Reads the log store as a changelog: decodes records between two offsets to Arrow rows with ``_row_kind``."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import newest_state
 
 _READ_ROWS = 100_000
-"""Rows that are decoded at a time."""
+"""Number of rows decoded at a time."""
 
 _CONSISTENCY = "consistency"
 
 
 @dataclass(frozen=True)
 class LogScan:
-    """A read of a table's log, of some columns; picklable, so that executors read with it too.
+    """A read of a table's log, of some columns; picklable, so that executors can use it too.
 
-    With the consistency guarantee (the default) corrections are emitted as the rows that take redundant rows back;
-    without it they are left out. With ``log.consistency = transactional`` no correction is emitted, and a row only once
-    its epoch is committed. ``log.consumer.changelog.modes = append-only`` leaves out all but inserts, or refuses the
-    others (``log.consumer.retractions``). ``switch`` leaves out what a snapshot has said already.
+    With the consistency guarantee (the default), corrections are emitted as rows that take redundant rows back. Without
+    it they are skipped. With ``log.consistency = transactional`` no correction is emitted, and a row only after its
+    epoch is committed. ``log.consumer.changelog.modes = append-only`` emits only inserts, and skips or refuses the
+    others (``log.consumer.retractions``). ``switch`` skips records that a snapshot contains.
     """
 
     table: DynamicTable
@@ -61,7 +61,7 @@ class LogScan:
 
     @cached_property
     def location(self) -> LogLocation:
-        """The log; raises InvalidRequest when the table has none."""
+        """The log; raises InvalidRequest if the table has none."""
         log = self.table.log
         if log is None:
             raise InvalidRequest(
@@ -93,21 +93,21 @@ class LogScan:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether rows are emitted once they are committed (``log.consistency``)."""
+        """True if rows are emitted only after they are committed (``log.consistency``)."""
         return bool(self.table.options.need(LOG_CONSISTENCY) == "transactional")
 
     def records_of(self, rows: int) -> int:
-        """So many log records hold at most so many rows, or are one."""
+        """The number of log records that hold at most this many rows, at least one."""
         return self.form.records_of(rows)
 
     def start_mode(self, start: str | Mapping[int, int] | None = None) -> str:
-        """The name of a start: as it is given, or as the options say (None)."""
+        """The name of a start: the argument, or the option (None)."""
         if isinstance(start, Mapping):
             return "specific-offsets"
         return start or self.table.options.need(STARTUP_MODE)
 
     def start_offsets(self, start: str | Mapping[int, int] | None = None) -> dict[int, int]:
-        """Where a new reader begins: ``latest``, ``earliest``, a map bucket → offset, or as the options say (None)."""
+        """The start of a new reader: ``latest``, ``earliest``, a map bucket → offset, or from the options (None)."""
         reader, options = self.reader, self.table.options
         if isinstance(start, Mapping):
             return {**reader.end_offsets(), **start}
@@ -126,7 +126,7 @@ class LogScan:
         )
 
     def read(self, bucket: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The changes that the records with start ≤ offset < end, which must exist, make visible.
+        """The changes that the existing records with start ≤ offset < end make visible.
 
         Raises OffsetExpired, Unavailable.
         """
@@ -139,7 +139,7 @@ class LogScan:
         return self.reader.chunks(bucket, start, end, self.most_records)
 
     def parts(self, bucket: int, records: pa.Table) -> Iterator[VisibleBatch]:
-        """The records that these (one or more, of one bucket) make visible: they themselves, or those that they commit.
+        """The records that these (one or more, of one bucket) make visible: themselves, or the ones they commit.
 
         Raises OffsetExpired, Unavailable.
         """
@@ -153,18 +153,18 @@ class LogScan:
 
     @property
     def most_records(self) -> int:
-        """So many records are decoded at a time."""
+        """The number of records decoded at a time."""
         return self.records_of(_READ_ROWS)
 
     def position_json(self, position: LogPosition) -> dict[str, Any]:
-        """What a checkpoint keeps of a position of this read."""
+        """The checkpoint value for a position of this read."""
         out = position.to_json(self.location.log_id)
         return {**out, _CONSISTENCY: "transactional"} if self.is_transactional else out
 
     def position_of(self, value: Mapping[str, Any]) -> LogPosition:
         """The reverse of ``position_json``.
 
-        Raises InvalidRequest for the position in another log, or of a read with another ``log.consistency``.
+        Raises InvalidRequest for a position in another log, or of a read with another ``log.consistency``.
         """
         began = value.get(_CONSISTENCY, "eventual")
         if self.is_transactional != (began == "transactional"):
@@ -176,9 +176,9 @@ class LogScan:
         return LogPosition.from_json(value, self.location.log_id, self.table.name)
 
     def held_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """The positions, those that have expired moved to the first record that the log still holds.
+        """The positions, with expired ones moved to the first record in the log.
 
-        Raises OffsetExpired when rows may have been lost, unless ``scan.expired-offsets`` is ``earliest``.
+        Raises OffsetExpired if rows may have been lost, unless ``scan.expired-offsets`` is ``earliest``.
         """
         firsts = self.reader.first_offsets(list(positions))
         for bucket, offset in positions.items():
@@ -191,20 +191,20 @@ class LogScan:
         return {b: max(o, firsts[b]) for b, o in positions.items()}
 
     def _may_miss(self, bucket: int, offset: int) -> bool:
-        """Whether a read may go on without what expired from an offset on: it says so, or it would show nothing."""
+        """True if a read may skip the records that expired from an offset on, by option or because no row is lost."""
         if self.table.options.need(EXPIRED_OFFSETS) == "earliest":
             return True
         state = newest_state(self.table.store)[1]
         return not self.is_transactional and only_control_records_expired(self.table, state, bucket, offset)
 
     def records(self, start: str | Mapping[int, int] | None = None) -> Iterator[pa.Table]:
-        """The raw records (RECORDS_SCHEMA) up to the end of the log now, bucket by bucket."""
+        """The raw records (RECORDS_SCHEMA) up to the current end of the log, bucket by bucket."""
         ends = self.reader.end_offsets()
         for bucket, position in self.start_offsets(start).items():
             yield from self.records_between(bucket, position, ends[bucket])
 
     def decode(self, records: pa.Table, bucket: int | None = None) -> pa.Table:
-        """Rows (``schema``) of log records (RECORDS_SCHEMA) of a bucket; control records give none.
+        """Rows (``schema``) of log records (RECORDS_SCHEMA) of a bucket; control records yield none.
 
         Raises Corrupt as ``RecordDecoder``.
         """
@@ -212,7 +212,7 @@ class LogScan:
         wanted = pc.equal(kinds, DATA)
         if self.emits_corrections:
             wanted = pc.or_(wanted, pc.equal(kinds, CORRECTION))
-        wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # another producer's tombstone
+        wanted = pc.and_(wanted, pc.is_valid(records.column("value")))  # tombstone of another producer
         chosen = records if pc.all(wanted).as_py() else records.filter(wanted)
         if chosen.num_rows == 0:
             return self.schema.empty_table()
@@ -221,7 +221,7 @@ class LogScan:
 
     @property
     def emits_corrections(self) -> bool:
-        """Whether records that take others back are emitted; who gets inserts alone gets none, not even their own."""
+        """True if corrections are emitted; an append-only read skips them unless retractions are errors."""
         options = self.table.options
         wanted = not self._is_append_only or options.need(RETRACTIONS) == "error"
         return bool(options.need(CONSISTENCY_GUARANTEE)) and wanted
@@ -231,7 +231,7 @@ class LogScan:
         return bool(self.table.options.need(CHANGELOG_MODES) == "append-only")
 
     def _inserts(self, rows: pa.Table) -> pa.Table:
-        """The inserts alone. Raises InvalidRequest for another row when ``log.consumer.retractions`` says so."""
+        """Only the inserts. Raises InvalidRequest for any other row if ``log.consumer.retractions`` requires it."""
         inserts = pc.equal(rows.column(ROW_KIND_COLUMN), NAMES[INSERT])
         if self.table.options.need(RETRACTIONS) == "error" and not pc.all(inserts).as_py():
             kind = rows.column(ROW_KIND_COLUMN).filter(pc.invert(inserts))[0].as_py()
@@ -245,7 +245,7 @@ class LogScan:
         return self._checked(decoder.rows(values, offsets).select(self.schema.names))
 
     def _checked(self, rows: pa.Table) -> pa.Table:
-        """The rows with the schema of the read; a NOT NULL column without a value was dropped by ALTER TABLE."""
+        """The rows with the schema of the read; a missing NOT NULL column was dropped by ALTER TABLE."""
         for field in self.schema:
             if not field.nullable and rows.column(field.name).null_count:
                 raise InvalidSchema(
@@ -256,7 +256,7 @@ class LogScan:
 
 
 def retraction_refused(table_name: str, kind: str) -> str:
-    """What a read that wants inserts alone says when it finds something else."""
+    """The error message of an append-only read for any other change."""
     return (
         f"the log of table {table_name} has a change of kind '{kind}', and '{RETRACTIONS.key}'='error' with "
         f"'{CHANGELOG_MODES.key}'='append-only' refuses it: leave such changes out ('{RETRACTIONS.key}'='drop'), or "

@@ -1,4 +1,4 @@
-"""The newest rows of a keyed table, or of one bucket, on local disk, to be found by columns of the key."""
+"""The newest rows of a keyed table, or of one bucket, on local disk, indexed by columns of the key."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _ATTEMPTS: Final = 3
 _FRESH_BYTES: Final = 4 << 20
-"""Bytes of new rows of an index that are held in memory before they go to disk."""
+"""Size of new index rows in memory that triggers a write to disk."""
 
 
 @dataclass(frozen=True)
 class LookupSpec:
-    """What a lookup join looks up: rows of a table by ``on``, any columns of its primary key; picklable.
+    """The spec of a lookup join: rows of a table by ``on``, any columns of its primary key; picklable.
 
-    ``columns`` are those that are given for a row.
+    ``columns`` are the columns to return for a row.
     """
 
     table: DynamicTable
@@ -48,7 +48,7 @@ class LookupSpec:
     def check(self) -> None:
         """Raises InvalidRequest for a table without a primary key or columns not in it, InvalidSchema for unknown ones.
 
-        Called where the join is made.
+        Called when the join is created.
         """
         schema = self.table.schema
         if self.table.view is not None or not schema.is_keyed:
@@ -73,12 +73,12 @@ class LookupSpec:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The columns of the primary key, those of ``on`` first: rows in this order are found by any of them."""
+        """The columns of the primary key, those of ``on`` first; sorted by them, rows are found by any of them."""
         return (*self.on, *(key for key in self.table.schema.primary_keys if key not in self.on))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns that an index holds."""
+        """The columns in an index."""
         return (*self.keys, *(column for column in self.columns if column not in self.keys))
 
     @cached_property
@@ -89,22 +89,22 @@ class LookupSpec:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that are given for a row."""
+        """The columns to return for a row."""
         whole = arrow_schema(self.table.schema.fields)
         return pa.schema([whole.field(column) for column in self.columns])
 
     @property
     def tells_bucket(self) -> bool:
-        """Whether the columns of the join tell the bucket of the rows."""
+        """True if the columns of the join determine the bucket of the rows."""
         schema = self.table.schema
         return schema.num_buckets > 0 and set(schema.bucket_keys) <= set(self.on)
 
 
 class LookupIndex:
-    """The newest rows of one bucket of a table (None: of all), below a directory of this process. Thread-safe.
+    """The newest rows of one bucket of a table (None: of all), in a directory of this process. Thread-safe.
 
-    Made anew when the table cannot say what has changed. ``as_of_s`` is the moment (of ``monotonic_s``) whose rows it
-    has for sure, minus infinity before the first ``refresh``; ``begun`` how often it was made from a snapshot.
+    It is rebuilt if the table cannot report its changes. ``as_of_s`` is the time (of ``monotonic_s``) up to which it
+    has all rows, minus infinity before the first ``refresh``. ``begun`` is the number of builds from a snapshot.
     """
 
     def __init__(self, spec: LookupSpec, bucket: int | None, directory: str, cache: BlockCache) -> None:
@@ -119,9 +119,9 @@ class LookupIndex:
         self._state, self._directory = self._empty()
 
     def refresh(self, oldest_s: float = float("inf")) -> None:
-        """Takes what is new, unless it is as of ``oldest_s`` or later already.
+        """Applies new changes, unless the index is already as of ``oldest_s`` or later.
 
-        Raises Unavailable, OffsetExpired when the log has lost what no snapshot has, InvalidRequest as the sources.
+        Raises Unavailable, OffsetExpired if the log has lost rows that no snapshot has, InvalidRequest as the sources.
         """
         with self._refreshing:
             if self.as_of_s >= oldest_s or self._is_closed:
@@ -136,7 +136,7 @@ class LookupIndex:
             self.as_of_s = looked
 
     def find(self, wanted: Sequence[Part]) -> tuple[Indices, pa.Table]:
-        """The rows of keys (columns ``on``; sorted, each once) and the place of each row's key, in this order."""
+        """The rows of keys (columns ``on``; sorted, unique) and the position of each row's key, in this order."""
         with self._lock:
             if len(self.spec.on) < len(self.spec.keys):
                 places, rows = self._state.find_all(wanted)
@@ -147,18 +147,18 @@ class LookupIndex:
 
     @property
     def rows(self) -> int:
-        """Rows that it holds, those that newer ones replace too."""
+        """The number of rows in the index, including replaced ones."""
         with self._lock:
             return self._state.rows
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes of its files."""
+        """The size of its files in bytes."""
         with self._lock:
             return self._state.disk_bytes
 
     def close(self) -> None:
-        """Removes its files."""
+        """Deletes its files."""
         with self._refreshing, self._lock:
             self._is_closed = True
             self._state.close()
@@ -204,7 +204,7 @@ class LookupIndex:
                 self._state.put(rows)
 
     def _newest(self, batch: pa.RecordBatch, kinds: pa.Array | None) -> pa.Table:
-        """The last row of each key, sorted by key: what the state takes. Without kinds all are inserts."""
+        """The last row of each key, sorted by key, for the state. Without kinds all are inserts."""
         if not batch.num_rows:
             return self._schema.empty_table()
         parts = key_parts(batch, self.spec.keys)

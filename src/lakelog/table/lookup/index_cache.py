@@ -1,4 +1,4 @@
-"""The indexes of the lookup joins of one process: made when first asked for, kept fresh, forgotten when unused."""
+"""The indexes of one process's lookup joins: created on first use, refreshed, and removed when unused."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lakelog.table.lookup.stats import LookupFigures, keep_figures
 _LOG = logging.getLogger("lakelog.lookup")
 _PREFIX: Final = "lakelog-lookup-join-"
 _UNUSED_S: Final = 600.0
-"""Indexes of a join that nobody has used for so long are removed while others are in use."""
+"""Idle time after which a join's indexes are removed, if others are in use."""
 _TELL_S: Final = 1.0
 _PAUSE_S: Final = 0.01
 _OLDEST_S: Final = 10.0
-"""Without a refresh by its thread for so long, and ten intervals, a task refreshes the index itself: an error shows."""
+"""Time without a refresh (at least ten intervals) after which a task refreshes the index and raises its errors."""
 
 
 class LookupTable:
-    """The indexes of one lookup join in this process, by bucket, and its figures here. Thread-safe."""
+    """The indexes of one lookup join in this process, by bucket, and its statistics here. Thread-safe."""
 
     def __init__(self, spec: LookupSpec, name: str, directory: str) -> None:
         options = spec.table.options
@@ -43,7 +43,7 @@ class LookupTable:
         self._worker, self._told = new_attempt(), (0, 0)
 
     def index(self, bucket: int | None, since_s: float) -> LookupIndex:
-        """The index of a bucket (None: of all) as fresh as the options say; ``since_s``: when the task began.
+        """The index of a bucket (None: of all), as fresh as the options require; ``since_s`` is the start of the task.
 
         Raises as ``LookupIndex.refresh``.
         """
@@ -59,13 +59,13 @@ class LookupTable:
         return found
 
     def refresh(self) -> None:
-        """Brings the indexes to the newest rows, those that are older than the interval. Called by the thread."""
+        """Refreshes the indexes that are older than the interval. Called by the thread."""
         for index in list(self._indexes.values()):
             if index.begun:
                 index.refresh(monotonic_s() - self.interval_s)
 
     def tell(self) -> None:
-        """Writes the figures down if they have changed. What goes wrong there does not harm the join."""
+        """Writes the statistics if they have changed. An error here does not affect the join."""
         figures, indexes = self.figures, list(self._indexes.values())
         told = (figures.probes, figures.retried)
         if told == self._told:
@@ -82,14 +82,14 @@ class LookupTable:
             _LOG.warning("figures of lookup join %s were not kept: %s", self.name, failure)
 
     def close(self) -> None:
-        """Removes the indexes."""
+        """Deletes the indexes."""
         self.tell()
         for index in self._indexes.values():
             index.close()
 
 
 class LookupTables:
-    """All lookup joins of this process; its files lie below a directory of its own in ``root``."""
+    """All lookup joins of this process; its files are stored in a separate directory under ``root``."""
 
     def __init__(self, root: str | None = None) -> None:
         self._scratch = ScratchDirectory(root or tempfile.gettempdir(), _PREFIX)
@@ -110,7 +110,7 @@ class LookupTables:
             return found
 
     def close(self) -> None:
-        """Ends the thread and removes all files."""
+        """Stops the thread and deletes all files."""
         self._stopped.set()
         for table in self._tables.values():
             table.close()
@@ -124,7 +124,7 @@ class LookupTables:
                 if table.is_async:
                     try:
                         table.refresh()
-                    except Exception as failure:  # the thread goes on; a task that waits too long meets the same
+                    except Exception as failure:  # the thread continues; a task that waits too long gets the same error
                         name = table.spec.table.name
                         _LOG.warning("index of table %s was not refreshed: %s", name, failure, extra=fields(table=name))
             if monotonic_s() > told + _TELL_S:
@@ -148,7 +148,7 @@ _HERE_LOCK = threading.Lock()
 
 
 def lookup_tables(root: str | None = None) -> LookupTables:
-    """Those of this process, made when first asked for; ``root`` is where its files are to lie."""
+    """The lookup joins of this process, created on first use; ``root`` is the directory of its files."""
     with _HERE_LOCK:
         found = _HERE.get(os.getpid())
         if found is None:

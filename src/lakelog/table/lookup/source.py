@@ -1,4 +1,4 @@
-"""Where the index of a lookup join gets its rows: a snapshot whole, then what the log or newer snapshots say."""
+"""The sources of a lookup join's index: a full snapshot, then changes from the log or newer snapshots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lakelog.table.read.snapshot_switch import SnapshotPart, latest_full
 class LookupSource(ABC):
     """The rows of one bucket of a keyed table (None: of all), and then their changes. For one thread.
 
-    A key's rows come in the order in which they count; a change may come twice, with all that follow it.
+    The rows of a key arrive in commit order. A change may arrive twice, with all that follow it.
     """
 
     def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
@@ -42,17 +42,20 @@ class LookupSource(ABC):
 
     @abstractmethod
     def begin(self) -> Iterator[pa.RecordBatch]:
-        """All rows of the newest snapshot; ``changes`` goes on behind it. Raises NotFound when it expires meanwhile."""
+        """All rows of the newest snapshot; ``changes`` continues after it.
+
+        Raises NotFound if the snapshot expires in the meantime.
+        """
 
     @abstractmethod
     def changes(self) -> Iterator[pa.RecordBatch]:
-        """What is new up to now, with ``_row_kind``; the next call goes on there once all batches are taken.
+        """The changes up to now, with ``_row_kind``; the next call resumes there once all batches are consumed.
 
-        Raises NotFound when what comes next has expired, or the table was rolled back: begin again.
+        Raises NotFound if the next changes have expired, or the table was rolled back; then restart with ``begin``.
         """
 
     def own(self, splits: Iterable[Split]) -> Iterator[Split]:
-        """The splits of the bucket. Raises InvalidRequest when the bucket's number does not tell which rows it has."""
+        """The splits of the bucket. Raises InvalidRequest if the bucket number does not determine its rows."""
         total = self.table.schema.num_buckets
         for split in splits:
             if self.bucket is not None and split.total_buckets != total:
@@ -65,7 +68,7 @@ class LookupSource(ABC):
 
 
 class LogSource(LookupSource):
-    """Goes on in the log, exactly behind what the snapshot has (``table.log_switch``)."""
+    """Reads changes from the log, starting exactly after the snapshot (``table.read.snapshot_switch``)."""
 
     def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
         whole = {CHANGELOG_MODES.key: "all-kinds", CONSISTENCY_GUARANTEE.key: "true"}
@@ -92,8 +95,9 @@ class LogSource(LookupSource):
 
 
 class FileSource(LookupSource):
-    """Goes on with the snapshots: with the rows that one adds where these are the newest of their keys, else by
-    comparing two states.
+    """Reads changes from new snapshots: their added rows if these are the newest of their keys.
+
+    Otherwise it compares two states.
     """
 
     def __init__(self, table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> None:
@@ -141,7 +145,7 @@ class FileSource(LookupSource):
                 yield from (_by_age(split) for split in changes.of_snapshot(snapshot, DELTA))
 
     def _check_buckets(self, newest: Snapshot | None) -> None:
-        """Raises InvalidRequest when the table has got another number of buckets since the query was planned."""
+        """Raises InvalidRequest if the table's number of buckets has changed since the query was planned."""
         if self.bucket is None or newest is None or newest.schema_id == self.table.schema.id:
             return
         now, before = self.table.store.schemas.get(newest.schema_id).num_buckets, self.table.schema.num_buckets
@@ -157,7 +161,7 @@ def _by_age(split: ChangeSplit) -> ChangeSplit:
 
 
 def source_of(table: DynamicTable, columns: tuple[str, ...], bucket: int | None) -> LookupSource:
-    """The source that the options of the read name. Raises InvalidRequest for the log of a table that has none."""
+    """The source that the read options select. Raises InvalidRequest for the log of a table that has none."""
     wish = table.options.need(LOOKUP_SOURCE)
     if wish == "files" or (wish == "auto" and table.log is None):
         return FileSource(table, columns, bucket)
@@ -165,19 +169,19 @@ def source_of(table: DynamicTable, columns: tuple[str, ...], bucket: int | None)
 
 
 Find = Callable[[Sequence[Part]], tuple[Indices, pa.Table]]
-"""Sorted keys, each once → the place of the key of each row that was found, in order, and the rows."""
+"""Sorted unique keys → the position of each found row's key, in order, and the rows."""
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of a probing row and a row that it found: ``left`` ascending, ``right`` rows of ``rows``."""
+    """Pairs of a probing row and its match: ``left`` ascending, ``right`` rows of ``rows``."""
 
     left: Indices
     right: Indices
     rows: pa.Table
 
     def with_missing(self, wanted: Indices) -> Matches:
-        """The pairs, and for each row of ``wanted`` that found nothing one with -1 on the right."""
+        """The pairs, plus a pair with -1 on the right for each row of ``wanted`` without a match."""
         alone = np.setdiff1d(wanted, self.left)
         left = np.concatenate([self.left, alone])
         right = np.concatenate([self.right, np.full(len(alone), -1)])
@@ -185,7 +189,7 @@ class Matches:
         return Matches(left[order], right[order], self.rows)
 
     def right_rows(self) -> pa.Table:
-        """The found row of each pair; NULL in all columns where there is none."""
+        """The matched row of each pair; NULL in all columns if there is none."""
         at = pa.array(self.right, mask=self.right < 0)
         columns = [self.rows.column(name).take(at) for name in self.rows.column_names]
         schema = pa.schema([field.with_nullable(True) for field in self.rows.schema])
@@ -193,10 +197,10 @@ class Matches:
 
 
 def look_up(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find, empty: pa.Table) -> Matches:
-    """What some rows (numbers, ascending) of a batch of key columns find; a row with a NULL in its key finds nothing.
+    """The matches of some rows (numbers, ascending) of a batch of key columns; a key with a NULL has none.
 
-    The columns stand in the order of ``schema``, whose types the index has; a value that this type cannot hold finds
-    nothing either. ``empty`` is what ``find`` gives for no key.
+    The columns are in the order of ``schema``, whose types the index has. A value that this type cannot hold has no
+    match either. ``empty`` is the result of ``find`` for no key.
     """
     columns = [_exact(column.take(pa.array(wanted)), f.type) for column, f in zip(keys.columns, schema, strict=True)]
     valid = _has_no_null(columns, len(wanted))
@@ -215,7 +219,7 @@ def look_up(keys: pa.RecordBatch, schema: pa.Schema, wanted: Indices, find: Find
 
 
 def merged(parts: Sequence[Matches]) -> Matches:
-    """The pairs of several look-ups of different rows."""
+    """The pairs of several lookups of different rows."""
     if len(parts) == 1:
         return parts[0]
     shifts = np.cumsum([0, *(part.rows.num_rows for part in parts)])
@@ -230,7 +234,7 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _exact(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in another type; NULL where it has not just this value."""
+    """The values in another type; NULL if it cannot represent exactly this value."""
     if column.type == kind:
         return column
     out = column.cast(kind, safe=False)
@@ -241,7 +245,7 @@ def _exact(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def missing(matches: Matches, wanted: Indices, keys: pa.RecordBatch) -> Indices:
-    """The rows of ``wanted`` that found nothing and may find something later: those whose key has no NULL."""
+    """The rows of ``wanted`` without a match that may have one later: those whose key has no NULL."""
     alone: Indices = np.setdiff1d(wanted, matches.left)
     return alone[_has_no_null(keys.columns, keys.num_rows)[alone]]
 

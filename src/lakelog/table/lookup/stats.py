@@ -1,4 +1,4 @@
-"""How fresh the answers of a lookup join are and how often it finds something: a small file for each of its workers."""
+"""Freshness and hit rate of a lookup join: a small file for each of its workers."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ AGE_LIMITS_MS: Final = (
     5000,
     10_000,
 )
-"""An answer's age counts in the first of these that it does not exceed, or behind the last."""
+"""Upper bounds of the histogram of answer ages; an age counts in the first sufficient one, or after the last."""
 _KEPT_MS: Final = 24 * 3_600_000
 
 
 @dataclass
 class LookupFigures:
-    """Counts of one worker since it began. ``ages`` counts probes by age (``AGE_LIMITS_MS``, and one more).
+    """Counts of one worker since it started. ``ages`` counts probes by age (``AGE_LIMITS_MS``, and one more).
 
-    The age of an answer is the time since the index last looked for new rows. ``found`` are probes with a match,
-    ``late`` those that found theirs when they were looked up again, ``retried`` such second looks.
+    The age of an answer is the time since the last refresh of the index. ``found`` are probes with a match, ``late``
+    those with a match on retry, ``retried`` the retries.
     """
 
     probes: int = 0
@@ -63,14 +63,14 @@ class LookupFigures:
     ages: list[int] = field(default_factory=lambda: [0] * (len(AGE_LIMITS_MS) + 1))
 
     def answered(self, probes: int, age_ms: float) -> None:
-        """Counts the answers to so many probes."""
+        """Counts the answers to ``probes`` probes."""
         self.probes += probes
         self.ages[int(np.searchsorted(AGE_LIMITS_MS, age_ms))] += probes
         self.oldest_ms = max(self.oldest_ms, age_ms)
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidRequest for a name of figures that cannot be that of a directory."""
+    """Raises InvalidRequest for a statistics name that is not a valid directory name."""
     if not name.strip() or name.startswith(".") or set("/\\") & set(name):
         raise InvalidRequest(
             f"'{name}' cannot be the name of a lookup join: it must not be blank or have '/', '\\', '.'"
@@ -78,12 +78,12 @@ def check_name(name: str) -> None:
 
 
 def keep_figures(table: DynamicTable, name: str, worker: str, figures: LookupFigures) -> None:
-    """Writes the figures of a worker in place of those before (``<table>/lakelog/lookups/<name>/<worker>``)."""
+    """Replaces the stored statistics of a worker (``<table>/lakelog/lookups/<name>/<worker>``)."""
     table.io.write(f"{_root(table)}/{name}/{worker}", orjson.dumps(dataclasses.asdict(figures)))
 
 
 def forget_figures(table: DynamicTable) -> None:
-    """Removes figures that have not changed for a day. Called by orphan cleaning."""
+    """Deletes statistics that have not changed for a day. Called by orphan cleaning."""
     limit = now_ms() - _KEPT_MS
     for join in table.io.list(_root(table)):
         files = table.io.list(join.path)
@@ -92,9 +92,9 @@ def forget_figures(table: DynamicTable) -> None:
 
 
 def lookup_stats(table: DynamicTable, name: str | None = None) -> pa.Table:
-    """One row for each lookup join with a table, or for that of a name: the figures of its workers together.
+    """One row for each lookup join with a table, or for one join by name, with the combined statistics of its workers.
 
-    ``age_p50_ms`` and ``age_p99_ms`` are upper bounds; NULL behind the last limit.
+    ``age_p50_ms`` and ``age_p99_ms`` are upper bounds; NULL above the last limit.
     """
     rows = []
     for join in sorted(table.io.list(_root(table)), key=lambda status: status.name):
@@ -107,7 +107,7 @@ def _figures(table: DynamicTable, path: str) -> Iterator[LookupFigures]:
     for status in table.io.list(path):
         try:
             yield LookupFigures(**orjson.loads(table.io.read(status.path)))
-        except (LakelogError, ValueError, TypeError):  # cleaned meanwhile, or of another version
+        except (LakelogError, ValueError, TypeError):  # deleted in the meantime, or of another version
             continue
 
 

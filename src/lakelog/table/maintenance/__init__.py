@@ -1,1 +1,1 @@
-"""Compaction, expiry, statistics, and the thread that runs them beside a writer."""
+"""Compaction, expiry, statistics, and the thread that runs them in parallel with a writer."""

@@ -1,4 +1,4 @@
-"""Keeps a table's files few after a batch write."""
+"""Keeps the number of a table's files low after a batch write."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ _LOOK_S: Final = 0.25
 
 
 def compact_best_effort(table: DynamicTable) -> None:
-    """Compacts after a write what needs it; a failure is logged only, because the write is in the table already.
+    """Compacts buckets after a write if needed; a failure is only logged, because the write is already committed.
 
-    Where a compaction of level 0 is what makes the rows visible, or their changes, it waits for other compactors too,
-    for some seconds, unless ``lookup-wait`` is false. With ``full-compaction.delta-commits`` all of the table is
-    compacted.
+    If only a compaction of level 0 makes the rows or their changes visible, it also waits some seconds for other
+    compactors, unless ``lookup-wait`` is false. With ``full-compaction.delta-commits`` it compacts the whole table.
     """
     options = table.options
     full = table.schema.is_keyed and (options.get_typed(FULL_COMPACTION_COMMITS) or 0) > 0
@@ -43,5 +42,5 @@ def compact_best_effort(table: DynamicTable) -> None:
             sleep(_LOOK_S)
         told = fields(table=table.name)
         _LOG.warning("new rows of %s are seen when another compactor has finished", table.name, extra=told)
-    except Exception as failure:  # the rows are in: whoever saw an error here would write them again
+    except Exception as failure:  # the rows are committed; after an error the caller would write them again
         _LOG.warning("compaction of %s failed: %r", table.name, failure, extra=fields(table=table.name))

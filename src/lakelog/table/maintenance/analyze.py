@@ -1,4 +1,4 @@
-"""ANALYZE: statistics of a snapshot, computed batch by batch and committed beside the data (format sheet 12)."""
+"""ANALYZE: statistics of a snapshot, computed batch by batch and committed next to the data (format sheet 12)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import carried_state
 
 _SKETCH: Final = 1 << 16
-"""So many of the smallest hashes of a column are kept: up to here distinct values are counted, beyond estimated."""
+"""Number of smallest hashes to keep per column; up to it distinct values are counted, beyond it estimated."""
 _SIZES: Final = {
     "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "DATE": 4, "TIME": 4, "FLOAT": 4, "BIGINT": 8, "DOUBLE": 8,
     "TIMESTAMP": 8, "TIMESTAMP_LTZ": 8,
@@ -36,7 +36,7 @@ _WITHOUT_BOUNDS: Final = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapshot | None:
     """Computes the statistics of the newest snapshot and commits them; None for a table without a snapshot.
 
-    ``columns`` () is the table alone, None all columns; nested ones have no statistics. Raises InvalidSchema for an
+    ``columns`` () means the table alone, None all columns; nested ones have no statistics. Raises InvalidSchema for an
     unknown column.
     """
     store = table.store
@@ -76,7 +76,7 @@ def analyze(table: DynamicTable, columns: Sequence[str] | None = None) -> Snapsh
 
 
 def table_statistics(table: DynamicTable) -> TableStatistics | None:
-    """What the last ANALYZE found, as long as the schema is the same; None without. Raises Corrupt."""
+    """The result of the last ANALYZE, if the schema has not changed; None without. Raises Corrupt."""
     latest = table.store.latest_snapshot()
     if latest is None or latest.statistics is None:
         return None
@@ -169,7 +169,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _stamp_text(value: int, precision: int) -> str:
-    """SQL text with as many digits as the type has; ``value`` counts the unit of the type since 1970."""
+    """SQL text with the digits of the type; ``value`` counts the unit of the type since 1970."""
     per_second = 10 ** (3 if precision <= 3 else 6 if precision <= 6 else 9)
     seconds, below = divmod(value, per_second)
     day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

@@ -1,7 +1,7 @@
-"""Compacts a table beside its streaming writers: a thread of its own, so that no seal waits for a compaction.
+"""Compacts a table in parallel with its streaming writers, in a thread, so that no seal waits for a compaction.
 
-A seal waits only when a bucket has ``num-sorted-run.stop-trigger`` sorted runs and the thread is at work on them; rows
-reach the log all the same.
+A seal waits only if a bucket has ``num-sorted-run.stop-trigger`` sorted runs and the thread is compacting them. Rows
+still reach the log.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lakelog.table.model.dynamic_table import DynamicTable
 _LOG = logging.getLogger("lakelog.compact")
 
 _AGAIN_S: Final = 1.0
-"""After how long a bucket is looked at again that another compactor had, while its new rows are not visible."""
+"""Delay before a retry of a bucket that another compactor had, while its new rows are not visible."""
 
 
 class CompactionWorker:
-    """Compacts one table whenever it is told of a new snapshot, and expires what the table does not keep."""
+    """Compacts one table on each new snapshot, and expires old data by its options."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -43,9 +43,9 @@ class CompactionWorker:
         self._full = FullCompactions()
 
     def notify(self, table: DynamicTable) -> None:
-        """Says that the table has a new snapshot; returns at once.
+        """Signals a new snapshot of the table; returns at once.
 
-        Snapshots that come while a round runs are for the next one together. Nothing happens after ``stop``.
+        Snapshots during a round are handled together in the next one. Does nothing after ``stop``.
         """
         with self._changed:
             self._table, self._is_wanted = table, True
@@ -56,15 +56,15 @@ class CompactionWorker:
             self._changed.notify_all()
 
     def take_failure(self) -> Exception | None:
-        """What the last round failed with, once."""
+        """The error of the last round, once."""
         with self._changed:
             failure, self._failure = self._failure, None
             return failure
 
     def wait_for_room(self, table: DynamicTable) -> None:
-        """Returns when one more snapshot may be made: while compactions lag behind by too many sorted runs, it waits.
+        """Waits while compactions lag by too many sorted runs, until one more snapshot may be made.
 
-        It never waits for compactors of other processes, nor for a round that has failed.
+        It never waits for compactors of other processes, nor for a failed round.
         """
         trigger = table.options.need(COMPACTION_TRIGGER)
         given = table.options.get_typed(STOP_TRIGGER)
@@ -73,12 +73,12 @@ class CompactionWorker:
             self._changed.wait_for(lambda: self._is_stopped or not self._is_working or self._most_runs < limit)
 
     def wait(self) -> None:
-        """Returns when nothing is left to do."""
+        """Waits until no work is left."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or not self._is_working)
 
     def stop(self) -> None:
-        """Ends after the bucket that is being compacted is committed; buckets that wait are left to others."""
+        """Stops after the commit of the current bucket; waiting buckets are left to others."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -92,7 +92,7 @@ class CompactionWorker:
 
     @property
     def _most_runs(self) -> int:
-        """The sorted runs that a bucket has at most: those of the last look, and one of each snapshot since."""
+        """The maximum number of sorted runs in a bucket: those of the last check, plus one per snapshot since."""
         return self._runs + self._sealed
 
     def _run(self) -> None:
@@ -108,7 +108,7 @@ class CompactionWorker:
                 is_complete = self._compact(table)
                 expire_quietly(table)
             except Exception as failure:
-                # an interpreter that ends gives no new threads: the bucket is abandoned, nothing of it is visible
+                # An exiting interpreter starts no threads; the bucket is abandoned, and nothing of it is visible.
                 level = logging.INFO if self._is_stopped else logging.WARNING
                 _LOG.log(
                     level, "compaction of table %s failed: %s", table.name, failure, extra=fields(table=table.name)
@@ -123,12 +123,12 @@ class CompactionWorker:
                         self._is_wanted = True
 
     def _compact(self, table: DynamicTable) -> bool:
-        """One round. False when it has left a bucket to another compactor whose new rows no reader sees yet."""
+        """Runs one round. False if it left a bucket to another compactor while its new rows are not visible."""
         with self._changed:
             self._sealed = 0
         full = self._full.is_due(table)
         tasks = plan_tasks(table, full)
-        # a bucket that is not picked has fewer than this
+        # a bucket that is not picked has fewer runs
         others = table.options.need(COMPACTION_TRIGGER) - 1
 
         def look(done: int, _: int) -> None:
@@ -159,13 +159,13 @@ _WORKERS_LOCK: Final = threading.Lock()
 
 
 def worker_for(table: DynamicTable) -> CompactionWorker:
-    """The worker of a table in this process, one for all its writers; another table that has its name has another."""
+    """The worker of a table in this process, shared by all its writers; a recreated table of this name has another."""
     with _WORKERS_LOCK:
         return _WORKERS.setdefault((os.getpid(), table.identity.key, table.store.paths.branch_root), CompactionWorker())
 
 
 def stop_workers() -> None:
-    """Stops all workers of this process, each after its bucket. Called when the process ends."""
+    """Stops all workers of this process, each after its bucket. Called at process exit."""
     with _WORKERS_LOCK:
         for (process, *_), worker in _WORKERS.items():
             if process == os.getpid():

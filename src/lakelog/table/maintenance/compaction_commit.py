@@ -24,18 +24,18 @@ from lakelog.table.model.log_state import carried_state
 
 _LOG = logging.getLogger("lakelog.compact")
 GROUP_S: Final = 5.0
-"""How long a result waits for others at most before it is committed."""
+"""Maximum time that a result waits for others before it is committed."""
 _GROUP: Final = 64
-"""Results that are committed together at most."""
+"""Maximum number of results in one commit."""
 
 
 @dataclass(frozen=True)
 class CompactionSummary:
-    """What a compaction did. True when it changed something.
+    """The result of a compaction. True if it changed something.
 
-    ``snapshots`` are those that it made, oldest first; ``files_before`` and ``bytes_before`` are of the files that were
-    replaced, ``files_after`` and ``bytes_after`` of those that took their place (a file that only changed its level
-    is in both); ``busy`` buckets were left to another compactor, in ``lost`` ones another commit was faster.
+    ``snapshots`` are the new ones, oldest first. ``files_before`` and ``bytes_before`` count the replaced files,
+    ``files_after`` and ``bytes_after`` the new ones (a file that only changed its level is in both). ``busy`` buckets
+    were left to another compactor. In ``lost`` ones another commit was faster.
     """
 
     snapshots: tuple[Snapshot, ...] = ()
@@ -53,12 +53,12 @@ class CompactionSummary:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot that it made, None when there was nothing to do."""
+        """The newest snapshot that it made, None if there was nothing to do."""
         return self.snapshots[-1] if self.snapshots else None
 
 
 class GroupedCommits:
-    """Takes the outcomes of tasks as they come and commits them together; made for one run of one table."""
+    """Collects the outcomes of tasks and commits them in groups; for one run of one table."""
 
     def __init__(self, table: DynamicTable) -> None:
         self._table = table
@@ -70,7 +70,7 @@ class GroupedCommits:
         self.lost: list[BucketTask] = []
 
     def add(self, outcomes: Sequence[BucketOutcome]) -> None:
-        """Takes outcomes; nothing is committed yet."""
+        """Adds outcomes, without a commit."""
         self.busy += [o.task for o in outcomes if o.busy]
         self.lost += [o.task for o in outcomes if o.lost]
         found = [o for o in outcomes if o.result is not None]
@@ -80,14 +80,14 @@ class GroupedCommits:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to commit what is held."""
+        """True if the collected results are due for a commit."""
         return len(self._held) >= _GROUP or (bool(self._held) and monotonic_s() - self._oldest >= GROUP_S)
 
     def commit(self, properties: Mapping[str, str] | None = None) -> None:
-        """Commits what is held, if anything; ``properties`` are for the snapshot that has all of it.
+        """Commits the collected results, if any; ``properties`` are for the snapshot that contains all of them.
 
-        When it conflicts with another commit, each bucket by itself. The files of a bucket that has lost are deleted.
-        Raises CommitUnknown, Unavailable.
+        If the commit conflicts with another one, it commits each bucket separately, and deletes the files of lost
+        buckets. Raises CommitUnknown, Unavailable.
         """
         held, self._held = self._held, []
         try:
@@ -98,7 +98,7 @@ class GroupedCommits:
                     leases_of(self._table).release(outcome.lease)
 
     def summary(self, seconds: float) -> CompactionSummary:
-        """What was done until now."""
+        """The results so far."""
         gone = [f for r in self.committed for f in r.files.deleted_files]
         made = [f for r in self.committed for f in r.files.new_files]
         return CompactionSummary(
@@ -148,7 +148,7 @@ class GroupedCommits:
 
 
 def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
-    """Deletes what a compaction has written in vain; files that it only moved to another level stay."""
+    """Deletes the files of a lost compaction; files that it only moved to another level stay."""
     paths, files = table.store.paths, result.files
     moved = {f.file_name for f in files.deleted_files}
     written = [f for f in (*files.new_files, *files.changelog_files) if f.file_name not in moved]
@@ -164,7 +164,7 @@ def _delete_files(table: DynamicTable, result: CompactionResult) -> None:
 
 @dataclass(frozen=True)
 class ManifestSummary:
-    """Number and bytes of the manifests before and after; ``snapshot`` is None where there was nothing to gain."""
+    """Number and bytes of the manifests before and after; ``snapshot`` is None if there was no gain."""
 
     snapshot: Snapshot | None
     manifests_before: int
@@ -174,11 +174,10 @@ class ManifestSummary:
 
 
 def compact_manifests(table: DynamicTable) -> ManifestSummary:
-    """Forgets what was added and deleted again, joins the rest, ordered by partition and bucket, in one snapshot.
+    """Drops entries that were added and deleted, and merges the rest, by partition and bucket, in one snapshot.
 
-    Called when planning has become slow before writers have done it by themselves
-    (``manifest.full-compaction-threshold-size``). The data files stay as they are. Raises CommitConflict,
-    CommitUnknown, UnsupportedFeature for a table that must not be written.
+    Called if planning has become slow before writers did it (``manifest.full-compaction-threshold-size``). The data
+    files do not change. Raises CommitConflict, CommitUnknown, UnsupportedFeature for a table that must not be written.
     """
     store = table.store
     latest = store.latest_snapshot()

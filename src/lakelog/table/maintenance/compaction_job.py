@@ -1,4 +1,4 @@
-"""Compacts many buckets of a table: tasks run here or on Spark, results are committed in groups as they come."""
+"""Compacts many buckets of a table: tasks run here or on Spark, results are committed in groups as they arrive."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from lakelog.table.model.partition_selection import existing_partitions, partiti
 
 _LOOK_S: Final = 0.5
 _THREADS: Final = 4
-"""Buckets that are compacted at once in this process at most: each needs memory of its own."""
+"""Maximum number of buckets compacted in parallel in this process, because each needs memory."""
 
 Progress = Callable[[int, int], None]
-"""Called with the buckets that are done and all buckets."""
+"""Called with the numbers of finished buckets and of all buckets."""
 
 
 def _never() -> bool:
@@ -47,9 +47,9 @@ def compact_table(
 ) -> CompactionSummary:
     """Compacts every bucket (or those with too many sorted runs, with ``full`` false) of all or some partitions.
 
-    Called by a user's job. A full compaction waits for other compactors that are at a bucket, for as long as one that
-    has died would hold its lease, and takes a bucket that another commit has changed meanwhile again. Raises what a
-    task raises; what was done until then is committed.
+    Called by a user's job. A full compaction waits for other compactors of a bucket, at most until a dead one's lease
+    would expire. It retries a bucket that another commit has changed in the meantime. Raises the errors of a task;
+    finished work stays committed.
     """
     started = monotonic_s()
     chosen = LocalExecutor(min(_THREADS, os.cpu_count() or 1)) if executor is None else executor
@@ -67,7 +67,7 @@ def compact_table(
 def chosen_partitions(
     table: DynamicTable, specs: Sequence[Mapping[str, object]] = (), condition: Predicate | None = None
 ) -> frozenset[bytes] | None:
-    """The live partitions with the values of one of the specs that meet a condition; None for all of the table.
+    """The live partitions with the values of one of the specs that match a condition; None for all of the table.
 
     Raises InvalidRequest for a condition on other columns than the partition's, InvalidSchema, NotFound for a spec
     without a partition.
@@ -95,10 +95,10 @@ def run_tasks(
     marks_full: bool = False,
     is_stopped: Callable[[], bool] = _never,
 ) -> None:
-    """Runs tasks and commits their results in groups; ``commits`` then knows those that were busy, and those that lost.
+    """Runs tasks and commits their results in groups; ``commits`` then has the busy and the lost buckets.
 
-    With ``marks_full`` the last snapshot says that all of the table has been compacted, if it has. Between two packs
-    ``is_stopped`` is asked whether to leave the rest.
+    With ``marks_full`` the last snapshot records that the whole table has been compacted, if it has. Between two packs
+    ``is_stopped`` decides whether to skip the rest.
     """
     commits.busy, commits.lost = [], []
     if tasks:
@@ -135,7 +135,7 @@ def _run_all(
 def _outcomes(
     table: DynamicTable, tasks: Sequence[BucketTask], executor: Executor, is_stopped: Callable[[], bool]
 ) -> Iterator[list[BucketOutcome]]:
-    """The outcomes of packs as they are done, and now and then nothing, so that others do not wait for a long one."""
+    """The outcomes of finished packs, and at intervals nothing, so that others do not wait for a long one."""
     if executor.slots == 1:
         for task in tasks:
             if is_stopped():
@@ -156,7 +156,7 @@ def _outcomes(
                     if (why := future.exception()) is None:
                         yield future.result()
                     elif failure is None:
-                        # those that run are waited for and count
+                        # running tasks still finish and count
                         failure = why
                         for other in waiting:
                             other.cancel()

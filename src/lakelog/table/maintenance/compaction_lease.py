@@ -1,7 +1,7 @@
-"""Leases that keep compactors out of each other's way: one compactor per bucket, as well as files can say it.
+"""Leases that keep compactors apart: one compactor per bucket, as far as files can guarantee it.
 
-A lease saves work, it is never part of correctness: the commit of a compaction checks for itself whether the files that
-it replaces are still there.
+A lease saves work but is never part of correctness. The commit of a compaction itself checks that the files it replaces
+still exist.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lakelog.io.names import new_uuid
 from lakelog.io.storage.file_io import FileIO
 
 LEASE_MS: Final = 60_000
-"""How long a lease holds when nobody renews it."""
+"""Duration of a lease without renewal."""
 _FORGOTTEN_MS: Final = 24 * 3_600_000
-"""A file that nobody has renewed for so long belongs to a bucket that nobody compacts any more."""
+"""Age of a lease file without renewal after which its bucket is considered not compacted any more."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The right of one compactor to one bucket; ``turn`` counts those that took it without its being given back."""
+    """The right of one compactor to one bucket; ``turn`` counts takeovers without a release."""
 
     place: str
     turn: int
@@ -44,7 +44,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that has a lease: of what, and where it runs (see ``machine_identity``)."""
+    """A process that holds a lease: the bucket, and the machine (see ``machine_identity``)."""
 
     place: str
     machine: str
@@ -53,7 +53,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Leases:
-    """The leases of one branch of a table: files ``<bucket>.<turn>`` in ``directory``, the highest turn counts."""
+    """The leases of one branch of a table: files ``<bucket>.<turn>`` in ``directory``, the highest turn is valid."""
 
     io: FileIO
     directory: str
@@ -61,12 +61,12 @@ class Leases:
     def take(self, partition: bytes, bucket: int) -> Lease | None:
         """Takes the lease of a bucket; None while another compactor has it.
 
-        A lease is free when its time is over, or when its owner is a process of this machine that has ended.
+        A lease is free if it has expired, or if its owner is a process of this machine that has ended.
         """
         return self.take_place(place_of(partition, bucket))
 
     def take_place(self, place: str) -> Lease | None:
-        """The same for anything that one at a time should do, by its name (without a dot)."""
+        """The same for any exclusive task, by its name (without a dot)."""
         turns = self._turns(place)
         if turns and self._is_held(f"{place}.{turns[-1]}"):
             return None
@@ -74,24 +74,24 @@ class Leases:
         try:
             if not self.io.create(f"{self.directory}/{lease.name}", _content(lease)):
                 return None
-        except CommitUnknown:  # if it is there, its time will be over
+        except CommitUnknown:  # if it exists, it will expire
             return None
         for turn in turns:
             self.io.delete(f"{self.directory}/{replace(lease, turn=turn).name}")
         return lease
 
     def renew(self, lease: Lease) -> None:
-        """Makes the lease hold for its full time from now."""
+        """Renews the lease for its full duration from now."""
         self.io.write(f"{self.directory}/{lease.name}", _content(lease))
 
     def release(self, lease: Lease) -> None:
-        """Gives the lease back; a failure is none, because time does it too."""
+        """Releases the lease; a failure is ignored, because the lease expires anyway."""
         with contextlib.suppress(LakelogError):
             self.io.delete(f"{self.directory}/{lease.name}")
 
     @contextlib.contextmanager
     def kept(self, lease: Lease) -> Iterator[None]:
-        """Renews the lease as often as it takes for as long as the block runs."""
+        """Renews the lease at intervals while the block runs."""
         done = threading.Event()
 
         def renewing() -> None:
@@ -108,7 +108,7 @@ class Leases:
             thread.join()
 
     def held(self) -> list[Holder]:
-        """Who has a lease now, and of what. Costs a listing, and a read for each."""
+        """The current holders and their leases. Costs a listing, and a read for each."""
         newest: dict[str, int] = {}
         for status in self.io.list(self.directory):
             place, _, turn = status.name.rpartition(".")
@@ -118,7 +118,7 @@ class Leases:
         return [replace(holder, place=place) for place, holder in found if holder is not None]
 
     def _turns(self, place: str) -> list[int]:
-        """The turns of a bucket that have a file, in order; files that are long forgotten are deleted."""
+        """The existing turns of a bucket, in order; deletes files that are long unused."""
         found = []
         for status in self.io.list(self.directory):
             other, _, turn = status.name.rpartition(".")
@@ -142,7 +142,7 @@ class Leases:
 
 
 def place_of(partition: bytes, bucket: int) -> str:
-    """What leases call a bucket."""
+    """The name of a bucket in leases."""
     return f"{hashlib.sha256(partition).hexdigest()[:16]}-{bucket}"
 
 

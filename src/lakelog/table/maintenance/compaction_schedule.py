@@ -1,4 +1,4 @@
-"""Decides when a streaming writer compacts a table fully: after so many commits, or after so long."""
+"""Decides when a streaming writer compacts a table fully: after a number of commits, or after an interval."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lakelog.paimon.metadata.snapshot import APPEND, OVERWRITE, Snapshot
 from lakelog.table.model.dynamic_table import DynamicTable
 
 FULL_MARK: Final = "lakelog.full-compaction"
-"""Property of the snapshot with which a full compaction of all buckets was complete."""
+"""Property of the snapshot that completed a full compaction of all buckets."""
 
 
 def commits_between(options: Options) -> int | None:
-    """After how many commits to compact fully; None when the commits do not say (``FULL_COMPACTION_INTERVAL`` may)."""
+    """Number of commits between full compactions; None if only ``FULL_COMPACTION_INTERVAL`` may trigger them."""
     commits = options.get_typed(FULL_COMPACTION_COMMITS)
     if commits is not None:
         return max(commits, 1)
@@ -28,7 +28,7 @@ def commits_between(options: Options) -> int | None:
 class FullCompactions:
     """Counts the commits and the time since the last full compaction of one table, across processes and restarts.
 
-    Each look reads the snapshots that are new since the one before.
+    Each check reads the snapshots that are new since the previous one.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class FullCompactions:
         self._since_ms: int | None = None
 
     def is_due(self, table: DynamicTable) -> bool:
-        """Whether it is time; always false for a table whose options do not ask for it."""
+        """True if a full compaction is due; always false for a table whose options do not request it."""
         commits = commits_between(table.options)
         interval = table.options.get_typed(FULL_COMPACTION_INTERVAL) or None
         if not table.schema.is_keyed or (commits is None and interval is None):
@@ -48,7 +48,7 @@ class FullCompactions:
         return interval is not None and self._since_ms is not None and _is_over(self._since_ms, interval)
 
     def _look(self, table: DynamicTable, commits: int | None, interval: timedelta | None) -> None:
-        """Walks back to the last look, to a full compaction, or as far as is enough to know that one is due."""
+        """Walks back to the last check, to a full compaction, or until a full compaction is known to be due."""
         latest = table.store.latest_snapshot()
         newest = 0 if latest is None else latest.id
         if newest < self._seen:  # the table was rolled back

@@ -1,4 +1,4 @@
-"""One bucket to compact, and what became of it: frozen values that travel to wherever the work is done."""
+"""One bucket to compact, and its outcome: immutable values that are sent to the executor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PACKS_PER_SLOT: Final = 4
 
 @dataclass(frozen=True)
 class BucketTask:
-    """A bucket that a compaction would change; ``runs`` sorted runs and ``size`` bytes when it was planned."""
+    """A bucket that a compaction would change; ``runs`` sorted runs and ``size`` bytes at planning time."""
 
     partition: bytes
     bucket: int
@@ -38,9 +38,9 @@ class BucketTask:
 
 @dataclass(frozen=True)
 class BucketOutcome:
-    """What came of a task: a result to commit (with the lease to give back then), or nothing to do.
+    """The outcome of a task: a result to commit (with the lease to release afterwards), or nothing to do.
 
-    ``busy``: another compactor has the bucket. ``lost``: another one has replaced the files meanwhile.
+    ``busy``: another compactor has the bucket. ``lost``: another one has replaced the files in the meantime.
     """
 
     task: BucketTask
@@ -51,14 +51,14 @@ class BucketOutcome:
 
 
 class Executor(Protocol):
-    """Where tasks run: in this process, or on Spark's executors."""
+    """Runs tasks in this process, or on Spark's executors."""
 
     @property
     def slots(self) -> int:
-        """How many calls of ``run`` are worth having at once."""
+        """The useful number of parallel calls of ``run``."""
 
     def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
-        """Compacts buckets one after the other, commits nothing."""
+        """Compacts buckets one after the other, without commits."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class LocalExecutor:
     slots: int = 1
 
     def run(self, table: DynamicTable, tasks: Sequence[BucketTask]) -> list[BucketOutcome]:
-        """Compacts buckets one after the other, commits nothing."""
+        """Compacts buckets one after the other, without commits."""
         return [compact_bucket(table, task) for task in tasks]
 
 
 def plan_tasks(table: DynamicTable, full: bool, partitions: Iterable[bytes] | None = None) -> list[BucketTask]:
-    """The buckets, of all or some partitions, in which a compaction would do something; most runs first."""
+    """The buckets, of all or some partitions, that a compaction would change; most runs first."""
     found = table.store.files_to_compact(full, None if partitions is None else set(partitions))
     tasks = [
         BucketTask(*place, full, runs_of([f.level for f in files]), sum(f.file_size for f in files))
@@ -88,7 +88,7 @@ def runs_of(levels: Sequence[int]) -> int:
 
 
 def pack_tasks(tasks: Sequence[BucketTask], slots: int) -> list[tuple[BucketTask, ...]]:
-    """Tasks in packs that are worth a call each: small ones together, large ones alone, the largest first. Pure."""
+    """Tasks in packs for one call each: small ones together, large ones alone, the largest first. Pure."""
     limit = min(_PACK_BYTES, sum(t.size for t in tasks) // (slots * _PACKS_PER_SLOT) + 1)
     packs: list[tuple[BucketTask, ...]] = []
     held: list[BucketTask] = []
@@ -103,7 +103,7 @@ def pack_tasks(tasks: Sequence[BucketTask], slots: int) -> list[tuple[BucketTask
 def compact_bucket(table: DynamicTable, task: BucketTask) -> BucketOutcome:
     """Compacts one bucket under its lease, without committing; the lease is kept for the commit.
 
-    Called where the task runs. Raises what reading and writing files raises.
+    Called on the executor of the task. Raises the errors of reading and writing files.
     """
     leases = leases_of(table)
     lease = leases.take(task.partition, task.bucket)
@@ -132,7 +132,7 @@ def _compacted(table: DynamicTable, task: BucketTask, lease: Lease) -> BucketOut
     except NotFound as gone:
         if table.store.snapshots.latest_id() == before:
             raise
-        # another compactor was faster, and expiry has removed what it replaced
+        # another compactor was faster, and expiry has deleted the replaced files
         told = fields(table=table.name, bucket=task.bucket)
         _LOG.info("compaction of %s, bucket %s, lost its files: %s", table.name, task.bucket, gone, extra=told)
         return BucketOutcome(task, lost=True)

@@ -1,4 +1,4 @@
-"""What a table keeps: expiry, rollback and cleaning, with care for the log and for rows that wait for a snapshot."""
+"""Retention of a table: expiry, rollback and cleaning that respect the log and rows waiting for a snapshot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lakelog.table.tail.normalizer import forget_streams
 
 _LOG = logging.getLogger("lakelog.expire")
 _LOOKED: Final[dict[str, float]] = {}
-"""Directory of a table → when this process last looked for old tags, consumers and partitions."""
+"""Directory of a table → time of this process's last check for old tags, consumers and partitions."""
 
 
 def expire_snapshots(
@@ -44,9 +44,9 @@ def expire_snapshots(
     older_than: timedelta | None = None,
     max_deletes: int | None = None,
 ) -> list[int]:
-    """Expires snapshots by the table's options, or by what is given instead; returns their ids.
+    """Expires snapshots by the table's options, or by the arguments instead; returns their ids.
 
-    A snapshot that holds the newest state of the log stays, whoever has committed after it.
+    A snapshot with the newest state of the log stays, regardless of later committers.
     """
     by_options = snapshot_retention(table.options)
     largest = by_options.largest if retain_max is None else retain_max
@@ -65,8 +65,9 @@ def expire_snapshots(
 
 
 def expirable_snapshots(table: DynamicTable) -> tuple[int, int, str]:
-    """How many snapshots one expiry by the table's options would remove now, how many if no consumer needed them, and
-    the consumer that holds the oldest of these. Nothing is changed.
+    """The number of snapshots that one expiry would remove now, with and without regard to consumers.
+
+    The third value is the consumer that retains the oldest of them. Changes nothing.
     """
 
     def keep_from() -> int | None:
@@ -92,8 +93,8 @@ def expire_partitions(
 ) -> list[dict[str, object]]:
     """Drops old partitions in one commit; returns their values by column.
 
-    Raises InvalidRequest when neither the table nor the call says how old a partition may be, UnsupportedFeature for a
-    table with a log, whose readers would keep the rows.
+    Raises InvalidRequest if neither the table nor the call sets the age, UnsupportedFeature for a table with a log,
+    whose readers would keep the rows.
     """
     check_overwritable(table)
     rule = PartitionRule.of(table.options, expiration_time, strategy)
@@ -109,10 +110,10 @@ def expire_partitions(
 
 
 def remove_orphan_files(table: DynamicTable, older_than: timedelta | None = None, dry_run: bool = False) -> Orphans:
-    """Removes files that nothing names and that are older than a day, or than what is given; see ``OrphanCleaning``.
+    """Removes unreferenced files that are older than a day, or than ``older_than``; see ``OrphanCleaning``.
 
-    The states of streams that have not run for a month go, too (``normalizer.STATE_KEPT_MS``), and figures of lookup
-    joins that are older than a day.
+    It also deletes the states of streams that have not run for a month (``normalizer.STATE_KEPT_MS``), and statistics
+    of lookup joins that are older than a day.
     """
     if not dry_run:
         forget_streams(table)
@@ -144,10 +145,10 @@ def roll_back(
     timestamp_ms: int | None = None,
     files_only: bool = False,
 ) -> Snapshot:
-    """Makes an older state the newest; exactly one of snapshot, tag and timestamp says which.
+    """Makes an older state the newest; exactly one of snapshot, tag and timestamp selects it.
 
-    The rows of a log cannot be taken back: for a table with one this is refused unless ``files_only`` says that the
-    log may go on telling of the rows that the files no longer have. Raises NotFound, InvalidRequest.
+    The rows of a log cannot be taken back. A table with a log therefore requires ``files_only``, which accepts that the
+    log still has rows that the files no longer have. Raises NotFound, InvalidRequest.
     """
     if sum(given is not None for given in (snapshot_id, tag, timestamp_ms)) != 1:
         raise InvalidRequest("roll back to one of: a snapshot id, a tag, a timestamp in milliseconds")
@@ -161,15 +162,17 @@ def roll_back(
 
 
 def fast_forward(table: DynamicTable, branch: str, files_only: bool = False) -> None:
-    """Makes main what a branch is. A table with a log is refused as in ``roll_back``. Raises NotFound."""
+    """Replaces main with a branch. A table with a log is refused as in ``roll_back``. Raises NotFound."""
     _check_log(table, "fast-forwarded", files_only)
     _forget_sealed(table)
     table.store.branches.fast_forward(branch)
 
 
 def _forget_sealed(table: DynamicTable) -> None:
-    """Does what a seal that died after its snapshot has left: once the snapshot is gone, its epochs would be sealed
-    again, with files that went with it."""
+    """Deletes the epoch records that a seal left if it died after its snapshot.
+
+    Without the snapshot, its epochs would be sealed again, with files that were deleted with it.
+    """
     table.decided.forget(waiting_epochs(table).sealed)
 
 
@@ -184,7 +187,7 @@ def _check_log(table: DynamicTable, what: str, files_only: bool) -> None:
 def expire_best_effort(table: DynamicTable) -> None:
     """Compacts and expires after a write, unless ``write-only``.
 
-    A failure is logged only, because the write is in the table already.
+    A failure is only logged, because the write is already committed.
     """
     if table.options.need(WRITE_ONLY):
         return
@@ -193,10 +196,10 @@ def expire_best_effort(table: DynamicTable) -> None:
 
 
 def expire_quietly(table: DynamicTable) -> None:
-    """Expires what the table's options say after a write; a failure is logged only.
+    """Expires by the table's options after a write; a failure is only logged.
 
-    Costs a handful of small reads when nothing is to do. Tags, consumers and partitions are looked at once each
-    ``partition.expiration-check-interval`` by a process.
+    Costs a few small reads if nothing is due. A process checks tags, consumers and partitions once per
+    ``partition.expiration-check-interval``.
     """
     try:
         expire_snapshots(table)

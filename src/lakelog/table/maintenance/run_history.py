@@ -1,7 +1,7 @@
-"""What maintenance has done with a table: one small JSON file a run beside the table, the newest 200 of them.
+"""The history of maintenance runs of a table: one small JSON file per run next to the table, the newest 200 of them.
 
-``<table>/lakelog/runs/<started ms, 15 digits>-<kind>-<id>.json``. The name alone tells when and what, so that a look at
-the last run of a kind lists a directory. No reader of the format and no cleaning of orphan files looks there.
+``<table>/lakelog/runs/<started ms, 15 digits>-<kind>-<id>.json``. The name alone has time and kind, so that finding the
+last run of a kind only needs a listing. Readers of the format and orphan cleaning do not read this directory.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ FAILED: Final = "failed"
 DIED: Final = "died"
 
 KEPT: Final = 200
-"""Records of a table that stay; the newest of each kind always does."""
+"""Number of records of a table to keep; the newest of each kind always stays."""
 _SILENT_MS: Final = 24 * 3_600_000
 _NAME: Final = re.compile(r"(\d{15})-([a-z-]+)-([0-9a-f]{16})\.json")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of maintenance. Times are ms since 1970; ``files`` and ``bytes`` count what it replaced or removed
-    (before), and what took its place (after).
+    """One run of maintenance. Times are ms since 1970.
 
-    ``outcome`` is ``running``, ``done``, ``nothing to do``, ``stopped`` (at a safe point; what was done until then
-    counts), ``waits`` (for what ``detail`` says), ``failed`` (``detail`` is the error) or ``died`` (its process ended
-    without a word; the next run goes on). ``machine`` is the host name and what tells one boot of it from another.
+    ``files`` and ``bytes`` count the replaced or removed files (before), and the new ones (after). ``outcome`` is
+    ``running``, ``done``, ``nothing to do``, ``stopped`` (at a safe point; finished work counts), ``waits`` (``detail``
+    is the reason), ``failed`` (``detail`` is the error) or ``died`` (its process ended without a record; the next run
+    continues). ``machine`` is the host name and an identifier of its current boot.
     """
 
     table: str
@@ -67,11 +67,11 @@ class Run:
 
     @staticmethod
     def begun(table: str, kind: str, reason: str, now_ms: int) -> Run:
-        """A run of this process that begins now."""
+        """A run of this process that starts now."""
         return Run(table, kind, reason, now_ms, machine_identity(), os.getpid(), id=new_attempt())
 
     def seen(self) -> Run:
-        """The run as it is now: one whose process has ended on this machine has died, and one that is a day old."""
+        """The run with its current outcome; it has died if its process here has ended, or if it is a day old."""
         if self.outcome != RUNNING:
             return self
         if self.machine == machine_identity() and not is_running(self.process):
@@ -90,17 +90,17 @@ class Runs:
 
     @property
     def directory(self) -> str:
-        """Where their files lie."""
+        """The directory of their files."""
         return f"{self.table_path}/lakelog/runs"
 
     def record(self, run: Run) -> None:
-        """Writes a run, when it begins and again when it has ended; then forgets the oldest. Raises Unavailable."""
+        """Writes a run, at its start and at its end; then deletes the oldest. Raises Unavailable."""
         self.io.write(self._path(run), orjson.dumps(asdict(run)))
         if run.outcome != RUNNING:
             self._forget()
 
     def remove(self, run: Run) -> None:
-        """Forgets a run that turned out to be none."""
+        """Deletes a run that had nothing to do."""
         self.io.delete(self._path(run))
 
     def list(self, limit: int | None = None, kind: str | None = None) -> Sequence[Run]:
@@ -113,7 +113,7 @@ class Runs:
         return out
 
     def last_done_ms(self, kind: str) -> int | None:
-        """When the last run of a kind began that came to its end; None when there is none."""
+        """The start of the last run of a kind that finished; None if there is none."""
         return next((run.started_ms for run in self._newest(kind) if run.outcome in (DONE, NOTHING)), None)
 
     def _newest(self, kind: str | None) -> Iterator[Run]:
@@ -129,13 +129,13 @@ class Runs:
             known = {f.name for f in fields(Run)}
             return Run(**{key: one for key, one in value.items() if key in known}).seen()
         except (NotFound, orjson.JSONDecodeError, AttributeError, TypeError):
-            return None  # forgotten meanwhile, or of a later version
+            return None  # deleted in the meantime, or of a later version
 
     def _path(self, run: Run) -> str:
         return f"{self.directory}/{run.started_ms:015d}-{run.kind}-{run.id}.json"
 
     def _names(self) -> dict[str, str]:
-        """The names of the files, and the kind that each tells."""
+        """The names of the files, and the kind of each."""
         found = ((status.name, _NAME.fullmatch(status.name)) for status in self.io.list(self.directory))
         return {name: match[2] for name, match in found if match is not None}
 

@@ -1,4 +1,4 @@
-"""What one task of one epoch did: the attempt, its records in the log, its rows for the files."""
+"""The result of one task of one epoch: the attempt, its records in the log, its rows for the files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KIND_COLUMN = "_lakelog_kind"
 
 @dataclass(frozen=True)
 class StagedRun:
-    """Rows of one (partition, bucket) that an attempt has made ready for the file store.
+    """Rows of one (partition, bucket) that an attempt has prepared for the file store.
 
     Either ``inline`` (an Arrow IPC stream of table columns plus the order, int64, and the kind, int8; rows in order) or
     ``files`` (level-0 data files whose sequence numbers are ``order + delta``). ``schema_id`` is the schema of the
-    inline rows; a file knows its own. ``tells_changes``: the rows belong into the table's changelog, if it has one;
-    ``changelog`` are the changelog files beside ``files``, numbered like them. ``retractions``: inline rows that are
-    -U without an insertion of their key behind them.
+    inline rows; a file stores its own. With ``tells_changes`` the rows belong in the table's changelog, if it has one;
+    ``changelog`` are the changelog files for ``files``, with the same numbering. ``retractions`` are inline rows of
+    kind -U without a later insertion of their key.
     """
 
     partition: bytes
@@ -37,13 +37,13 @@ class StagedRun:
 
     @property
     def whole_files(self) -> tuple[DataFileMeta, ...]:
-        """The files that have every row that was written, also those that a later one replaces."""
+        """The files with every written row, including those that a later one replaces."""
         return self.changelog or self.files
 
 
 @dataclass(frozen=True)
 class BucketAppend:
-    """What an attempt appended to one bucket of the log (``begin`` included): its first offset, its entries."""
+    """An attempt's records in one bucket of the log (``begin`` included): first offset and entry count."""
 
     bucket: int
     first_offset: int
@@ -52,11 +52,11 @@ class BucketAppend:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """The commit message of one task: what counts if the driver accepts this attempt (RFC 2).
+    """The commit message of one task, valid if the driver accepts this attempt (RFC 2).
 
-    ``row_count`` is the number of rows that the task got. With ``replay`` it left them out, because the epoch was
-    decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
-    those of the keys and values that it appended to the log, for who counts them; no epoch record keeps them.
+    ``row_count`` is the number of rows that the task received. With ``replay`` it wrote none of them, because the epoch
+    was decided already. ``watermark`` (ms since 1970) is that of its rows, with ``watermark.column``. ``log_bytes`` are
+    the bytes of keys and values that it appended to the log, for metrics; no epoch record stores them.
     """
 
     writer: str

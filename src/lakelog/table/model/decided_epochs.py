@@ -1,8 +1,8 @@
-"""The decided epochs of a table that may not be in a snapshot yet: their records, in the order in which they count.
+"""The decided epochs of a table that may not be in a snapshot yet: their records, in commit order.
 
-A table with a primary key has one *chain*: the files ``lakelog/chain/<n>``, n = 1, 2, 3, … A decision creates the next
-link if it is absent, whoever the writer is, so that all writers share one order (RFC 11). A table without a key has a
-lane per writer, ``lakelog/staged/<writer>/epoch-<n>``: there the order means nothing, and nobody waits for another.
+A table with a primary key has one *chain*: the files ``lakelog/chain/<n>``, n = 1, 2, 3, … A decision by any writer
+creates the next link if it is absent, so all writers share one order (RFC 11). A table without a key has a lane per
+writer, ``lakelog/staged/<writer>/epoch-<n>``. There the order has no meaning, and no writer waits for another.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PREFIX = "epoch-"
 class DecidedEpochs:
     """The epoch records of one table; ``keyed`` tables have a chain.
 
-    Records that an older version staged in a lane of a keyed table come before the chain, by the time of decision.
-    Records for another table than ``table_id`` count for nothing: whoever decided one had looked at the table that lay
-    there before, and DROP and CREATE came between the look and the record. ``check`` raises TableReplaced when another
-    table lies there by now; called before a record is deleted, which may be one of that table.
+    Records that an older version staged in a lane of a keyed table precede the chain, by the time of decision. Records
+    of another table than ``table_id`` are ignored. Their writer had read the previous table at this path, and DROP and
+    CREATE ran before it wrote the record. ``check`` raises TableReplaced if another table is now at this path. It is
+    called before a record is deleted, which may belong to that table.
     """
 
     io: FileIO
@@ -34,18 +34,18 @@ class DecidedEpochs:
     check: Callable[[], None] = lambda: None
 
     def all(self) -> list[EpochRecord]:
-        """Every record that is there, in order. One that is forgotten meanwhile is left out."""
+        """Every existing record, in order. Omits records that are deleted in the meantime."""
         lanes = self._by_time(_lane_files(self.io, f"{self.table_path}/lakelog/staged"))
         return [*lanes, *self.links()] if self.keyed else lanes
 
     def links(self) -> list[EpochRecord]:
-        """The links that a listing shows, ascending."""
+        """The links in a listing, ascending."""
         names = (s.name for s in self.io.list(f"{self.table_path}/lakelog/chain"))
         found = (self.link(number) for number in sorted(int(name) for name in names if name.isdigit()))
         return [record for record in found if record is not None]
 
     def link(self, number: int) -> EpochRecord | None:
-        """One link of the chain; None when it was never made, or is sealed and forgotten."""
+        """One link of the chain; None if it was never created, or is sealed and forgotten."""
         return self._own(self._read(self._link_path(number), number))
 
     def of(self, writer: str) -> list[EpochRecord]:
@@ -55,7 +55,7 @@ class DecidedEpochs:
         return sorted((r for r in (*lane, *found) if r.writer == writer), key=lambda r: r.epoch)
 
     def newest(self) -> dict[str, int]:
-        """Writer → its newest epoch that is there. Reads no file of a lane."""
+        """Writer → its newest existing epoch. Reads no file of a lane."""
         out: dict[str, int] = {}
         places = [place for _, place in _lane_files(self.io, f"{self.table_path}/lakelog/staged")]
         for writer, epoch in [*places, *((r.writer, r.epoch) for r in (self.links() if self.keyed else ()))]:
@@ -63,10 +63,10 @@ class DecidedEpochs:
         return out
 
     def decide(self, record: EpochRecord, tip: int = 0) -> tuple[EpochRecord, bool]:
-        """Creates the record if its epoch is undecided; returns the one that stands, and whether it was made here.
+        """Creates the record if its epoch is undecided; returns the valid one, and whether it was created here.
 
-        ``tip`` is the last link of the chain that the caller has seen or knows to be sealed: its own epoch is in none
-        up to there. Raises CommitUnknown when the storage does not say whether the file was created.
+        ``tip`` is the last link of the chain that the caller has read or knows to be sealed; no link up to it has this
+        epoch. Raises CommitUnknown if the storage does not report whether the file was created.
         """
         number, data = tip + 1 if self.keyed else 0, replace(record, table=self.table_id).to_bytes()
         while True:
@@ -79,13 +79,13 @@ class DecidedEpochs:
                 self.io.delete(path)
             elif found is not None and (found.writer, found.epoch) == (record.writer, record.epoch):
                 return found, False
-            else:  # another one's; or sealed meanwhile, and so is all before it
+            else:  # another writer's, or sealed in the meantime with all before it
                 number += bool(number)
 
     def forget(self, records: Collection[EpochRecord]) -> None:
-        """Deletes records of sealed epochs; a missing one is fine.
+        """Deletes records of sealed epochs; ignores missing ones.
 
-        A link that is in no snapshot must stay, even one that decides nothing: the chain has no gap. Raises
+        A link that is in no snapshot must stay, even if it decides nothing, because the chain has no gaps. Raises
         TableReplaced.
         """
         if records:
@@ -112,12 +112,12 @@ class DecidedEpochs:
             return None
 
     def _own(self, record: EpochRecord | None) -> EpochRecord | None:
-        """The record, None when it is of a table that lay here before."""
+        """The record, or None if it belongs to a previous table at this path."""
         return record if record is not None and record.table in ("", self.table_id) else None
 
     def _by_time(self, files: Iterable[tuple[str, tuple[str, int]]]) -> list[EpochRecord]:
         timed: list[tuple[int, str, int, EpochRecord]] = []
-        newest: dict[str, int] = {}  # a clock that steps back must not reorder the epochs of a writer
+        newest: dict[str, int] = {}  # clock skew must not reorder a writer's epochs
         for path, (writer, epoch) in files:
             record = self._own(self._read(path))
             if record is not None:

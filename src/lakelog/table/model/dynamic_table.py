@@ -1,4 +1,4 @@
-"""One logical table as a frozen value: where it lies, its schema, its log; travels to executors as it is."""
+"""One logical table as an immutable value: its path, its schema, its log; sent to executors unchanged."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lakelog.table.model.log_options import check_log, log_location
 from lakelog.table.model.registrations import Registrations
 
 BRANCH_PREFIX: Final = "branch_"
-"""What stands before the branch in a name such as ``t$branch_dev``."""
+"""The prefix of the branch in a name such as ``t$branch_dev``."""
 
 
 @dataclass(frozen=True)
 class DynamicTable:
     """A table and the options of one use of it (``hints``: canonical keys, from a hint or a DataFrame option).
 
-    ``branch`` is the branch that is used, with its newest schema in ``location``; ``view`` the system table
-    (``snapshots``, ``audit_log``, …), None for the table itself.
+    ``branch`` is the branch in use, with its newest schema in ``location``; ``view`` the system table (``snapshots``,
+    ``audit_log``, …), None for the table itself.
     """
 
     location: TableLocation
@@ -56,26 +56,26 @@ class DynamicTable:
 
     @cached_property
     def whole(self) -> DynamicTable:
-        """The same table without the options of this use, which may leave out one of its stores."""
+        """The same table without the options of this use, which may exclude one of its stores."""
         return replace(self, hints={}) if self.hints else self
 
     def with_schema(self, schema: TableSchema) -> DynamicTable:
-        """The same table seen with another schema."""
+        """The same table with another schema."""
         return replace(self, location=replace(self.location, schema=schema))
 
     def with_newest_schema(self) -> DynamicTable:
-        """The same table with the newest schema, which an ALTER TABLE may have made since it was opened."""
+        """The same table with the newest schema, which an ALTER TABLE may have created since it was opened."""
         schema = self.store.with_newest_schema().schema
         return self if schema is self.schema else DynamicTable(replace(self.location, schema=schema), self.hints)
 
     @property
     def name(self) -> str:
-        """``[catalog.]db.table``, with ``$branch_<b>`` and ``$<system table>`` when it is one."""
+        """``[catalog.]db.table``, with ``$branch_<b>`` and ``$<system table>`` if it is one."""
         return f"{self.location.identifier}{self._suffix}"
 
     @property
     def address(self) -> str:
-        """What opens this table again by path: its directory and the suffix of its name."""
+        """The address that reopens this table by path: its directory and the suffix of its name."""
         return self.path + self._suffix
 
     @property
@@ -100,7 +100,7 @@ class DynamicTable:
 
     @property
     def schema(self) -> TableSchema:
-        """The newest schema when the table was opened."""
+        """The newest schema at the time the table was opened."""
         return self.location.schema
 
     @cached_property
@@ -115,22 +115,22 @@ class DynamicTable:
 
     @property
     def identity(self) -> Identity:
-        """What this table is known by; no later one of its name has it."""
+        """The table's unique identity; no later table of the same name has it."""
         return Identity(self.io, TablePaths(self.path, self.schema, self.branch), self.name)
 
     def check_identity(self, within_s: float = 0.0) -> None:
-        """Raises TableReplaced when the table was renamed, or dropped and perhaps created again, since it was opened.
+        """Raises TableReplaced if the table was renamed, or dropped and perhaps created again, since it was opened.
 
-        Called before something is decided about it. One small read, none when this process has made it ``within_s``
-        seconds ago.
+        Called before a decision about the table. Costs one small read, or none if this process has made it within the
+        last ``within_s`` seconds.
         """
         self.identity.check(within_s)
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Around the use of the log: what is missing there may be missing because the table is another one.
+        """Wraps uses of the log: something may be missing there because the table was replaced.
 
-        Raises TableReplaced then.
+        Raises TableReplaced in that case.
         """
         try:
             yield
@@ -152,7 +152,7 @@ class DynamicTable:
 
     @cached_property
     def log(self) -> LogLocation | None:
-        """The log store, None when the table has none; a branch has none, the log is main's."""
+        """The log store, None if the table has none. A branch has none; the log belongs to main."""
         if self._suffix or not self.options.need(LOG_ENABLED):
             return None
         found = log_location(self.schema, self.path, self.name)
@@ -161,12 +161,12 @@ class DynamicTable:
 
     @property
     def lease_ms(self) -> int:
-        """How long a lease of a writer of the log lasts, in milliseconds."""
+        """The duration of a log writer's lease, in milliseconds."""
         return int(self.options.need(WRITER_TIMEOUT).total_seconds() * 1000)
 
     @property
     def changelog_mode(self) -> str:
-        """``all`` or ``upsert``: what the log holds (``auto``: upsert with a primary key, all without)."""
+        """``all`` or ``upsert``: the contents of the log (``auto``: upsert with a primary key, all without)."""
         mode = self.options.need(CHANGELOG_MODE)
         if mode == "auto":
             return "upsert" if self.schema.primary_keys else "all"
@@ -174,7 +174,7 @@ class DynamicTable:
 
     @property
     def emits_log(self) -> bool:
-        """Whether a write fills the log (``emit.mode``, ``change-tracking``)."""
+        """True if a write fills the log (``emit.mode``, ``change-tracking``)."""
         mode = self.options.need(EMIT_MODE)
         if not self.options.need(CHANGE_TRACKING):
             return False
@@ -182,27 +182,27 @@ class DynamicTable:
 
     @property
     def writes_log_by_default(self) -> bool:
-        """Whether writes fill the log because the table has one (``emit.mode`` = auto), not because they say so."""
+        """True if writes fill the log because the table has one (``emit.mode`` = auto), not by explicit option."""
         return self.emits_log and self.options.need(EMIT_MODE) == "auto"
 
     @property
     def emits_files(self) -> bool:
-        """Whether a write fills the files (``emit.mode``); one that does not fill the log always does."""
+        """True if a write fills the files (``emit.mode``); one that does not fill the log always does."""
         return not self.emits_log or self.options.need(EMIT_MODE) != "log"
 
     @property
     def tells_changes(self) -> bool:
-        """Whether the rows of a write go to changelog files too (producer ``input``, ``change-tracking``)."""
+        """True if the rows of a write go to changelog files too (producer ``input``, ``change-tracking``)."""
         return self.options.need(CHANGE_TRACKING) and self.schema.is_keyed and producer_of(self.schema) == "input"
 
     @property
     def reads_log(self) -> bool:
-        """Whether this use reads the log (``read.mode``)."""
+        """True if this use reads the log (``read.mode``)."""
         return self.options.need(READ_MODE) == "log"
 
     @property
     def reads_union(self) -> bool:
-        """Whether a batch read reads both stores (``read.mode``)."""
+        """True if a batch read reads both stores (``read.mode``)."""
         return self.options.need(READ_MODE) == "union"
 
 

@@ -31,13 +31,12 @@ _MAGIC = b"LAKELOG1"
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """The decision about one epoch: the accepted attempts and all that they bring.
+    """The decision about one epoch: the accepted attempts and their results.
 
-    ``since`` is, per bucket, the log offset up to which the epochs before this one had been verified. ``once`` marks
-    the epoch of a batch writer, ``ended`` one behind which the writer must not come back, ``run`` is the run of a
-    streaming query. ``number`` is its place in the chain of a table with a key, 0 outside of a chain; it is the name of
-    the file, not part of the content. ``table`` is the id of the table that it was made for, empty for one
-    without.
+    ``since`` is, per bucket, the log offset up to which the earlier epochs had been verified. ``once`` marks the epoch
+    of a batch writer, ``ended`` the last epoch of a writer that must not resume, ``run`` is the run of a streaming
+    query. ``number`` is its position in the chain of a table with a key, 0 outside of a chain; it is the file name, not
+    part of the content. ``table`` is the id of the table that it was made for, empty for one without.
     """
 
     writer: str
@@ -58,7 +57,7 @@ class EpochRecord:
 
     @property
     def digest(self) -> str:
-        """Eight characters that tell this decision from another one about the same epoch."""
+        """Eight characters that distinguish this decision from another one about the same epoch."""
         return f"{zlib.crc32(' '.join(sorted(self.accepted)).encode()):08x}"
 
     @property

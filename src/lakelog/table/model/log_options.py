@@ -1,4 +1,4 @@
-"""A table's options and the location of its log: what the user gives, what is kept in the schema."""
+"""A table's options and the location of its log: user input and stored options."""
 
 from __future__ import annotations
 
@@ -32,23 +32,25 @@ ALL_OPTIONS = Declared(
     ],
     [*TABLE_OPTIONS.free_prefixes, *LOG_OPTIONS.free_prefixes, "lakelog."],
 )
-"""Every option of a table, and those of the storage, which are refused by name without showing a secret value;
-unknown keys are refused with the nearest known one."""
+"""Every option of a table, and those of the storage.
+
+Storage options are refused by name without showing a secret value. Unknown keys are refused with the nearest known one.
+"""
 
 
 def canonical_options(given: Mapping[str, str], scope: str) -> dict[str, str]:
-    """Canonical keys of the options given; raises InvalidOption (``scope``: table, read or write)."""
+    """The options under their canonical keys; raises InvalidOption (``scope``: table, read or write)."""
     return ALL_OPTIONS.canonical(given, scope)
 
 
 def by_canonical_key(given: Mapping[str, str]) -> dict[str, str]:
-    """Options under their canonical keys; the canonical spelling wins over another one. Nothing is checked."""
+    """Options under their canonical keys, without checks; the canonical spelling takes precedence."""
     spelled = sorted(given.items(), key=lambda item: ALL_OPTIONS.canonical_key(item[0]) == item[0])
     return {ALL_OPTIONS.canonical_key(key): value for key, value in spelled}
 
 
 def planned_log(schema: TableSchema, path: str, identifier: Identifier) -> LogLocation:
-    """The log that a new table asks for. Raises InvalidOption when the address of its servers is missing."""
+    """The log that a new table requests. Raises InvalidOption if the address of its servers is missing."""
     options = Options(schema.options)
     address = options.get_typed(LOG_ADDRESS)
     system = options.get_typed(LOG_TYPE) or log_system_at(address)
@@ -76,10 +78,10 @@ def _is_path(address: str) -> bool:
 
 
 def check_log(log: LogLocation, io: FileIO) -> None:
-    """Looks at what a table says of its log; ``io`` is the table's own storage.
+    """Checks the log options of a table; ``io`` is the table's own storage.
 
-    Raises Corrupt when a log that is a file, or a file of the client, is outside of the table and of the external
-    paths, and InvalidOption for an option of the client that a table may not have.
+    Raises Corrupt if a log that is a file, or a file of the client, is outside of the table and of the external paths.
+    Raises InvalidOption for a client option that a table may not have.
     """
     factory, known = log_factory(log.system), client_properties()
     if factory.is_local:
@@ -96,7 +98,7 @@ def check_log(log: LogLocation, io: FileIO) -> None:
 
 
 def kept_log_options(log: LogLocation, path: str) -> dict[str, str]:
-    """The options by which the table finds its log again; the default address is derived from the table's path."""
+    """The options that locate the table's log later; the default address is derived from the table's path."""
     kept = {LOG_TYPE.key: log.system, LOG_TOPIC.key: log.topic, _LOG_ID: log.log_id, _LOG_MACHINE: log.machine}
     if log.address != log_factory(log.system).default_address(path):
         kept[LOG_ADDRESS.key] = log.address

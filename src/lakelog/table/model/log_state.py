@@ -1,7 +1,7 @@
-"""What a snapshot remembers of the log: per writer the last epoch and verified offsets, per bucket the next offset.
+"""The log state in a snapshot: per writer the last epoch and verified offsets, per bucket the next offset.
 
-It lives in the snapshot's ``properties`` (format sheet, 2). Snapshots of other engines do not inherit the map, so the
-newest state is found by walking back, and each commit of lakelog writes it again.
+It is stored in the snapshot's ``properties`` (format sheet, 2). Snapshots of other engines do not inherit the map. The
+reader finds the newest state by walking back, and each commit of lakelog writes it again.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from lakelog.table.model.single_writer import OtherWriter, StreamingRun
 
 _ATTEMPTS = 20
 FOLLOWER: Final = "follower"
-"""The writer that makes files from the rows of nobody; its verified offsets are how far it has come."""
+"""The writer that makes files from rows without a writer; its verified offsets are its progress."""
 _WRITERS = "lakelog.writers"
 _OFFSETS = "lakelog.log-offsets"
 _LOG_ONLY = "lakelog.log-only"
 _TOLD = "lakelog.log-told"
 _CHAIN = "lakelog.chain"
 KEEP_MS = 30 * 24 * 3_600_000
-"""A streaming writer that has sealed nothing for this long is forgotten, so that the map stays small."""
+"""Age of its last seal after which a streaming writer is forgotten, so that the map stays small."""
 _KEEP_ONCE_MS = 10 * 60_000
-"""The same for a batch writer that has closed: it never comes back."""
+"""The same for a closed batch writer, which never resumes."""
 KEPT_EPOCHS: Final = 100
-"""Sealed epochs of a streaming writer whose numbers of rows a state keeps. Spark keeps as many in a checkpoint."""
+"""Number of sealed epochs of a streaming writer whose row counts a state keeps. Spark keeps as many in a checkpoint."""
 
 
 @dataclass(frozen=True)
 class WriterState:
     """The last sealed epoch of a writer, and the log offset per bucket up to which it is healed.
 
-    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not come back. ``telling`` are the
-    sealed epochs whose ``commit`` control records may be missing yet, with the digests of their decisions, and
-    ``sealed_in`` the number of the first snapshot with each of them, the order in which they are told (absent in
-    a state that an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of
-    the decision about the last epoch. ``rows`` are the numbers of rows of a streaming writer's last epochs without a
-    gap, at most ``KEPT_EPOCHS``; the last one is that of ``epoch`` (empty in a state that an earlier version wrote).
+    ``once`` marks a batch writer, which has one epoch only; ``ended`` one that must not resume. ``telling`` are the
+    sealed epochs whose ``commit`` control records may still be missing, with the digests of their decisions.
+    ``sealed_in`` is the id of the first snapshot with each of them, the order of their markers (absent in a state that
+    an early version wrote). ``run`` is the run of a streaming query that sealed last, ``digest`` that of the decision
+    about the last epoch. ``rows`` are the row counts of a streaming writer's last epochs without a gap, at most
+    ``KEPT_EPOCHS``. The last one is that of ``epoch`` (empty in a state that an earlier version wrote).
     """
 
     epoch: int
@@ -62,18 +62,18 @@ class WriterState:
     rows: tuple[int, ...] = ()
 
     def digest_of(self, epoch: int) -> str:
-        """The digest of the decision about a sealed epoch, "" when the state has not kept it."""
+        """The digest of the decision about a sealed epoch, "" if the state has not kept it."""
         return self.digest if epoch == self.epoch else self.telling.get(epoch, "")
 
     def rows_of(self, epoch: int) -> int | None:
-        """The number of rows of a sealed epoch, 0 when it was never decided; None when the state has not kept it."""
+        """The row count of a sealed epoch, 0 if it was never decided; None if the state has not kept it."""
         at = len(self.rows) - 1 - (self.epoch - epoch)
         return self.rows[at] if 0 <= at < len(self.rows) else None
 
 
 @dataclass(frozen=True)
 class MarkerCounts:
-    """Control records by bucket: ``appended`` behind the verified offsets before a seal, ``coming`` because of it."""
+    """Control records by bucket: ``appended`` after the verified offsets before a seal, ``coming`` from the seal."""
 
     appended: Mapping[int, int] = field(default_factory=dict)
     coming: Mapping[int, int] = field(default_factory=dict)
@@ -83,9 +83,9 @@ class MarkerCounts:
 class LogState:
     """Writers by id, and the log offset per bucket that the snapshot's rows correspond to.
 
-    ``log_only`` is, per bucket that has any, the offset of the first row that was written to the log alone. ``told``
-    is how many control records certainly follow the offset of a bucket once what is sealed has been told, never more.
-    ``chain`` is the last link of the chain of a table with a key that is in the snapshot, 0 for none.
+    ``log_only`` is the offset of the first log-only row, per bucket that has any. ``told`` is the guaranteed number of
+    control records after the offset of a bucket once all sealed epochs have markers, never more. ``chain`` is the last
+    link of a keyed table's chain in the snapshot, 0 for none.
     """
 
     writers: Mapping[str, WriterState] = field(default_factory=dict)
@@ -103,11 +103,11 @@ class LogState:
     ) -> LogState:
         """The state after a seal by this writer, of epochs whose rows are only in the log from ``log_only`` on.
 
-        Offsets never go back. ``tells`` are the control records of the seal.
+        Offsets never decrease. ``tells`` are the control records of the seal.
         """
         offsets, told, tells = dict(self.offsets), dict(self.told), tells or MarkerCounts()
         for bucket, offset in state.verified.items():
-            if offset > offsets.get(bucket, -1):  # of what others have told, nobody knows on which side it lies
+            if offset > offsets.get(bucket, -1):  # markers of others may be on either side of it
                 offsets[bucket], told[bucket] = offset, tells.appended.get(bucket, 0)
         for bucket, count in tells.coming.items():
             told[bucket] = told.get(bucket, 0) + count
@@ -116,15 +116,15 @@ class LogState:
         return LogState(writers, offsets, {**(log_only or {}), **self.log_only}, known, self.chain)
 
     def holds(self, record: EpochRecord) -> bool:
-        """Whether a record is of an epoch in the snapshot, or decides nothing because another one about it is."""
+        """True if the snapshot contains the record's epoch or a decision that replaces the record."""
         return record.epoch <= self.sealed_epoch(record.writer) or 0 < record.number <= self.chain
 
     def without_old(self, registered: Registrations) -> LogState:
-        """The state without writers that will never come back; looks at storage for the few old batch writers."""
+        """The state without writers that will never resume; reads the storage for the few old batch writers."""
         newest = max((s.time_ms for s in self.writers.values()), default=0)
 
         def kept(writer: str, state: WriterState) -> bool:
-            if writer == FOLLOWER:  # without its offsets it would make files of the same rows again
+            if writer == FOLLOWER:  # without its offsets it would write the same rows again
                 return True
             age = newest - state.time_ms
             if state.once and _KEEP_ONCE_MS < age < KEEP_MS:
@@ -134,12 +134,12 @@ class LogState:
         return replace(self, writers={w: s for w, s in self.writers.items() if kept(w, s)})
 
     def sealed_epoch(self, writer: str) -> int:
-        """The last epoch of the writer that is in a snapshot, -1 when there is none."""
+        """The last epoch of the writer that is in a snapshot, -1 if there is none."""
         state = self.writers.get(writer)
         return -1 if state is None else state.epoch
 
     def streaming_beside(self, writer: str) -> list[OtherWriter]:
-        """The streaming writers but this one that have not ended."""
+        """The other streaming writers that have not ended."""
         return [
             OtherWriter(name, state.epoch, state.time_ms, state.run)
             for name, state in self.writers.items()
@@ -165,7 +165,7 @@ class LogState:
 
 
 def state_of(snapshot: Snapshot) -> LogState | None:
-    """The state in one snapshot, None when another engine wrote it."""
+    """The state in one snapshot, None if another engine wrote it."""
     properties = snapshot.properties or {}
     if _WRITERS not in properties:
         return None
@@ -193,10 +193,10 @@ def _writer_of(found: Mapping[str, Any]) -> WriterState:
 
 
 def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
-    """The newest state at or before a snapshot; empty when nobody wrote one.
+    """The newest state at or before a snapshot; empty if there is none.
 
-    Raises NotFound when the snapshot is not the newest any more and expiry has been where its state was: begin again
-    with the newest one, which expiry leaves its state.
+    Raises NotFound if the snapshot is no longer the newest and its state has expired. The caller then restarts with the
+    newest snapshot, whose state expiry keeps.
     """
     oldest = snapshot
     for before in store.snapshots.backwards(snapshot) if snapshot is not None else ():
@@ -210,18 +210,19 @@ def state_at(store: FileStore, snapshot: Snapshot | None) -> LogState:
 
 
 def carried_state(store: FileStore, latest: Snapshot | None) -> dict[str, str]:
-    """The log state that a commit which is no seal carries on, so that expiry never loses it.
+    """The log state that a commit other than a seal copies, so that expiry never deletes it.
 
-    An empty one too: the next commit need not look for it, and expiry need not keep the last snapshot that has one.
+    The commit copies an empty state too. The next commit need not search for it, and expiry need not keep the last
+    snapshot that has one.
     """
     return state_at(store, latest).to_properties()
 
 
 def newest_state(store: FileStore) -> tuple[Snapshot | None, LogState]:
-    """The newest snapshot and the state in it, both of one moment."""
+    """The newest snapshot and its state, read consistently."""
     for _ in range(_ATTEMPTS):
         snapshot = store.latest_snapshot()
-        # expiry beside other commits; the next one carries the state
+        # Expiry may run during other commits; the next commit copies the state.
         with contextlib.suppress(NotFound):
             return snapshot, state_at(store, snapshot)
     return snapshot, state_at(store, snapshot)

@@ -1,4 +1,4 @@
-"""What an overwrite replaces: the whole table, the partitions of some values, or those that the new rows have."""
+"""The target of an overwrite: the whole table, partitions by value, or those of the new rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 def check_overwritable(table: DynamicTable) -> None:
     """Raises UnsupportedFeature for a table with a log, unless this use writes the files alone.
 
-    An overwrite is no stream of changes: readers of the log would keep the rows that the files have lost.
+    An overwrite is not a stream of changes: readers of the log would keep the replaced rows.
     """
     if table.emits_log:
         raise UnsupportedFeature(
@@ -35,24 +35,24 @@ def check_overwritable(table: DynamicTable) -> None:
 
 @dataclass(frozen=True)
 class OverwriteTarget:
-    """Which partitions an overwrite replaces.
+    """The partitions that an overwrite replaces.
 
     ``values`` are those of some partition columns, in the order of the partition keys; () means all partitions.
-    ``by_rows`` replaces only the partitions that the new rows have, among them.
+    ``by_rows`` limits them to the partitions of the new rows.
     """
 
     values: tuple[tuple[str, Any], ...] = ()
     by_rows: bool = False
 
     def matches(self, partition: bytes, schema: TableSchema) -> bool:
-        """Whether a partition (serialised row) has the values."""
+        """True if a partition (serialised row) has the values."""
         found = dict(zip(schema.partition_keys, decode_partition(partition, schema), strict=True))
         return all(found[name] == value for name, value in self.values)
 
     def replaced(self, live: Collection[bytes], written: Collection[bytes], schema: TableSchema) -> Overwrite | None:
-        """What a commit has to replace, given the live partitions and those of the new rows. Pure.
+        """The replacement of a commit, from the live partitions and those of the new rows. Pure.
 
-        None when nothing is replaced. Raises InvalidRequest when rows lie outside of the partitions.
+        None if nothing is replaced. Raises InvalidRequest if rows are outside of the partitions.
         """
         for partition in written:
             if not self.matches(partition, schema):

@@ -1,7 +1,8 @@
 """The writers that may have rows in a table's log, and their leases (``<table>/lakelog/staged/<writer>/``).
 
-A writer registers before its first record: the file ``origin`` has the end of the log then, so that healing knows how
-far back to look. Its file ``lease`` says until when it is alive; whoever comes after that takes its open rows back.
+A writer registers before its first record. The file ``origin`` has the end of the log at that time, the lower bound for
+healing. The file ``lease`` has the time until which the writer is alive. After that, the next process takes its open
+rows back.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ STREAM: Final = "stream"
 _ORIGIN = "origin"
 _LEASE = "lease"
 _MARK = "batch"
-"""What batch writers of versions before leases have left."""
+"""File of batch writers of versions before leases."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """Until when (ms since 1970) a writer is alive, and its kind.
+    """The end of a writer's lease (ms since 1970), and the writer's kind.
 
-    ``settled``: bucket → offset below which all of its rows were looked at after the lease had run out; None while
-    nobody has. ``closed``: the writer has committed and left; only late tasks of it may still append.
+    ``settled`` is bucket → offset below which all of its rows were checked after the lease expired, or None before
+    that. ``closed`` means that the writer has committed and closed; only its late tasks may still append.
     """
 
     kind: str
@@ -40,7 +41,7 @@ class Lease:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the lease has not run out."""
+        """True if the lease has not expired."""
         return now_ms() <= self.until_ms
 
     def to_bytes(self) -> bytes:
@@ -50,7 +51,7 @@ class Lease:
 
     @staticmethod
     def from_bytes(data: bytes) -> Lease:
-        """The reverse of ``to_bytes``; a torn file is a lease that has run out."""
+        """The reverse of ``to_bytes``; a torn file is an expired lease."""
         try:
             found: dict[str, Any] = orjson.loads(data)
             settled = found["settled"]
@@ -62,19 +63,19 @@ class Lease:
 
 @dataclass(frozen=True)
 class Registration:
-    """A writer of the log: when it came (ms since 1970), and its lease."""
+    """A writer of the log: when it registered (ms since 1970), and its lease."""
 
     time_ms: int
     lease: Lease
 
     @property
     def is_batch(self) -> bool:
-        """Whether it is a batch writer, which never comes back."""
+        """True for a batch writer, which never resumes."""
         return self.lease.kind == BATCH
 
     @property
     def is_open(self) -> bool:
-        """Whether it may have rows in the log that somebody has to take back, now or when its lease runs out."""
+        """True if it may have rows in the log to take back, now or after its lease expires."""
         return self.lease.settled is None or self.lease.is_alive
 
 
@@ -90,17 +91,17 @@ class Registrations:
         return f"{self.table_path}/lakelog/staged"
 
     def origin_path(self, writer: str) -> str:
-        """The file that remembers where the log ended before the writer's first record; it goes first."""
+        """The file with the end of the log before the writer's first record; it is deleted first."""
         return f"{self._root}/{writer}/{_ORIGIN}"
 
     def origin(self, writer: str) -> dict[int, int]:
-        """Bucket → the end of the log before the writer's first record. Raises NotFound for one that is forgotten."""
+        """Bucket → the end of the log before the writer's first record. Raises NotFound for a forgotten writer."""
         return read_as(self.io, self.origin_path(writer), offsets_of)
 
     def register(self, writer: str, ends: Mapping[int, int], lease: Lease | None = None) -> bool:
-        """Notes the end of the log before the writer's first record; False when it was noted before.
+        """Stores the end of the log before the writer's first record; False if it was stored before.
 
-        The lease comes first: a registration without one is of a version that had none, and counts as dead.
+        The lease is written first. A registration without one is from a version without leases, and counts as dead.
         """
         if lease is not None and not self.is_registered(writer):
             self.write_lease(writer, lease)
@@ -111,14 +112,14 @@ class Registrations:
         self.io.write(f"{self._root}/{writer}/{_LEASE}", lease.to_bytes())
 
     def lease(self, writer: str) -> Lease | None:
-        """The writer's lease, None when it has none."""
+        """The writer's lease, None if it has none."""
         try:
             return Lease.from_bytes(self.io.read(f"{self._root}/{writer}/{_LEASE}"))
         except NotFound:
             return None
 
     def writers(self) -> list[str]:
-        """Writers that have something here: a registration, or records in a lane of theirs."""
+        """Writers with a registration, or with records in their lane."""
         return sorted(s.name for s in self.io.list(self._root) if s.is_dir)
 
     def all(self) -> dict[str, Registration]:
@@ -127,13 +128,14 @@ class Registrations:
         for writer in self.writers():
             found = {s.name: s for s in self.io.list(f"{self._root}/{writer}")}
             lease = self.lease(writer) if _LEASE in found else _lease_of_old(found)
-            if _ORIGIN in found and lease is not None:  # else it is forgotten just now
+            if _ORIGIN in found and lease is not None:  # else another process is deleting it
                 out[writer] = Registration(found[_ORIGIN].mtime_ms, lease)
         return out
 
     def remains(self, before_ms: int) -> list[str]:
-        """What processes have left that died as they registered, or renewed a lease when they were forgotten already:
-        directories without a registration or records, whose files are older than a moment (ms since 1970).
+        """Leftovers of processes that died while they registered, or renewed a lease of a forgotten writer.
+
+        These are directories without a registration or records, whose files are older than a time (ms since 1970).
         """
         out = []
         for writer in self.writers():
@@ -144,18 +146,18 @@ class Registrations:
         return out
 
     def is_registered(self, writer: str) -> bool:
-        """Whether the writer has registered and is not forgotten."""
+        """True if the writer has registered and is not forgotten."""
         return self.io.exists(self.origin_path(writer))
 
     def forget(self, writer: str) -> None:
-        """Deletes all that a writer left here; only when its epochs are sealed or taken back, and markers appended.
+        """Deletes all files of a writer here; only after its epochs are sealed or taken back, and markers appended.
 
-        The origin first: a reader that does not find it knows that no epoch of this writer is open.
+        Deletes the origin first: a reader that does not find it knows that no epoch of this writer is open.
         """
         self.io.delete(self.origin_path(writer))
         self.io.delete_dir(f"{self._root}/{writer}")
 
 
 def _lease_of_old(found: Mapping[str, FileStatus]) -> Lease:
-    """The lease of a writer of a version without leases: it has run out."""
+    """The expired lease for a writer of a version without leases."""
     return Lease(BATCH if _MARK in found else STREAM, 0)

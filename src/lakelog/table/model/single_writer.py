@@ -1,8 +1,8 @@
-"""One streaming writer per table with a key: which run of which query came first, and whether it is still at work.
+"""One streaming writer per table with a key: which run of which query started first, and whether it is still active.
 
-Two queries that change the same key have no common order until they commit. The first one is known to be alive when it
-commits an epoch behind those that it had decided when the second one came: no clock, no lease, no waiting; and a query
-that has ended, however it ended, never keeps another one out.
+Two queries that change the same key have no common order until they commit. The first is known to be alive if it
+commits an epoch after those that it had decided when the second one started. This needs no clock, lease or wait. A
+query that has ended, for any reason, never blocks another one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakelog.io.clock import now_ms
 
 @dataclass(frozen=True)
 class StreamingRun:
-    """A query from one start to its end: Spark's run id, when it came, and the newest epoch of every writer then."""
+    """A query from one start to its end: Spark's run id, its start time, and every writer's newest epoch then."""
 
     id: str
     started_ms: int
@@ -35,7 +35,7 @@ class StreamingRun:
 
 @dataclass(frozen=True)
 class OtherWriter:
-    """A streaming writer as the newest snapshot knows it: its last epoch there, when that was, and its run."""
+    """A streaming writer in the newest snapshot: its last epoch there, the time of that epoch, and its run."""
 
     name: str
     epoch: int
@@ -44,10 +44,10 @@ class OtherWriter:
 
 
 def check_alone(table_name: str, writer: str, run: StreamingRun, others: list[OtherWriter]) -> None:
-    """Raises InvalidRequest when another writer's run came first and has committed since this one came.
+    """Raises InvalidRequest if another writer's run started first and has committed since this one started.
 
-    Called when an epoch is decided and healed, so that nothing is left open. Of two that are at work one is refused,
-    the later; the other one sees an earlier start of its own.
+    Called after an epoch is decided and healed, so that nothing is left open. Of two active runs, the later one is
+    refused. The other one has the earlier start.
     """
     for other in others:
         is_first = (other.run.started_ms, other.name) < (run.started_ms, writer)

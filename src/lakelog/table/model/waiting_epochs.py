@@ -1,4 +1,4 @@
-"""One look at the decided epochs of a table and the snapshot under them: which ones wait, and in what order."""
+"""A consistent view of a table's decided epochs and the snapshot under them: waiting epochs in order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.model.log_state import LogState, newest_state
 
 _WITHOUT_LANES: Final[set[str]] = set()
-"""Tables with a key of which this process knows that no record of an older version is in a lane any more."""
+"""Keyed tables that are known to have no more records of an older version in a lane."""
 
 
 @dataclass(frozen=True)
 class WaitingEpochs:
-    """The newest snapshot with its state, and the records beside it.
+    """The newest snapshot with its state, and the epoch records.
 
-    ``waiting`` are decided and not in the snapshot, in the order in which they count; ``sealed`` are in it, or decide
-    nothing. ``tip`` is the last link of the chain, sealed or not.
+    ``waiting`` are decided and not in the snapshot, in commit order; ``sealed`` are in it, or decide nothing. ``tip``
+    is the last link of the chain, sealed or not.
     """
 
     snapshot: Snapshot | None
@@ -30,7 +30,7 @@ class WaitingEpochs:
     tip: int
 
     def find(self, writer: str, epoch: int) -> EpochRecord | None:
-        """The record of an epoch, None when it is undecided or sealed."""
+        """The record of an epoch, None if it is undecided or sealed."""
         return next((r for r in self.waiting if (r.writer, r.epoch) == (writer, epoch)), None)
 
     def newest(self) -> dict[str, int]:
@@ -42,9 +42,9 @@ class WaitingEpochs:
 
 
 def waiting_epochs(table: DynamicTable, writer: str | None = None) -> WaitingEpochs:
-    """Looks at the records first, then at the snapshot: an epoch that is sealed in between is then in the snapshot.
+    """Reads the records first, then the snapshot: an epoch that is sealed in between is then in the snapshot.
 
-    With ``writer``, of a table without a key, only at the records of that one. Raises Unavailable.
+    With ``writer``, in a table without a key, reads only the records of that writer. Raises Unavailable.
     """
     decided, keyed = table.decided, table.schema.is_keyed
     if keyed and table.path in _WITHOUT_LANES:
@@ -62,7 +62,7 @@ def _beside(
 ) -> WaitingEpochs:
     links = {r.number: r for r in records if r.number}
     for listed in list(links):
-        # a listing may show a link and not the one before it, which was there first
+        # A listing may contain a link without the earlier one before it.
         number = listed - 1
         while number > state.chain and number not in links and (link := table.decided.link(number)) is not None:
             links[number], number = link, number - 1

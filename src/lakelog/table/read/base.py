@@ -1,4 +1,4 @@
-"""What every read of a table has in common: a plan of splits, batches of one split, all of them as Arrow."""
+"""The common parts of every read of a table: a plan of splits, batches of one split, all rows as Arrow."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.table.model.dynamic_table import DynamicTable
 
 Reads = Callable[[Sequence[str], Predicate | None], Iterator[pa.RecordBatch]]
-"""Reads rows: given columns of the table and the filter on them, batches of these columns and ``_row_kind``."""
+"""Reads rows: from table columns and a filter on them to batches of these columns and ``_row_kind``."""
 
 
 @dataclass(frozen=True)
 class TableScan(ABC):
-    """A batch read of a table or of one view of it: nothing is read before one of the methods is called. Picklable.
+    """A lazy batch read of a table or of one view of it. Picklable.
 
-    ``columns`` (None: all) and ``filter`` are of ``row_schema``, the columns that the view has.
+    ``columns`` (None: all) and ``filter`` refer to ``row_schema``, the columns of the view.
     """
 
     table: DynamicTable
@@ -38,14 +38,14 @@ class TableScan(ABC):
 
     @abstractmethod
     def plan(self) -> Sequence[Any]:
-        """The parts to read; picklable."""
+        """The splits to read; picklable."""
 
     @abstractmethod
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one part; called on executors too."""
+        """The rows of one split; called on executors too."""
 
     def select(self, columns: Sequence[str] | None) -> Self:
-        """The same scan of other columns; raises InvalidSchema for an unknown one."""
+        """The same scan with other columns; raises InvalidSchema for an unknown one."""
         known = self.row_schema.field_names
         for column in columns or ():
             if column not in known:
@@ -80,14 +80,14 @@ class TableScan(ABC):
 
 
 def without_kind(filter: Predicate | None, kind_column: str = ROW_KIND_COLUMN) -> Predicate | None:
-    """The part of a filter that is on columns of the table only."""
+    """The part of a filter that only uses columns of the table."""
     return conjunction(part for part in conjuncts(filter) if kind_column not in part.columns)
 
 
 def rows_of(scan: TableScan, read: Reads, kind_column: str = ROW_KIND_COLUMN) -> Iterator[pa.RecordBatch]:
-    """The rows that a scan of changes gives: reads what its columns and filter need, applies the rest here.
+    """The rows of a scan of changes: reads the required columns with the filter, applies the rest here.
 
-    ``kind_column`` is what the scan calls ``_row_kind``.
+    ``kind_column`` is the scan's name for ``_row_kind``.
     """
     rest = conjunction(part for part in conjuncts(scan.filter) if kind_column in part.columns)
     wanted = scan.schema.names

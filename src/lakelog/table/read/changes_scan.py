@@ -1,4 +1,4 @@
-"""A batch read of what changed between two snapshots, two tags or two times (format sheet 13)."""
+"""A batch read of the changes between two snapshots, two tags or two times (format sheet 13)."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ ROW_KIND_FIELD: Final = DataField(2147483643, ROW_KIND_COLUMN, STRING.with_nulla
 
 
 def with_row_kind(schema: TableSchema) -> TableSchema:
-    """The schema of rows that are changes: the table's columns and ``_row_kind``."""
+    """The schema of change rows: the table's columns and ``_row_kind``."""
     return replace(schema, fields=(*schema.fields, ROW_KIND_FIELD))
 
 
 @dataclass(frozen=True)
 class ChangesScan(TableScan):
-    """What changed after snapshot ``first`` up to snapshot ``last``, as rows with a column ``_row_kind``.
+    """The changes after snapshot ``first`` up to snapshot ``last``, as rows with a column ``_row_kind``.
 
-    Modes delta and changelog give every change as it was written; mode diff compares both states and gives the new
-    and changed rows of the later one, with ``keeps_deletes`` also the last rows of the keys that are gone (-D).
+    Modes delta and changelog return every change as written. Mode diff compares both states and returns the new and
+    changed rows of the later one. With ``keeps_deletes`` it also returns the last rows of deleted keys (-D).
     """
 
     first: int | Snapshot = 0
@@ -64,12 +64,12 @@ class ChangesScan(TableScan):
         return with_row_kind(self.table.schema)
 
     def plan(self) -> list[AnyChange]:
-        """The parts to read. Raises NotFound when expiry has taken a part of the changes."""
+        """The splits to read. Raises NotFound if part of the changes has expired."""
         own = without_kind(self.filter)
         return plan_changes(self.table.store, self.first, self.last, self.mode, own)
 
     def read(self, split: AnyChange) -> Iterator[pa.RecordBatch]:
-        """The changes of one part."""
+        """The changes of one split."""
         return rows_of(
             self, lambda columns, own: read_change(self.table.store, split, columns, own, self.keeps_deletes)
         )
@@ -78,7 +78,7 @@ class ChangesScan(TableScan):
 def plan_changes(
     store: FileStore, first: int | Snapshot, last: int | Snapshot, mode: str, filter: Predicate | None
 ) -> list[AnyChange]:
-    """The parts of the changes after one snapshot up to another."""
+    """The splits of the changes after one snapshot up to another."""
     start, end = (point.id if isinstance(point, Snapshot) else point for point in (first, last))
     if end < start:
         raise InvalidOption(f"changes from snapshot {start} to {end}: the end is before the begin, swap them")
@@ -86,7 +86,7 @@ def plan_changes(
         return []
     if mode == DIFF:
         refuse_diff_without_key(store.schema)
-        # a filter on other columns than the key is for the outcome: a row that no longer matches has changed, too
+        # A filter on non-key columns applies to the result: a row that no longer matches has changed, too.
         before = [] if start == 0 else store.plan(first)
         return list(plan_diff(before, store.plan(last), end))
     history = store.change_history
@@ -99,7 +99,7 @@ def plan_changes(
 def read_change(
     store: FileStore, split: AnyChange | Split, columns: Sequence[str], filter: Predicate | None, keeps_deletes: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one part that match, with ``_row_kind``; the rows of a state are inserts."""
+    """The matching rows of one split, with ``_row_kind``; the rows of a state are inserts."""
     if isinstance(split, DiffSplit):
         yield from read_diff(store.files, split, columns, filter, keeps_deletes)
     elif isinstance(split, Split):
@@ -130,7 +130,7 @@ def changes_between(
 
 
 def changes_of_options(table: DynamicTable, keeps_deletes: bool = False) -> ChangesScan | None:
-    """The read of changes that the options of this use ask for; None when they ask for none."""
+    """The read of changes that the options of this use request; None if they request none."""
     options: Options = table.options
     mode = options.need(INCREMENTAL_MODE)
     if (text := options.get_typed(INCREMENTAL_BETWEEN)) is not None:
@@ -152,9 +152,9 @@ def _between_times(table: DynamicTable, start: int, end: int, mode: str, keeps_d
 
 
 def id_at_time(store: FileStore, millis: int, with_changelogs: bool) -> int:
-    """The id of the newest snapshot at a time or before; the one before the oldest when all are younger.
+    """The id of the newest snapshot at or before a time; if all are younger, the id before the oldest.
 
-    ``with_changelogs``: changelogs that outlived their snapshots count, too.
+    With ``with_changelogs``, changelogs that outlived their snapshots count, too.
     """
     earliest = store.change_history.earliest_id() if with_changelogs else store.earliest_snapshot_id()
     latest = store.snapshots.latest_id()

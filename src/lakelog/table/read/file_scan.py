@@ -1,4 +1,4 @@
-"""Batch read of a table without Spark: the newest snapshot and the decided epochs beside it, as Arrow."""
+"""Batch read of a table without Spark: the newest snapshot and the decided epochs after it, as Arrow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scan(TableScan):
     """A batch read of the newest state, or of one snapshot.
 
     Without ``snapshot`` (an id, or the snapshot itself) it reads the newest snapshot and all epochs that are decided
-    but not yet sealed (RFC 2), so a row is there as soon as its micro-batch is done.
+    but not yet sealed (RFC 2). A row is therefore visible as soon as its micro-batch is done.
     """
 
     snapshot: int | Snapshot | None = None
@@ -40,13 +40,13 @@ class Scan(TableScan):
     def plan(self) -> list[Split]:
         """The splits to read, pruned by partition, bucket, key range and statistics; picklable."""
         for _ in range(_ATTEMPTS):
-            # a seal that comes between deletes the runs that it has given their buckets
+            # A concurrent seal deletes the runs that it has assigned to buckets.
             with contextlib.suppress(NotFound):
                 return self._chosen(self._plan())
         return self._chosen(self._plan())
 
     def _chosen(self, splits: list[Split]) -> list[Split]:
-        """The splits, of some data files only where ``scan.data-files`` names them. Raises CommitConflict."""
+        """The splits, limited to the data files in ``scan.data-files`` if set. Raises CommitConflict."""
         given = self.table.options.get_typed(SCAN_DATA_FILES)
         if given is None:
             return splits
@@ -54,7 +54,7 @@ class Scan(TableScan):
             raise InvalidRequest(f"'{SCAN_DATA_FILES.key}' is not for table {self.table.name}: its files are merged")
         wanted = {name for name in given.split(",") if name}
         missing = wanted - {f.file_name for split in splits for f in split.files}
-        if missing and self.filter is None:  # else they may have no such rows
+        if missing and self.filter is None:  # with a filter, they may have no matching rows
             raise CommitConflict(f"data file '{min(missing)}' is no part of table {self.table.name} (any more)")
         kept = (replace(s, files=tuple(f for f in s.files if f.file_name in wanted), inline_runs=()) for s in splits)
         return [split for split in kept if split.files]

@@ -1,4 +1,4 @@
-"""A table's files as a stream: one state whole, then the changes of each new snapshot (format sheet 9)."""
+"""A stream of a table's files: one full state, then the changes of each new snapshot (format sheet 9)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ StreamSplit = Split | AnyChange
 
 @dataclass(frozen=True)
 class StreamStart:
-    """Where a stream begins: a snapshot that it reads whole (None: none), and the first whose changes it reads."""
+    """The start of a stream: a snapshot to read in full (None: none), and the first whose changes it reads."""
 
     full: int | None
     next: int
@@ -42,7 +42,7 @@ class StreamStart:
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """What a stream emits at once: a snapshot's changes, or its whole state; go on with snapshot ``next``."""
+    """One unit of a stream: a snapshot's changes, or its full state; the stream resumes with snapshot ``next``."""
 
     stream: FileStream
     snapshot_id: int
@@ -61,10 +61,10 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class FileStream(TableScan):
-    """The changes that a stream of the files emits, plan by plan. Rows carry ``_row_kind``.
+    """The changes that a stream of the files emits, plan by plan. Rows have a ``_row_kind``.
 
-    Tables without a changelog give the rows of APPEND snapshots with the kinds that they were written with; with a
-    changelog producer they give the changelog. Overwrites are left out unless ``streaming-read-overwrite``.
+    Tables without a changelog emit the rows of APPEND snapshots with the kinds they were written with. With a changelog
+    producer they emit the changelog. Overwrites are skipped unless ``streaming-read-overwrite``.
     """
 
     @property
@@ -73,15 +73,15 @@ class FileStream(TableScan):
         return with_row_kind(self.table.schema)
 
     def plan(self) -> Sequence[StreamSplit]:
-        """The parts of all plans that are there now."""
+        """The splits of all current plans."""
         return [split for plan in self.plans(self.start()) for split in plan.splits]
 
     def read(self, split: StreamSplit) -> Iterator[pa.RecordBatch]:
-        """The changes of one part; called on executors too."""
+        """The changes of one split; called on executors too."""
         return rows_of(self, lambda columns, own: read_change(self.table.store, split, columns, own, False))
 
     def start(self) -> StreamStart:
-        """Where the options say that a new stream begins; a consumer's position comes first. Raises InvalidOption."""
+        """The start of a new stream from the options; a consumer's position takes precedence. Raises InvalidOption."""
         options, store = self.table.options, self.table.store
         consumer = options.get_typed(CONSUMER_ID)
         if consumer is not None and not options.need(CONSUMER_IGNORE_PROGRESS):
@@ -94,7 +94,7 @@ class FileStream(TableScan):
         if mode == "from-timestamp":
             text = options.get_typed(SCAN_TIMESTAMP)
             millis = options.need(SCAN_TIMESTAMP_MILLIS) if text is None else millis_of(text)
-            # the changes that were committed at this time belong to the stream
+            # changes committed at exactly this time belong to the stream
             return self._from(id_at_time(store, millis - 1, with_changelogs=True) + 1)
         if mode == "earliest":
             return self._from(1)
@@ -110,9 +110,9 @@ class FileStream(TableScan):
         return StreamStart(newest, newest + 1)
 
     def plans(self, start: StreamStart) -> Iterator[StreamPlan]:
-        """The plans from a start up to the newest snapshot; those without rows to read are left out.
+        """The plans from a start up to the newest snapshot; those without rows to read are skipped.
 
-        Raises NotFound when expiry has taken a snapshot that the stream has not read.
+        Raises NotFound if an unread snapshot has expired.
         """
         if start.full is not None:
             yield self.full_plan(start.full)
@@ -123,15 +123,16 @@ class FileStream(TableScan):
             at = plan.next
 
     def full_plan(self, snapshot_id: int) -> StreamPlan:
-        """A state whole; of tables whose changelog comes later only the levels that the changelog has covered."""
+        """A full state; if the changelog is produced later, only the levels that the changelog covers."""
         schema, store = self.table.schema, self.table.store
         lowest = {"lookup": 1, "full-compaction": highest_level(schema)}.get(producer_of(schema), 0)
         splits = store.plan(snapshot_id, filter=self._own_filter, lowest_level=lowest if schema.is_keyed else 0)
         return StreamPlan(self, snapshot_id, snapshot_id + 1, tuple(splits))
 
     def plan_of(self, snapshot_id: int) -> StreamPlan | None:
-        """The changes of one snapshot; None when it is not there yet. Raises NotFound when it is no longer there, and
-        TableReplaced.
+        """The changes of one snapshot; None if it does not exist yet.
+
+        Raises NotFound if it has expired, and TableReplaced.
         """
         snapshot = self.find(snapshot_id)
         if snapshot is None:
@@ -148,7 +149,7 @@ class FileStream(TableScan):
         return StreamPlan(self, snapshot_id, snapshot_id + 1, tuple(splits))
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot, or what is left of it as a changelog; None when it is not there yet. Raises NotFound."""
+        """The snapshot, or its remaining changelog; None if it does not exist yet. Raises NotFound."""
         store = self.table.store
         with contextlib.suppress(NotFound):
             return store.change_history.get(snapshot_id)

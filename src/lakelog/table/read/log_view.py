@@ -1,4 +1,4 @@
-"""One look at the log, its writers and the newest snapshot: what is where, for reads that join the two stores."""
+"""A consistent view of the log, its writers and the newest snapshot, for reads that join the two stores."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 _ATTEMPTS = 3
 _MOST_LOOKS = 10
 MOST_LAG = 1_000_000
-"""A larger lag is not counted further: a log whose offsets have gaps is read for it."""
+"""Maximum lag to count, because a log whose offsets have gaps is read for it."""
 
 
 @dataclass(frozen=True)
 class WriterProgress:
-    """A writer that may be at work: its newest decided and its newest sealed epoch, -1 for none.
+    """A writer that may be active: its newest decided and its newest sealed epoch, -1 for none.
 
-    ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below are of epochs up to the decided, or up
-    to the sealed one. ``since_ms`` is when its newest decided epoch was decided, or when the writer came. ``is_alive``:
-    its lease has not run out; ``is_dead``: it has, and nobody has taken its open rows back yet.
+    ``settled`` and ``sealed_up_to`` are offsets by bucket: all its records below belong to epochs up to the decided, or
+    up to the sealed one. ``since_ms`` is the time of its newest decision, or of its registration. ``is_alive`` means
+    that its lease has not expired; ``is_dead`` that it has, and its open rows are not taken back yet.
     """
 
     decided: int
@@ -45,7 +45,7 @@ class WriterProgress:
 
 @dataclass(frozen=True)
 class LogView:
-    """What one look has found. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
+    """The result of ``look``. ``epochs`` are decided and not in the snapshot; offsets are by bucket."""
 
     snapshot: Snapshot | None
     state: LogState
@@ -54,10 +54,10 @@ class LogView:
     firsts: Mapping[int, int]
     ends: Mapping[int, int]
     nobodys: Mapping[int, int]
-    """From here on rows of nobody (*log first*) are in no file: no follower has come to them."""
+    """Offsets from which rows without a writer (*log first*) are in no file, because no follower has processed them."""
 
     def starts(self, offsets: Iterable[Mapping[int, int]]) -> dict[int, int]:
-        """The smallest offset of each bucket, and of rows that are only in the log; not before what the log holds."""
+        """The smallest offset of each bucket, including log-only rows, but not before the first offset of the log."""
         out: dict[int, int] = {}
         for one in (self.state.log_only, self.nobodys, *offsets):
             for bucket, offset in one.items():
@@ -66,7 +66,7 @@ class LogView:
 
 
 def look(table: DynamicTable) -> LogView:
-    """Looks at the ends of the log, then at writers and their decisions, then at the snapshot, in this order.
+    """Reads the ends of the log, then writers and their decisions, then the snapshot, in this order.
 
     Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
     or taken back. When the log has grown meanwhile and there is a dead writer, its rows may have been taken back in
@@ -108,7 +108,7 @@ def _look(table: DynamicTable) -> LogView:
 def _nobodys(
     table: DynamicTable, state: LogState, writers: Mapping[str, WriterProgress], firsts: Mapping[int, int]
 ) -> Mapping[int, int]:
-    """Where rows of nobody begin that no file has; empty for a table without a follower that is not log first."""
+    """The start of writerless rows that no file has; empty for a table without a follower that is not log first."""
     if FOLLOWER in state.writers:
         return state.writers[FOLLOWER].verified
     if FOLLOWER in writers:
@@ -122,7 +122,7 @@ def _view(
     known, sealed = state.writers.get(writer), state.sealed_epoch(writer)
     up_to: Mapping[int, int] = known.verified if known is not None else {}
     up_to = up_to or table.registered.origin(writer)
-    looked = {} if own else found.lease.settled or {}  # below it lie rows of epochs that wait for a snapshot
+    looked = {} if own else found.lease.settled or {}  # rows of epochs without a snapshot are stored below it
     up_to = {bucket: max(offset, looked.get(bucket, 0)) for bucket, offset in up_to.items()}
     since = own[-1].since if own else {}
     settled = {bucket: max(offset, since.get(bucket, 0)) for bucket, offset in up_to.items()}
@@ -135,9 +135,9 @@ def _view(
 
 
 def check_held(table: DynamicTable, moment: LogView, offsets: Iterable[Mapping[int, int]]) -> None:
-    """Raises OffsetExpired when the log has lost records behind these offsets that may be rows no snapshot knows.
+    """Raises OffsetExpired if records after these offsets have expired that may be rows of no snapshot.
 
-    Not when ``scan.expired-offsets`` says how to go on.
+    Does nothing if ``scan.expired-offsets`` sets a fallback.
     """
     if table.options.need(EXPIRED_OFFSETS) != "error":
         return

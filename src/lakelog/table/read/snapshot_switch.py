@@ -1,4 +1,4 @@
-"""The exact switch from a snapshot to the log (``latest-full``): where it is, and the parts of the snapshot."""
+"""The exact switch from a snapshot to the log (``latest-full``): its position, and the parts of the snapshot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS: Final = pa.array([DATA, CORRECTION])
 
 
 def latest_full(table: DynamicTable) -> LogPosition:
-    """The position of a reader that begins with the newest snapshot whole and goes on in the log behind it.
+    """The position of a reader that starts with the full newest snapshot and continues in the log after it.
 
     Raises OffsetExpired as ``check_held``.
     """
@@ -31,11 +31,11 @@ def latest_full(table: DynamicTable) -> LogPosition:
     writers = moment.writers
     check_held(table, moment, (w.sealed_up_to for w in writers.values()))
     starts = moment.starts(w.sealed_up_to for w in writers.values())
-    if LogScan(table).is_transactional:  # what a commit record below the end commits is in the snapshot
+    if LogScan(table).is_transactional:  # the snapshot contains all epochs with a commit record below the end
         starts = moment.starts([])
     offsets = {**moment.ends, **starts}
     log_only = moment.state.log_only if table.schema.is_keyed else {}
-    gone = {  # writers that came and went while it looked
+    gone = {  # writers that started and ended during the read
         name: state
         for name, state in moment.state.writers.items()
         if any(o > moment.ends.get(b, 0) for b, o in state.verified.items())
@@ -49,10 +49,10 @@ def latest_full(table: DynamicTable) -> LogPosition:
 
 
 def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: SnapshotCutover) -> SnapshotCutover:
-    """The switch of an upsert log: all records are told again from the first one on that the snapshot does not hold.
+    """The switch of an upsert log: it repeats all records from the first one that the snapshot does not contain.
 
-    The order of the log is the only one that such a record shares with those of its key behind it, which the snapshot
-    may hold: the last one of all is right, so none may be left out. Telling an upsert again does no harm.
+    Only the order of the log relates such a record to later ones of its key, which the snapshot may contain. The last
+    of them is correct, so none may be skipped. Repeated upserts do no harm.
     """
     scan, ends = LogScan(table), dict(switch.ends)
     if scan.is_transactional:
@@ -69,18 +69,18 @@ def _from_first_open(table: DynamicTable, offsets: Mapping[int, int], switch: Sn
 
 
 def start_position(scan: LogScan, start: str | Mapping[int, int] | None = None) -> LogPosition:
-    """Where a new reader begins, as ``LogScan.start_offsets`` says, or with a snapshot. Raises as ``latest_full``."""
+    """The start of a new reader, from ``LogScan.start_offsets`` or a snapshot. Raises the errors of ``latest_full``."""
     if scan.start_mode(start) == "latest-full":
         return latest_full(scan.table)
     offsets = scan.start_offsets(start)
-    # of an epoch that was going on when the log began to be held, what is held
+    # of an epoch that was open at the first offset of the log, read only the remaining records
     of_held = scan.is_transactional and scan.start_mode(start) == "earliest"
     return LogPosition(offsets, switch=SnapshotCutover({}, {}, floor=offsets) if of_held else None)
 
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """The snapshot that a reader of the log begins with, in parts that are always the same; picklable."""
+    """The first snapshot of a reader of the log, in deterministic parts; picklable."""
 
     table: DynamicTable
     columns: tuple[str, ...] | None = None
@@ -90,7 +90,7 @@ class SnapshotPart:
         return Scan(merged_on_read(self.table), self.columns)
 
     def splits(self, snapshot_id: int) -> Sequence[Split]:
-        """The parts of a snapshot, in order. Raises NotFound when it has expired."""
+        """The parts of a snapshot, in order. Raises NotFound if it has expired."""
         with self.table.store.snapshots.reading(snapshot_id, self.table.name):
             return replace(self._scan, snapshot=snapshot_id).plan()
 

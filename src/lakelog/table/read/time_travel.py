@@ -1,4 +1,4 @@
-"""The snapshot that the scan options of a use mean, and the table as it was then (format sheet 13)."""
+"""The snapshot that the scan options of a use select, and the table as of that snapshot (format sheet 13)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _POINTS: Final[tuple[Option[Any], ...]] = (
 
 
 def travel_to(store: FileStore, options: Options) -> Snapshot | None:
-    """The snapshot that the options name; None when they name none, which means the newest state.
+    """The snapshot that the options select; None if they select none, which means the newest state.
 
-    Raises NotFound when there is no such snapshot or tag, InvalidOption for two points in time at once.
+    Raises NotFound if there is no such snapshot or tag, InvalidOption for two points in time at once.
     """
     given = [option.key for option in _POINTS if options.get_typed(option) is not None]
     if len(given) > 1:
@@ -59,13 +59,13 @@ def travel_to(store: FileStore, options: Options) -> Snapshot | None:
 
 
 def as_of(table: DynamicTable, snapshot: Snapshot) -> DynamicTable:
-    """The table with the columns that it had at a snapshot and the options that it has now; see ``options_as_of``."""
+    """The table with the columns of a snapshot and its current options; see ``options_as_of``."""
     schema = table.store.schemas.get(snapshot.schema_id)
     return table.with_schema(replace(schema, options=options_as_of(table.schema, schema)))
 
 
 def snapshot_at_time(store: FileStore, millis: int) -> Snapshot:
-    """The newest snapshot at a time or before. Raises NotFound naming the time of the oldest one."""
+    """The newest snapshot at or before a time. Raises NotFound naming the time of the oldest one."""
     low, high = _range(store)
     found = pick_by_time(store.snapshot, low, high, millis)
     if found is None:
@@ -84,7 +84,7 @@ def snapshot_at_watermark(store: FileStore, watermark: int) -> Snapshot:
 
 
 def newest_compaction(store: FileStore) -> Snapshot | None:
-    """The newest snapshot of kind COMPACT, the newest one when none is."""
+    """The newest snapshot of kind COMPACT, or the newest one if there is none."""
     snapshots: Snapshots = store.snapshots
     return next((s for s in snapshots.backwards() if s.commit_kind == COMPACT), None) or store.latest_snapshot()
 

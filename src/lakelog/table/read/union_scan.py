@@ -1,4 +1,4 @@
-"""Batch read of both stores (``read.mode`` = union): the newest snapshot, and on top what only the log has yet."""
+"""Batch read of both stores (``read.mode`` = union): the newest snapshot, plus the rows that only the log has."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from lakelog.table.read.unsealed_rows import LogTail, count_records, counting_ro
 from lakelog.table.runs.runs import by_partition, run_to_ipc
 
 _FEW_ROWS: Final = 20_000
-"""Records of up to so many rows are read while planning, and travel with the plan; more are read by its tasks."""
+"""Maximum number of records that are read during planning and sent with the plan; tasks read larger tails."""
 _MOST_COUNTED: Final = 1_000_000
-"""EXPLAIN counts no further."""
+"""Maximum number of records that EXPLAIN counts."""
 
 
 @dataclass(frozen=True)
 class UnionScan(Scan):
-    """The table as the log tells it: the files, and on top of them the rows of epochs that are still open.
+    """The state of the table in the log: the files, plus the rows of epochs that are still open.
 
-    Exactly what a tail from the snapshot's offsets to the end of the log would fold to: no row twice, none missing.
-    Rows of decided epochs are taken from where the seal will take them, those of open ones from the log; what was
-    refused or taken back is left out. Rows of an open epoch may be taken back later, as for every reader of the log.
+    The result equals a tail from the snapshot's offsets to the end of the log, folded, with no duplicate and no missing
+    row. Rows of decided epochs are read from the source that the seal will use, those of open ones from the log.
+    Refused or taken-back rows are skipped. Rows of an open epoch may be taken back later, as for every reader of the
+    log.
     """
 
     def _plan(self) -> list[Split]:
@@ -61,7 +62,7 @@ class UnionScan(Scan):
         yield from read_tail_split(self.table, split, self.schema.names, self.filter)
 
     def explain(self) -> str:
-        """Which store answers now, and how old what it has is; what EXPLAIN of a query shows above Spark's plan."""
+        """The stores that answer now, and the age of their data; EXPLAIN of a query shows it above Spark's plan."""
         moment, now = look(self.table), now_ms()
         tail = tail_of(self.table, moment)
         snapshot, epochs = moment.snapshot, moment.epochs
@@ -81,7 +82,7 @@ def _age(now: int, then: int) -> str:
 
 
 def _counted(table: DynamicTable, tail: LogTail) -> tuple[int, int | None]:
-    """How many records there are to look at, and when the newest was appended; of very many only the first."""
+    """The number of records to check, and the append time of the newest; counting stops at the limit."""
     count, newest, scan = 0, None, LogScan(table)
     for bucket in tail.buckets:
         for records in scan.records_between(bucket, tail.starts[bucket], tail.ends[bucket]):
@@ -104,16 +105,16 @@ def union_scan(table: DynamicTable) -> UnionScan:
 
 
 def merged_on_read(table: DynamicTable) -> DynamicTable:
-    """The table, its newest files seen at once: of some tables a read leaves them out until they are compacted.
+    """The table with its newest files visible; some tables otherwise hide them until they are compacted.
 
-    Called where the log goes on behind a snapshot: rows that wait for a compaction would be in neither.
+    Called for reads that continue in the log after a snapshot. Rows that wait for a compaction would be in neither.
     """
     schema = table.schema
     return table.with_schema(replace(schema, options={**schema.options, MERGE_ON_READ.key: "true"}))
 
 
 def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
-    """The rows of the log that count, as runs of their (partition, bucket)."""
+    """The valid rows of the log, as runs of their (partition, bucket)."""
     for bucket in tail.buckets:
         chunks = list(counting_rows(table, tail, bucket))
         if not chunks:
@@ -126,22 +127,22 @@ def _runs(table: DynamicTable, tail: LogTail) -> Iterator[StagedRun]:
 
 
 _ABOVE_ALL = 1 << 62
-"""Rows of the log are newer than those of all files, whatever number these have."""
+"""First sequence number of log rows, which are newer than those of all files."""
 _MOST_BUFFER = 64 << 20
 _LEAST_BUFFER = 1 << 20
-"""Bytes that each partition may hold at least."""
+"""Minimum write buffer of each partition, in bytes."""
 
 
 @dataclass(frozen=True)
 class TailSplit(Split):
-    """All of one bucket, in every partition: ``parts`` of the files, and the records of the log; picklable."""
+    """A full bucket, in every partition: ``parts`` of the files, and the records of the log; picklable."""
 
     parts: tuple[Split, ...] = ()
     tail: LogTail = field(default_factory=lambda: LogTail({}, {}))
 
 
 def tail_splits(splits: Sequence[Split], tail: LogTail, schema_is_keyed: bool) -> list[Split]:
-    """The splits of the files, those of the buckets whose log has records joined with them."""
+    """The splits of the files; in buckets with log records, they are joined with these."""
     out = [split for split in splits if split.bucket not in tail.buckets]
     for bucket in tail.buckets:
         parts = tuple(split for split in splits if split.bucket == bucket)
@@ -155,7 +156,7 @@ def read_tail_split(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the bucket in bounded memory; called on executors.
 
-    Rows of the log are sorted in memtables, which spill. Tables without a key just go on with them behind the files.
+    Rows of the log are sorted in memtables, which spill. In a table without a key they simply follow the files.
     """
     if table.schema.is_keyed:
         yield from _merged(table, split, columns, filter)
@@ -198,7 +199,7 @@ def _merged(
 
 
 def _sort(table: DynamicTable, split: TailSplit, held: dict[bytes, Memtable]) -> None:
-    """Puts the rows of the log into one memtable per partition, which share a write buffer."""
+    """Adds the rows of the log to one memtable per partition; all share a write buffer."""
     schema, engine = table.schema, engine_of(table.schema)
     limit = min(int(table.options.need(WRITE_BUFFER_SIZE)), _MOST_BUFFER)
     number = _ABOVE_ALL
@@ -214,7 +215,7 @@ def _sort(table: DynamicTable, split: TailSplit, held: dict[bytes, Memtable]) ->
 
 
 def _system(rows: pa.Table, first: int) -> pa.Table:
-    """Rows of the log with the system columns of the files, numbered from a number on."""
+    """Rows of the log with the system columns of the files, numbered from ``first``."""
     kinds = rows.column(KIND_COLUMN)
     numbers = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
     plain = rows.drop_columns([KIND_COLUMN])

@@ -1,4 +1,4 @@
-"""What the log has beside a snapshot and the decided epochs: which of its records count, and their rows."""
+"""The log's rows that are in no snapshot or decided epoch, and the rule for its valid records."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class LogTail:
-    """The part of a log that is to be read beside the files, and the rule which of its records count; picklable.
+    """The part of a log to read in addition to the files, and the rule for its valid records; picklable.
 
-    ``starts`` and ``ends`` are offsets by bucket. ``decided`` has every writer that may be at work, with its newest
-    decided epoch (-1: none): the rows of later epochs are *open*, and nowhere but here. ``log_only`` are the buckets
-    that hold rows of decided epochs which no file will ever have. With a key (whose newest row wins in every table
-    with a log) all records of such a bucket count: the order of the log is the only one that they share with others.
-    ``nobodys`` are the offsets from which rows of nobody count, which a follower has not put into files yet.
-    ``open_counts`` is false for a transactional read, which leaves open rows out.
+    ``starts`` and ``ends`` are offsets by bucket. ``decided`` has every writer that may be active, with its newest
+    decided epoch (-1: none). The rows of later epochs are *open*, and stored only here. ``log_only`` are the buckets
+    with rows of decided epochs that no file will ever have. In a table with a key (whose newest row wins in every table
+    with a log), all records of such a bucket count. Only the order of the log relates them to others. ``nobodys`` are
+    the offsets from which rows without a writer count, because a follower has not written them to files yet.
+    ``open_counts`` is false for a transactional read, which skips open rows.
     """
 
     starts: Mapping[int, int]
@@ -44,11 +44,11 @@ class LogTail:
 
     @property
     def buckets(self) -> list[int]:
-        """The buckets that have records to look at."""
+        """The buckets with records to check."""
         return [b for b, end in sorted(self.ends.items()) if self.starts.get(b, end) < end]
 
     def counting(self, bucket: int, records: pa.Table, taken_back: frozenset[int] = frozenset()) -> Mask:
-        """Which records (RECORDS_SCHEMA, of one bucket) stand for a row that counts.
+        """A mask of the valid rows among records (RECORDS_SCHEMA, of one bucket).
 
         ``taken_back`` are the offsets of records that corrections have taken back (``taken_back``). Raises Corrupt for
         a record without a header that lakelog knows.
@@ -56,7 +56,7 @@ class LogTail:
         heads = headers_of(records)
         is_data, is_correction = heads["kind"] == DATA, heads["kind"] == CORRECTION
         has_value = pl.Series(records.column("value").is_valid().to_numpy())
-        is_data &= has_value  # not the tombstone of another producer
+        is_data &= has_value  # skip tombstones of other producers
         newest = heads["writer"].replace_strict(dict(self.decided), default=None, return_dtype=pl.Int64)
         undecided = (heads["epoch"] > newest).fill_null(False)
         if not self.open_counts:
@@ -65,7 +65,7 @@ class LogTail:
         if self.keyed and bucket in self.log_only:
             return (is_data | is_correction).to_numpy()
         only = heads["attempt"].str.starts_with(LOG_ONLY)
-        # a correction is a row like another, newer one of its key; without a key the two of them leave
+        # With a key, a correction is a newer row of its key; without one, it cancels the other row.
         stays = is_data | is_correction if self.keyed else is_data & ~heads["offset"].is_in(list(taken_back))
         nobodys = heads["writer"] == ""
         if bucket in self.nobodys:
@@ -73,7 +73,7 @@ class LogTail:
         return (is_open | (only & stays)).to_numpy()
 
     def taken_back(self, bucket: int, records: Iterator[pa.Table]) -> frozenset[int]:
-        """The offsets of records whose corrections add up to less than nothing, for tables without a key."""
+        """The offsets of records whose corrections have a negative sum, for tables without a key."""
         counts: Counter[int] = Counter()
         for part in records:
             heads = headers_of(part).filter(pl.col("kind") == CORRECTION)
@@ -83,9 +83,10 @@ class LogTail:
 
 
 def counting_rows(table: DynamicTable, tail: LogTail, bucket: int) -> Iterator[pa.Table]:
-    """The rows of the records of a bucket that count, in order: table columns and the row kind (int8), chunk by chunk.
+    """The valid rows of a bucket, in order: table columns and the row kind (int8), chunk by chunk.
 
-    Called by the reader of the rows, on executors too. Of an update only the new row is given, as the files get it.
+    Called by the reader of the rows, on executors too. For an update it returns only the new row, as the files store
+    it.
     """
     scan = LogScan(table)
     start, end = tail.starts[bucket], tail.ends[bucket]
@@ -109,10 +110,10 @@ def _numbered(rows: pa.Table) -> pa.Table:
 
 
 def tail_of(table: DynamicTable, moment: LogView) -> LogTail:
-    """The tail of the log beside the snapshot and the decided epochs of a moment.
+    """The tail of the log after the snapshot and the decided epochs of a moment.
 
-    Writers whose lease has run out have no open rows that count, and none has in a transactional read. Raises
-    OffsetExpired when the log has lost records that no snapshot knows, and ``scan.expired-offsets`` is ``error``.
+    Writers with an expired lease have no valid open rows, and a transactional read has none at all. Raises
+    OffsetExpired if the log has lost records that no snapshot has, and ``scan.expired-offsets`` is ``error``.
     """
     open_counts = not LogScan(table).is_transactional
     writers = {name: w for name, w in moment.writers.items() if w.is_alive or not open_counts}
@@ -124,7 +125,7 @@ def tail_of(table: DynamicTable, moment: LogView) -> LogTail:
 
 
 def count_records(table: DynamicTable, tail: LogTail, most: int) -> int:
-    """How many records there are to look at; it stops counting at about ``most``."""
+    """The number of records to check; counting stops at about ``most``."""
     scan, found = LogScan(table), 0
     for bucket in tail.buckets:
         if found < most:

@@ -1,1 +1,1 @@
-"""Staged runs: the rows of an attempt that wait for their files, and how they become level-0 files."""
+"""Staged runs: an attempt's rows that wait for their files, and their conversion to level-0 files."""

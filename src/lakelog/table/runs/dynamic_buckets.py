@@ -1,10 +1,10 @@
-"""Gives rows of tables with dynamic buckets their bucket, in one place: the seal (format sheet 11).
+"""Assigns buckets to the rows of tables with dynamic buckets, only in the seal (format sheet 11).
 
-Tasks do not know the buckets: they stage rows under ``UNASSIGNED``. The seal, which one process makes at a time, looks
-the hashes of the keys up in the index files of the newest snapshot, gives new ones a bucket, and commits data and index
-files as one snapshot, and only if the index is still the one that it looked into. So no key is ever in two buckets,
-however many writers there are; the loser of a race assigns anew. A batch read of decided epochs does the same without
-writing: a key that is in no snapshot yet may be in any bucket.
+Tasks do not know the buckets and stage rows under ``UNASSIGNED``. One process seals at a time. It finds the key hashes
+in the index files of the newest snapshot and assigns a bucket to new ones. It commits data and index files as one
+snapshot, only if the index has not changed since. So no key is ever in two buckets, with any number of writers; the
+loser of a race assigns again. A batch read of decided epochs does the same without writing. A key that is in no
+snapshot yet may be in any bucket.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from lakelog.table.runs.sequencing import BucketKey, InlineRows, SequencedRuns
 
 
 def has_dynamic_buckets(schema: TableSchema) -> bool:
-    """Whether buckets follow from an index and not from the key alone."""
+    """True if an index determines the buckets, not the key alone."""
     return schema.is_keyed and schema.num_buckets == DYNAMIC_BUCKET
 
 
 def check_bucket_mode(table: DynamicTable) -> None:
-    """Raises UnsupportedFeature for buckets that are not written here: called before the first row of a write."""
+    """Raises UnsupportedFeature for buckets that are not written here; called before the first row of a write."""
     schema = table.schema
     if schema.num_buckets == POSTPONE_BUCKET:
         raise UnsupportedFeature(
@@ -57,19 +57,19 @@ def check_bucket_mode(table: DynamicTable) -> None:
 
 
 class IndexReplaced(Exception):
-    """Another writer gave new keys their dynamic buckets first: the files are made again for its index."""
+    """Another writer assigned dynamic buckets to new keys first; the files are rewritten for its index."""
 
 
 @dataclass
 class AssignedFiles:
-    """Level-0 files and index files that nobody names yet, and the index that they were made with."""
+    """Level-0 files and index files that no snapshot references yet, and the index that they were made with."""
 
     files: tuple[BucketFiles, ...]
     index: IndexChange = IndexChange()
     seen: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
     def check_index(self, table: DynamicTable, latest: Snapshot | None) -> None:
-        """Raises IndexReplaced when the index of the touched partitions is no longer the one that was seen."""
+        """Raises IndexReplaced if the index of the touched partitions has changed."""
         if not self.seen:
             return
         now = HashIndex(table.store.manifests).entries(latest, self.seen.keys())
@@ -77,7 +77,7 @@ class AssignedFiles:
             raise IndexReplaced
 
     def delete(self, table: DynamicTable) -> None:
-        """Deletes the files: they were made for an index that is gone."""
+        """Deletes the files, which were made for a replaced index."""
         HashIndex(table.store.manifests).delete(self.index.added)
         for bucket in self.files:
             for file in (*bucket.new_files, *bucket.changelog_files):
@@ -90,7 +90,7 @@ def assign_files(
 ) -> AssignedFiles:
     """Writes sequenced rows as level-0 files of their buckets, and the new index files.
 
-    ``latest`` is the snapshot whose index counts; None for an empty one (an overwrite).
+    ``latest`` is the snapshot with the valid index; None for an empty one (an overwrite).
     """
     index = HashIndex(table.store.manifests)
     entries = index.entries(latest, {partition for partition, _ in runs})
@@ -108,7 +108,7 @@ def assign_files(
 def assign_runs(
     table: DynamicTable, runs: Mapping[BucketKey, SequencedRuns], latest: Snapshot | None
 ) -> dict[BucketKey, SequencedRuns]:
-    """The same rows under the buckets that they are in, for a read; writes nothing."""
+    """The same rows under their assigned buckets, for a read; writes nothing."""
     index = HashIndex(table.store.manifests)
     entries = index.entries(latest, {partition for partition, _ in runs})
     out: dict[BucketKey, SequencedRuns] = {}
@@ -155,7 +155,7 @@ def _key_hashes(rows: pa.Table, schema: TableSchema) -> Hashes:
 
 
 def _write(table: DynamicTable, partition: bytes, parts: Iterable[tuple[int, InlineRows]]) -> list[BucketFiles]:
-    """Level-0 files; all writers together hold about ``write-buffer-size``."""
+    """Level-0 files; all writers together buffer about ``write-buffer-size``."""
     limit = int(table.options.need(WRITE_BUFFER_SIZE))
     waiting: dict[int, SequencedRuns] = {}
     made: dict[int, list[BucketFiles]] = {}

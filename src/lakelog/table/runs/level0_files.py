@@ -1,4 +1,4 @@
-"""Writes the sequenced rows of one bucket as files: level 0, and the changelog beside it."""
+"""Writes the sequenced rows of one bucket as files: level 0, and its changelog."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LOG = logging.getLogger("lakelog.seal")
 def write_level0_files(
     table: DynamicTable, partition: bytes, bucket: int, total: int, runs: SequencedRuns
 ) -> BucketFiles:
-    """The files of one bucket of ``total``; those of large runs are taken as they are, or shifted.
+    """The files of one bucket of ``total``; those of large runs are used unchanged, or shifted.
 
-    Called by a seal. Changelog files come in the order of the sequence numbers: what happened to one key in two of them
-    is told in the order in which it happened.
+    Called by a seal. Changelog files have the order of the sequence numbers, so that the changes of one key in two
+    files keep their order.
     """
     new: list[DataFileMeta] = []
     told: list[DataFileMeta] = []
@@ -41,9 +41,9 @@ def _inline_files(
 ) -> tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]:
     """The data and changelog files of inline rows.
 
-    Each epoch's rows can be folded, its tasks have seen to that. Where those of several cannot, because a sum does not
-    fit its column any more, each goes into files of its own: epochs are decided and must not wait for ever, and reads
-    and compactions say what is wrong with the key.
+    Each epoch's rows can be folded, because its tasks have checked that. If those of several cannot, because a sum
+    exceeds its column, each epoch gets its own files. Epochs are decided and must not wait for ever. Reads and
+    compactions report the faulty key.
     """
     try:
         writer = write_inline(table, partition, bucket, part)
@@ -65,7 +65,7 @@ def _inline_files(
 
 
 def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Iterable[InlineRows]) -> BucketWriter:
-    """A writer that was given rows, to be finished; they are told when all of them are to be."""
+    """A writer with these rows, to be finished; it writes a changelog only if all of them require it."""
     parts = list(held)
     writer = table.store.bucket_writer(partition, bucket, tells_changes=all(p.tells_changes for p in parts))
     for part in parts:
@@ -75,7 +75,7 @@ def write_inline(table: DynamicTable, partition: bytes, bucket: int, held: Itera
 
 
 def _parts(table: DynamicTable, runs: SequencedRuns) -> list[ShiftedRun | list[InlineRows]]:
-    """Large runs, and inline rows that one writer takes: all of them where the order of files does not matter."""
+    """Large runs, and inline rows for one writer: all of them if the order of files does not matter."""
     if not table.tells_changes:
         return [*runs.staged, *([runs.inline] if runs.inline else [])]
     out: list[ShiftedRun | list[InlineRows]] = []

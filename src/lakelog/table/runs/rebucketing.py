@@ -1,4 +1,4 @@
-"""Fits rows to the number of buckets that their partition has, which ALTER TABLE may have changed (format sheet 11)."""
+"""Moves rows to the current buckets of their partition, after ALTER TABLE changed their number (format sheet 11)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.runs.runs import run_from_ipc, run_to_ipc
 
 _CHANGED: Final[dict[tuple[str, int, int, int], bool]] = {}
-"""(table, schema id, its time, newest id) → whether another schema has another number of buckets."""
+"""(table, schema id, its time, newest id) → True if another schema has another number of buckets."""
 
 
 def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> None:
-    """Raises InvalidRequest when one of the partitions has another number of buckets.
+    """Raises InvalidRequest if one of the partitions has another number of buckets.
 
-    Called by a task before its rows can be decided. Costs a look into the newest snapshot, and only when the table's
-    number of buckets was changed once.
+    Called by a task before its rows can be decided. Reads the newest snapshot only if the table's number of buckets has
+    ever changed.
     """
     if not partitions or not _was_changed(table, table.schema.id):
         return
@@ -45,10 +45,10 @@ def check_bucket_count(table: DynamicTable, partitions: Collection[bytes]) -> No
 
 
 def bucket_totals(table: DynamicTable, records: Sequence[EpochRecord], latest: Snapshot | None) -> dict[bytes, int]:
-    """The number of buckets of the partitions of some records that is not the table's: that of their files.
+    """The bucket counts of the records' partitions that differ from the table's, from their files.
 
-    Called before rows of decided epochs are read or sealed; empty, without a look, for a table whose number of buckets
-    was never changed.
+    Called before rows of decided epochs are read or sealed. Empty, without a read, for a table whose number of buckets
+    has never changed.
     """
     if table.schema.num_buckets < 1 or not records or not _was_changed(table, table.store.schemas.newest_id()):
         return {}
@@ -58,11 +58,11 @@ def bucket_totals(table: DynamicTable, records: Sequence[EpochRecord], latest: S
 
 
 def in_buckets(records: Sequence[EpochRecord], table: DynamicTable, totals: Mapping[bytes, int]) -> list[EpochRecord]:
-    """The records with every row in the bucket that it has in its partition; ``totals`` are from ``bucket_totals``.
+    """The records with every row in its bucket of the partition; ``totals`` are from ``bucket_totals``.
 
-    Epochs may have been decided before ALTER TABLE, or before a partition was rescaled. Their rows keep their order;
-    those of large runs are read from their files, which nobody names afterwards. Records that fit, which is nearly
-    always all of them, are answered as they are.
+    Epochs may have been decided before ALTER TABLE, or before a partition was rescaled. Their rows keep their order.
+    Rows of large runs are read from their files, which are unreferenced afterwards. Records that fit, nearly always all
+    of them, are returned unchanged.
     """
     wanted = table.schema.num_buckets
     if wanted < 1:
@@ -92,7 +92,7 @@ def _total_of(run: StagedRun, table: DynamicTable) -> int:
 
 
 def _split(run: StagedRun, table: DynamicTable, total: int) -> Iterator[StagedRun]:
-    """The rows of a run as inline runs of the buckets that they have among ``total``."""
+    """The rows of a run as inline runs of their buckets among ``total``."""
     parts: list[tuple[pa.Table, TableSchema]] = []
     if run.inline:
         parts.append((run_from_ipc(run.inline), table.store.schemas.get(run.schema_id)))

@@ -1,4 +1,4 @@
-"""What an attempt stages: inline runs (Arrow IPC inside the epoch record) and level-0 data files."""
+"""Staged rows of an attempt: inline runs (Arrow IPC inside the epoch record) and level-0 data files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.epoch_record import EpochRecord
 
 _OWN_BITS = 36
-"""The lower bits of an order, in which the rows of one epoch differ; if not, the seal moves them (``sequencing``)."""
+"""Number of lower bits of an order that differ within one epoch; if not, the seal moves them (``sequencing``)."""
 _ROW = "_lakelog_row"
 _ONCE = {"_order": ORDER_COLUMN, "_kind": KIND_COLUMN}
-"""What the columns of an inline run were called before."""
+"""Former names of the columns of an inline run."""
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -41,7 +41,7 @@ def run_from_ipc(data: bytes) -> pa.Table:
     """The reverse of ``run_to_ipc``."""
     with pa.ipc.open_stream(data) as reader:
         rows = reader.read_all()
-    # the names of the last two were others once, which a column of the table may have, too
+    # The last two columns had other names before, which a table column may also have.
     return rows.rename_columns([*rows.column_names[:-2], *(_ONCE.get(n, n) for n in rows.column_names[-2:])])
 
 
@@ -67,11 +67,11 @@ def _exact(value: pa.Scalar) -> Any:
 
 @dataclass
 class Numbering:
-    """What one task adds to the order of its rows to get sequence numbers: one delta per (partition, bucket).
+    """One task's deltas from the order of its rows to sequence numbers, one per (partition, bucket).
 
-    It puts them above all that the snapshot at the first look holds in the bucket, so that a commit renumbers (which
-    is: writes again) only what lost a race. An order is never negative; so without a log, where each task counts from
-    a place of its own, all tasks of an epoch come to the same delta.
+    The delta places them above all numbers in the bucket at the first read of the snapshot. A commit therefore
+    renumbers (rewrites) only the rows that lost a race. An order is never negative. Without a log, each task counts
+    from its own start, and all tasks of an epoch get the same delta.
     """
 
     table: DynamicTable
@@ -79,17 +79,17 @@ class Numbering:
     _deltas: dict[BucketKey, int] = field(default_factory=dict)
 
     def delta(self, place: BucketKey, lowest: int, buckets: Collection[int]) -> int:
-        """The delta of a place, the same one for all runs; ``lowest`` is the smallest order of the first run.
+        """The delta of a bucket, the same one for all runs; ``lowest`` is the smallest order of the first run.
 
-        ``buckets`` are those that will be asked for, too: the manifests are read once for all of them.
+        ``buckets`` are those of later calls, too: the manifests are read once for all of them.
         """
         if place not in self._deltas:
             if place not in self._highest:
                 self._look({place, *((place[0], bucket) for bucket in buckets)})
             highest = self._highest[place]
-            # offsets of the log are above the files already, unless something else has written those
+            # Log offsets are above the files already, unless another engine has written those.
             is_above = self.table.emits_log and lowest > highest
-            # a log's offsets may be large: what all of an epoch have in common is not added again and again
+            # Log offsets may be large, so the common part of an epoch's offsets is not added repeatedly.
             common = lowest >> _OWN_BITS << _OWN_BITS if self.table.emits_log else 0
             self._deltas[place] = 0 if is_above else highest + 1 - common
         return self._deltas[place]
@@ -114,8 +114,8 @@ def write_run_files(
 ) -> StagedRun:
     """Writes a large run as sorted level-0 data files at once; its sequence numbers are order + delta.
 
-    With ``replaces`` the bucket will be empty when they are committed, and no changes are told. ``names`` is what names
-    the files.
+    With ``replaces`` the bucket will be empty at the commit, and no changelog is written. ``names`` generates the file
+    names.
     """
     tells = table.tells_changes and not replaces
     writer = table.store.bucket_writer(partition, bucket, tells_changes=tells, names=names)
@@ -133,10 +133,10 @@ def write_run_files(
 
 
 def adapt_to_schema(records: Sequence[EpochRecord], store: FileStore) -> list[EpochRecord]:
-    """The records with all inline rows as rows of the store's schema, by field id (format sheet 3.2).
+    """The records with all inline rows in the store's schema, by field id (format sheet 3.2).
 
-    Called before runs of decided epochs are read or sealed. Records that have the schema, which is nearly always all of
-    them, are answered as they are.
+    Called before runs of decided epochs are read or sealed. Records with that schema, nearly always all of them, are
+    returned unchanged.
     """
     if all(run.schema_id == store.schema.id for run in _inline(records)):
         return list(records)
@@ -149,7 +149,7 @@ def adapt_to_schema(records: Sequence[EpochRecord], store: FileStore) -> list[Ep
 def with_latest_columns(table: DynamicTable, records: Sequence[EpochRecord]) -> DynamicTable:
     """The table with a schema that has every column of the records.
 
-    Called before their rows go to files: a table that was opened before an ALTER TABLE would leave new columns out.
+    Called before their rows are written to files. A table opened before an ALTER TABLE would omit new columns.
     """
     ids = [run.schema_id for run in _inline(records)]
     ids += [f.schema_id for r in records for a in r.attempts for run in a.runs for f in run.files]

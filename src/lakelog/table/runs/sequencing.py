@@ -1,6 +1,6 @@
-"""Gives the rows of decided epochs their sequence numbers, in epoch order and inside an epoch in log order.
+"""Assigns sequence numbers to the rows of decided epochs, in epoch order and inside an epoch in log order.
 
-Used by the seal and by batch reads of unsealed epochs alike, so that both see the same newest row of a key.
+Used by the seal and by batch reads of unsealed epochs, so that both see the same newest row of a key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BucketKey = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class InlineRows:
-    """Rows whose order is the final sequence number, and whether they belong into a changelog."""
+    """Rows whose order is the final sequence number, with a flag for rows of a changelog."""
 
     rows: pa.Table
     tells_changes: bool = True
@@ -36,7 +36,7 @@ class InlineRows:
 
 @dataclass(frozen=True)
 class ShiftedRun:
-    """The files of a large run, and the shift that their sequence numbers need."""
+    """The files of a large run, and the shift of their sequence numbers."""
 
     run: StagedRun
     shift: int
@@ -49,20 +49,20 @@ class ShiftedRun:
 
 @dataclass
 class SequencedRuns:
-    """Rows of one place: those that were inline, and those in files."""
+    """Rows of one bucket: inline rows, and rows in files."""
 
     inline: list[InlineRows] = field(default_factory=list)
     staged: list[ShiftedRun] = field(default_factory=list)
 
     @property
     def files(self) -> list[tuple[DataFileMeta, int]]:
-        """The data files, each with the shift that it needs."""
+        """The data files, each with its shift."""
         return [(file, run.shift) for run in self.staged for file in run.run.files]
 
     def in_order(self) -> list[InlineRows | ShiftedRun]:
-        """All rows in the order of their sequence numbers: inline ones are cut where those of a file come between.
+        """All rows by sequence number; inline rows are split where rows of a file fall between them.
 
-        Called where rows are told one after another: what happened to a key must come in the order in which it did.
+        Called where rows are emitted in sequence, because the changes of a key must keep their order.
         """
         cuts = sorted(run.first for run in self.staged)
         parts = [piece for held in self.inline for piece in _cut(held, cuts)]
@@ -83,10 +83,10 @@ def places_of(records: Iterable[EpochRecord]) -> set[BucketKey]:
 
 
 def sequence_runs(records: Iterable[EpochRecord], highest: Mapping[BucketKey, int]) -> dict[BucketKey, SequencedRuns]:
-    """Sequences the runs of epochs given in order.
+    """Sequences the runs of epochs in the input order.
 
-    ``highest`` is the largest sequence number per place in the snapshot below; every row gets a larger one. Rows of one
-    epoch keep the order of the log, whichever task wrote them; a later epoch is above an earlier one.
+    ``highest`` is the largest sequence number per bucket in the snapshot below; every row gets a larger one. Rows of
+    one epoch keep the order of the log, for any task; a later epoch is above an earlier one.
     """
     out: dict[BucketKey, SequencedRuns] = {}
     running = dict(highest)
@@ -116,7 +116,7 @@ def _sequence_epoch(runs: list[StagedRun], below: int, out: SequencedRuns) -> in
     if rows is not None:
         orders = rows.column(ORDER_COLUMN).to_numpy()
         lowest_order = min([lowest_order, *orders[orders >= 0].tolist()])
-        if (orders < 0).any():  # retractions alone, see ``late_retractions``: before all others of the epoch
+        if (orders < 0).any():  # lone retractions (``late_retractions``) precede all other rows of the epoch
             lowest_order -= 1
             rows = _with_order(rows, pa.array(np.where(orders < 0, lowest_order, orders)))
     delta = max(delta, below + 1 - lowest_order)

@@ -1,7 +1,7 @@
-"""Backfill beside the log: rows go to the files alone until a writer's watermark has come close to now.
+"""Backfill into the files alone, until a writer's watermark is close to the current time.
 
-``<table>/lakelog/catch-up`` (JSON), created when an epoch with such a watermark is decided, says since when writes fill
-the log too, and by whom it was found. It is never removed: a table falls back neither by a restart nor by old rows.
+Deciding an epoch with such a watermark creates ``<table>/lakelog/catch-up`` (JSON). The file has the time from which
+writes fill the log too, and the writer that found it. It is never deleted: neither a restart nor old rows undo it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lakelog.table.model.epoch_record import EpochRecord
 from lakelog.table.staging.watermark import watermark_of
 
 _KNOWN: set[tuple[int, str, str]] = set()
-"""(process, table, id of its log) of tables that have caught up, which they never undo."""
+"""(process, table, id of its log) of tables that have caught up, which is permanent."""
 
 
 @dataclass(frozen=True)
 class BackfillState:
-    """When a table caught up (ms since 1970), with which watermark, and in which epoch of which writer."""
+    """The time at which a table caught up (ms since 1970), the watermark, and the epoch and its writer."""
 
     time_ms: int
     watermark_ms: int
@@ -34,7 +34,7 @@ class BackfillState:
 
 
 def catch_up_of(table: DynamicTable) -> BackfillState | None:
-    """Since when writes fill the log too; None while they do not, or if they always have."""
+    """The time from which writes fill the log too; None if they do not, or always have."""
     try:
         return read_as(table.io, _path(table), lambda data: checked(BackfillState(**orjson.loads(data))))
     except NotFound:
@@ -42,7 +42,7 @@ def catch_up_of(table: DynamicTable) -> BackfillState | None:
 
 
 def is_behind(table: DynamicTable) -> bool:
-    """Whether writes fill the files alone for now: with a gap (``emit.mode`` = auto) until a writer has caught up."""
+    """True if writes fill only the files: with a gap (``emit.mode`` = auto), until a writer has caught up."""
     if table.options.get_typed(WATERMARK_GAP) is None or not table.writes_log_by_default:
         return False
     key = _key(table)
@@ -52,14 +52,14 @@ def is_behind(table: DynamicTable) -> bool:
 
 
 def files_only_during_backfill(table: DynamicTable) -> DynamicTable:
-    """The table as the tasks of an epoch write it. Called at the start of each."""
+    """The table for the tasks of an epoch, without the log during backfill. Called at the start of each task."""
     return table.with_hints({EMIT_MODE.key: "file"}) if is_behind(table) else table
 
 
 def note_catch_up(table: DynamicTable, record: EpochRecord) -> None:
-    """Notes that the table has caught up if an epoch says so. Called when it is decided, and for a replay again.
+    """Records that the table has caught up if an epoch shows it. Called at the decision, and again for a replay.
 
-    So all attempts of an epoch that is still open find what they found before, whatever dies.
+    All attempts of an epoch that is still open therefore see the same state, even after a crash.
     """
     watermark, gap = watermark_of(record.attempts), table.options.get_typed(WATERMARK_GAP)
     if gap is None or watermark is None or not is_behind(table):

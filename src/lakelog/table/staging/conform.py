@@ -1,4 +1,4 @@
-"""Makes incoming Arrow batches fit the table: columns by name, safe casts, no NULL in a key, row kinds as numbers."""
+"""Conforms incoming Arrow batches to the table: columns by name, safe casts, no NULL in a key, row kinds as numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
     """Checks names and types before a row is written.
 
     Called by ``conform``, and at planning time so that a wrong DataFrame fails before any task runs. Raises
-    InvalidSchema that names the column, both types and what to do.
+    InvalidSchema with the column, both types and a remedy.
     """
     target = arrow_schema(schema.fields)
     names = [n for n in given.names if n != ROW_KIND_COLUMN]
@@ -50,12 +50,12 @@ def check_columns(given: pa.Schema, schema: TableSchema, table: str) -> None:
 def conform(
     batch: pa.RecordBatch, schema: TableSchema, table: str, defaults: bool = True
 ) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The batch with exactly the table's columns and types, and the row kinds (int8); defaults stand where NULL was.
+    """The batch with exactly the table's columns and types, and the row kinds (int8); defaults replace NULL.
 
-    Without ``defaults``, for rows that were in the table before, NULL stays.
+    Without ``defaults``, for rows that were already in the table, NULL stays.
 
-    Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is
-    NOT NULL, an unknown row kind, a retraction for a table without a primary key.
+    Raises InvalidSchema: a column that does not fit, a value that a cast would change, NULL in a column that is NOT
+    NULL, an unknown row kind, a retraction for a table without a primary key.
     """
     check_columns(batch.schema, schema, table)
     target = arrow_schema(schema.fields)
@@ -122,7 +122,7 @@ def _cast(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
         column = column.dictionary_decode()
     try:
         if pa.types.is_integer(column.type) and pa.types.is_decimal(field.type):
-            # straight from an integer, Arrow asks for room for the largest one of its type, whatever the values are
+            # For a direct cast from an integer, Arrow requires the precision of the type's largest value.
             column = column.cast(_WHOLE)
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
@@ -157,7 +157,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 _WHOLE = pa.decimal128(20, 0)
-"""Holds every integer."""
+"""Type that holds every integer."""
 
 _FAMILIES: Sequence[Callable[[pa.DataType], bool]] = (
     pa.types.is_integer,

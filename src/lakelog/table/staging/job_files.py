@@ -1,4 +1,4 @@
-"""The data files of one job: what its attempts have left is found by the name, without a list that somebody kept."""
+"""The data files of one job; leftovers of attempts are found by name, without a stored list."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 _LOG: Final = logging.getLogger(__name__)
 _SHARED: Final = 18
-"""Characters of a UUID that all files of a job have in common: 60 random bits."""
+"""Number of UUID characters that all files of a job share: 60 random bits."""
 _THREADS: Final = 8
 
 
 @dataclass(frozen=True)
 class JobFiles:
-    """The files that all attempts of all tasks of one job write; ``job`` is a UUID, half of which is in their names.
+    """The files of all attempts of all tasks of one job; ``job`` is a UUID, half of which is in their names.
 
-    A task deletes what it wrote when it fails, but not when its process is killed, and a task that has finished does
-    not know that its job failed. The driver calls ``remove_lost`` when the job is committed and ``remove_all`` when it
-    never will be. Only an attempt that is still alive then leaves files, for orphan cleaning. Neither raises.
+    A task deletes its files if it fails, but not if its process is killed. A finished task does not know that its job
+    failed. The driver calls ``remove_lost`` after the job is committed, and ``remove_all`` if it never will be. Only an
+    attempt that is still alive then leaves files, for orphan cleaning. Neither method raises.
     """
 
     job: str
@@ -39,7 +39,7 @@ class JobFiles:
         return FileNames(f"{self.job[:_SHARED]}{new_uuid()[_SHARED:]}")
 
     def remove_lost(self, table: DynamicTable, results: Sequence[AttemptResult]) -> None:
-        """Deletes what other attempts than the accepted ones wrote, in the buckets in which these wrote files."""
+        """Deletes the files of attempts that were not accepted, in the buckets in which accepted ones wrote files."""
         runs = [run for result in results for run in result.runs if run.files]
         names = (file.file_name for run in runs for file in (*run.files, *run.changelog))
         accepted = {found[0] for name in names if (found := self._own.search(name))}
@@ -47,7 +47,7 @@ class JobFiles:
         self._remove(table, {paths.bucket_dir(run.partition, run.bucket) for run in runs}, accepted)
 
     def remove_all(self, table: DynamicTable) -> None:
-        """Deletes every file of the job, of which nothing will ever be committed."""
+        """Deletes every file of the job, none of which will ever be committed."""
         try:
             directories = list(bucket_directories(table.io, table.store.paths))
         except LakelogError as why:
@@ -58,7 +58,7 @@ class JobFiles:
 
     @property
     def _own(self) -> re.Pattern[str]:
-        """The UUID in the name of a file of this job; with it all files of a bucket and an attempt are named."""
+        """A pattern for the UUID in a file name of this job; it names all files of a bucket and an attempt."""
         return re.compile(rf"{re.escape(self.job[:_SHARED])}-[0-9a-f]{{4}}-[0-9a-f]{{12}}")
 
     def _remove(self, table: DynamicTable, directories: Iterable[str], accepted: Collection[str]) -> None:

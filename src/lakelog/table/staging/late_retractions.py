@@ -1,7 +1,7 @@
-"""Late retractions: a -U that lies behind the row that replaces it, as when Spark gave the two to two tasks.
+"""Late retractions: a -U after the row that replaces it, for example if Spark sent the two to different tasks.
 
-In one epoch a -U of a key that has an insertion (+I or +U), too, is the old half of an update, in whatever order the
-two come. Only a -U alone deletes its key.
+If a key in one epoch has both a -U and an insertion (+I or +U), the -U is the old half of an update, in either order.
+Only a -U alone deletes its key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Indices = npt.NDArray[np.int64]
 
 
 def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema) -> Indices | None:
-    """The order of a batch in which each late -U lies right before the newest insertion of its key; None: as it is."""
+    """The order of a batch with each late -U right before the newest insertion of its key; None: unchanged."""
     found = _newest_insertions(rows, kinds, schema)
     if found is None:
         return None
@@ -42,10 +42,9 @@ def in_update_order(rows: pa.RecordBatch, kinds: np.ndarray, schema: TableSchema
 
 
 def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa.Table | None]:
-    """A run (in order) without its -U rows that have no insertion of their key behind them; and those, if any.
+    """A run (in order) without its -U rows that have no later insertion of their key; and those, if any.
 
-    Theirs is the order -1: ``sequencing`` puts them before all other rows of the epoch, whichever
-    task wrote these.
+    They get the order -1: ``sequencing`` puts them before all other rows of the epoch, of any task.
     """
     found = _newest_insertions(rows, rows.column(KIND_COLUMN).to_numpy(), schema)
     if found is None or not found[0].any():
@@ -56,10 +55,10 @@ def split_retractions(rows: pa.Table, schema: TableSchema) -> tuple[pa.Table, pa
 
 
 def late_keys(table: DynamicTable, records: Iterable[EpochRecord]) -> Mapping[int, frozenset[bytes]]:
-    """Bucket → the log keys with a -U that may have come behind the insertion that replaces it, of some epochs.
+    """Bucket → the log keys with a -U that may follow the insertion that replaces it, of some epochs.
 
-    Called when an epoch is decided: the last record of such a key may delete it in the log. Of a bucket with large runs
-    every lone -U may be one.
+    Called when an epoch is decided, because the last record of such a key may delete it in the log. In a bucket with
+    large runs, every lone -U may be one.
     """
     out: dict[int, frozenset[bytes]] = {}
     for record in records:
@@ -84,7 +83,7 @@ def _late_keys(table: DynamicTable, record: EpochRecord) -> Mapping[int, frozens
 def _newest_insertions(
     rows: pa.RecordBatch | pa.Table, kinds: np.ndarray, schema: TableSchema
 ) -> tuple[npt.NDArray[np.bool_], Indices] | None:
-    """Marks each -U with no insertion of its key behind it; and for each row the newest insertion of its key (-1)."""
+    """Marks each -U with no later insertion of its key; returns also the newest insertion of each row's key (-1)."""
     newest_wins = engine_class(Options(schema.options)).newest_wins
     if not schema.is_keyed or not newest_wins or not (kinds == UPDATE_BEFORE).any():
         return None
@@ -100,7 +99,7 @@ def _newest_insertions(
 
 
 def _is_in_order(keys: pa.RecordBatch | pa.Table, kinds: np.ndarray) -> bool:
-    """Whether each -U lies right before the +U of its key, as producers of changes write them."""
+    """True if each -U is right before the +U of its key, as producers of changes write them."""
     before = np.flatnonzero(kinds == UPDATE_BEFORE)
     if before[-1] + 1 == len(kinds) or (kinds[before + 1] != UPDATE_AFTER).any():
         return False
@@ -116,7 +115,7 @@ def _keys_by_bucket(runs: Iterable[StagedRun], table: DynamicTable) -> dict[int,
 
 
 def _keys(rows: pa.Table, table: DynamicTable) -> list[bytes]:
-    """The keys of rows as the log has them."""
+    """The keys of rows in the log's format."""
     names = table.schema.primary_keys
     batch = rows.select(names).combine_chunks().to_batches()[0]
     kinds = np.full(batch.num_rows, INSERT, dtype=np.int8)

@@ -1,7 +1,7 @@
-"""Checks of the values of rows, before a record of them is appended to the log or a file is written.
+"""Checks of row values, before their record is appended to the log or a file is written.
 
-An epoch is decided once all its tasks are done. A value that the seal or a reader could not handle afterwards would
-stay for good, so the task refuses it.
+An epoch is decided once all its tasks are done. If the seal or a reader could not handle a value afterwards, it would
+stay permanently, so the task refuses it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _END_DAY: Final = int(np.datetime64("10000-01-01", "D").astype(np.int64))
 _DAY_S: Final = 86_400
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SHOWN: Final = 60
-"""Characters of a value that an error shows."""
+"""Maximum number of characters of a value in an error."""
 _Finder = Callable[[pa.Array], str | None]
-"""Finds the first wrong value of a leaf column; the text that shows it, None when all are right."""
+"""Finds the first invalid value of a leaf column, as text; None if all are valid."""
 _TRIED: Final[set[tuple[str, int]]] = set()
-"""Tables and schema ids of which this process has written a file on trial."""
+"""Tables and schema ids for which this process has written a trial file."""
 
 
 @contextlib.contextmanager
 def row_errors(table: str) -> Iterator[None]:
-    """Turns what a library raises for a value into InvalidSchema; called around what encodes rows."""
+    """Turns a library's error for a value into InvalidSchema; wraps the encoding of rows."""
     try:
         yield
     except LakelogError:
@@ -54,7 +54,7 @@ def row_errors(table: str) -> Iterator[None]:
 
 
 def check_text(rows: pa.RecordBatch, table: str) -> None:
-    """Raises InvalidSchema for text that is not UTF-8, as ``cast(X'ff' as string)`` of Spark makes it."""
+    """Raises InvalidSchema for text that is not UTF-8, such as Spark's ``cast(X'ff' as string)``."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         found = _first(column, _bad_text)
         if found is not None:
@@ -78,7 +78,7 @@ def check_decimals(rows: pa.RecordBatch, table: str) -> None:
 
 
 def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
-    """Raises InvalidSchema for a map that has one key twice: a JSON object of the log holds it once."""
+    """Raises InvalidSchema for a map with a duplicate key, because a JSON object of the log holds it once."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if not pa.types.is_nested(column.type):
             continue
@@ -92,9 +92,9 @@ def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
 
 
 def check_years(rows: pa.RecordBatch, table: str) -> None:
-    """Raises InvalidSchema for a date or timestamp outside the years 1 to 9999 (in UTC where it has a zone).
+    """Raises InvalidSchema for a date or timestamp outside the years 1 to 9999 (in UTC if it has a zone).
 
-    Neither Python nor the JSON readers of a log have a text for others.
+    Neither Python nor the JSON readers of a log can represent other years.
     """
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         found = _first(column, _bad_year)
@@ -109,7 +109,7 @@ def check_years(rows: pa.RecordBatch, table: str) -> None:
 def _first(
     column: pa.Array, wrong: _Finder, wrong_map: Callable[[pa.MapArray], str | None] = lambda _: None
 ) -> tuple[int, str] | None:
-    """The first row with a wrong value, and that value."""
+    """The first row with an invalid value, and that value."""
 
     def find(part: pa.Array) -> str | None:
         for leaf in _parts(part):
@@ -131,7 +131,7 @@ def _first(
 
 
 def _parts(column: pa.Array) -> Iterator[pa.Array]:
-    """The column itself when it is a leaf or a map, and the parts of nested ones."""
+    """The column itself if it is a leaf or a map, and the parts of nested ones."""
     kind = column.type
     if pa.types.is_map(kind):
         yield column
@@ -208,7 +208,7 @@ def _shown(text: str) -> str:
 
 
 class _NoFiles(LocalFileIO):
-    """Takes files and keeps nothing."""
+    """Accepts files and discards them."""
 
     def open_output(self, path: str) -> pa.NativeFile:
         return pa.BufferOutputStream()

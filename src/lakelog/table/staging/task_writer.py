@@ -1,4 +1,4 @@
-"""What runs in one task of one epoch: rows go to the log at once and are made ready for the files (RFC 2, task)."""
+"""One task of one epoch: appends rows to the log at once and prepares them for the files (RFC 2, task)."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ from lakelog.table.staging.row_check import (
 from lakelog.table.staging.watermark import EventTime
 
 _INLINE_BYTES = 1024 * 1024
-"""Rows of one bucket below this travel inside the epoch record; more become data files (RFC 2)."""
+"""Size limit of one bucket's rows for the epoch record; larger ones become data files (RFC 2)."""
 _INLINE_TOTAL = 64 * _INLINE_BYTES
-"""Divided by a task's number it is what the task gives the driver inline: half a gigabyte for ten thousand tasks."""
+"""Inline limit, divided by the task's number: half a gigabyte at the driver for ten thousand tasks."""
 _FULL_SHARES = 8
-"""So many first tasks have the same share: a micro-batch or a small write, whose rows become one file a bucket."""
+"""Number of first tasks with the same share, so that a micro-batch or small write makes one file per bucket."""
 _THREADS = min(4, os.cpu_count() or 1)
-"""Buckets whose rows are sorted and written at the same time."""
+"""Number of buckets whose rows are sorted and written in parallel."""
 _LANE_BITS = 26
-"""Without a log every task numbers its rows from a place of its own, so many rows from that of the next task."""
+"""Number of bits in each task's own range of row numbers, in a table without a log."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class _BucketRows:
 
 @dataclass
 class _LogOrder:
-    """The order of rows that wait for their log offsets: by the record in which they lie, then by their place in it."""
+    """The order of rows that wait for their log offsets: by record, then by position in the record."""
 
     pending: PendingAppend
     record_of_row: np.ndarray
@@ -88,10 +88,9 @@ class _LogOrder:
 class TaskWriter:
     """Writes the rows of one task: ``write`` many times, then ``finish`` once, or ``close`` after a failure.
 
-    ``lane`` is the task's number in its epoch; it orders rows when the table has no log. Rows appended to the
-    log are visible at once; they count only when the driver accepts this attempt. ``replaces`` says that the rows are
-    those of an overwrite: no row that is there now will be below them. ``job`` names the data files as those of one
-    job.
+    ``lane`` is the task's number in its epoch; it orders rows if the table has no log. Rows appended to the log are
+    visible at once; they count only if the driver accepts this attempt. ``replaces`` marks rows of an overwrite, with
+    no current row left below them. ``job`` is the job id in the names of data files.
     """
 
     def __init__(
@@ -132,7 +131,7 @@ class TaskWriter:
             begin_use(table, writer)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows (table columns by name, optionally ``_row_kind``).
+        """Writes rows (table columns by name, optionally ``_row_kind``).
 
         Raises InvalidSchema, Unavailable, Fenced, TableReplaced.
         """
@@ -153,7 +152,7 @@ class TaskWriter:
         if self._event_time is not None:
             self._event_time.take(rows)
         if has_dynamic_buckets(self._table.schema):
-            buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal knows better
+            buckets = np.full(rows.num_rows, DYNAMIC_BUCKET, dtype=np.int32)  # the seal assigns them
         else:
             buckets = bucket_of_rows(rows, self._table.schema)
         places = _places(buckets)
@@ -165,13 +164,13 @@ class TaskWriter:
             self._spill()
 
     def flush_log(self) -> None:
-        """Waits until the log has acknowledged every row so far. Raises Unavailable."""
+        """Waits until the log has acknowledged all rows. Raises Unavailable."""
         if self._log is not None:
             with log_errors(self._table.name, "append"), self._table.explained():
                 self._log.flush()
 
     def finish(self) -> AttemptResult:
-        """Makes everything durable and returns what the driver needs to accept this attempt."""
+        """Makes everything durable and returns the result for the driver to accept this attempt."""
         self.flush_log()
         self._stage_all(inline_share=self._inline_share)
         appends = tuple(
@@ -185,15 +184,15 @@ class TaskWriter:
         return replace(done, watermark=watermark, log_bytes=self._log_bytes)
 
     def close(self) -> None:
-        """Gives up after a failure: waits for what was sent to the log, so that healing finds all of it.
+        """Aborts after a failure: waits for records sent to the log, so that healing finds all of them.
 
-        Files that were written are deleted, unless ``finish`` has given them away.
+        Deletes written files, unless ``finish`` has returned them.
         """
         self._rows.clear()
         paths = self._table.store.paths
         for run in self._runs:
             for file in (*run.files, *run.changelog):
-                with contextlib.suppress(LakelogError):  # orphan cleaning finds what stays
+                with contextlib.suppress(LakelogError):  # orphan cleaning finds the remaining files
                     for path in paths.with_extra_files(run.partition, run.bucket, file):
                         self._table.io.delete(path)
         self._runs.clear()
@@ -208,7 +207,7 @@ class TaskWriter:
             end_use(self._table, self._writer)
 
     def _count_on(self, places: dict[int, np.ndarray]) -> dict[int, np.ndarray | _LogOrder]:
-        """Without a log the order of rows is that in which they come."""
+        """The arrival order of rows, for a table without a log."""
         first = self._next_order
         self._next_order += sum(len(indices) for indices in places.values())
         return {bucket: indices + first for bucket, indices in places.items()}
@@ -220,7 +219,7 @@ class TaskWriter:
         kinds: np.ndarray,
         places: dict[int, np.ndarray],
     ) -> dict[int, np.ndarray | _LogOrder]:
-        """Encodes the rows and appends each bucket's records; the order of a row is that of its change in the log."""
+        """Encodes the rows and appends each bucket's records; a row has the order of its change in the log."""
         keys = self._table.schema.primary_keys
         with row_errors(self._table.name):
             messages = self._format.messages(rows, kinds, self._table.changelog_mode, keys, self._header, places)
@@ -318,14 +317,14 @@ class TaskWriter:
 
 
 def _without_replaced(orders: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Indices of the rows to keep: a -U whose +U is in the same log record says nothing to the files."""
+    """Indices of the rows to keep; a -U whose +U is in the same log record is redundant for the files."""
     same_record = np.zeros(len(orders), dtype=bool)
     same_record[:-1] = orders[:-1] == orders[1:]
     return np.flatnonzero(~((kinds == UPDATE_BEFORE) & same_record))
 
 
 def _added(rows: pa.RecordBatch, kinds: np.ndarray) -> pa.RecordBatch:
-    """The rows without retractions, which take back what is in the table already."""
+    """The rows without retractions, which refer to existing rows of the table."""
     is_added = (kinds == INSERT) | (kinds == UPDATE_AFTER)
     return rows if is_added.all() else rows.filter(pa.array(is_added))
 
@@ -340,7 +339,7 @@ def _places(buckets: np.ndarray) -> dict[int, np.ndarray]:
 
 
 def _smallest(sizes: Mapping[int, int], share: int) -> frozenset[int]:
-    """The buckets whose rows travel inline: the smallest ones, while all of them together are within the share."""
+    """The buckets whose rows are sent inline: the smallest ones whose total is within the share."""
     chosen: set[int] = set()
     for bucket, size in sorted(sizes.items(), key=lambda item: item[1]):
         share -= size

@@ -1,4 +1,4 @@
-"""How far the rows of a write have come in event time (``watermark.column``): the watermark that a snapshot keeps."""
+"""Event-time progress of a write (``watermark.column``): the watermark that a snapshot stores."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class EventTime:
 
     @staticmethod
     def of(table: DynamicTable) -> EventTime | None:
-        """What a write of the table measures, None without ``watermark.column``.
+        """The event-time column and delay of the table, None without ``watermark.column``.
 
         Called once per task, and by the driver so that a wrong option fails before any task. Raises InvalidOption for a
-        column that is not there or is no time, and for a gap without a column.
+        missing column or one that is not a time, and for a gap without a column.
         """
         name = table.options.get_typed(WATERMARK_COLUMN)
         if name is None:
@@ -52,7 +52,7 @@ class EventTime:
         return EventTime(name, round(table.options.need(WATERMARK_DELAY).total_seconds() * 1000))
 
     def take(self, rows: pa.RecordBatch) -> None:
-        """Looks at rows; those without a time say nothing. A time without a zone is taken as UTC."""
+        """Updates the newest time from rows; ignores rows without one. A time without a zone is interpreted as UTC."""
         found = pc.max(rows.column(self.column))
         if not found.is_valid:
             return
@@ -63,10 +63,10 @@ class EventTime:
 
     @property
     def watermark(self) -> int | None:
-        """The watermark (ms since 1970) of the rows so far, None without any."""
+        """The watermark (ms since 1970) of the rows so far, None if they have none."""
         return None if self.newest_ms is None else self.newest_ms - self.delay_ms
 
 
 def watermark_of(results: tuple[AttemptResult, ...]) -> int | None:
-    """The watermark of an epoch: the newest of its tasks, as in Spark's ``withWatermark``; None when none has one."""
+    """The watermark of an epoch: the newest of its tasks, as in Spark's ``withWatermark``; None if none has one."""
     return max((r.watermark for r in results if r.watermark is not None), default=None)

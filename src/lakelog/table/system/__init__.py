@@ -31,7 +31,7 @@ SYSTEM_TABLES: Final[Registry[TableScan]] = Registry(
         "tags": "lakelog.table.system.history.tags:AllTags",
     },
 )
-"""System tables by the name behind ``$``; each is a scan made from the table that it tells of."""
+"""System tables by the name after ``$``; each is a scan made from its base table."""
 
 UNREADABLE: Final = ("row_tracking", "file_indexes")
-"""System tables of the format that lakelog does not have."""
+"""System tables of the format that lakelog does not support."""

@@ -33,14 +33,14 @@ def needed(kind: DataType) -> DataType:
 
 @dataclass(frozen=True)
 class MetadataSplit:
-    """The one part of such a table."""
+    """The only split of such a table."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class MetadataTable(TableScan):
-    """A system table whose rows are made at once; names and types are those of Paimon 1.4."""
+    """A system table with rows from one call; names and types are those of Paimon 1.4."""
 
     COLUMNS: ClassVar[Columns] = ()
 
@@ -55,7 +55,7 @@ class MetadataTable(TableScan):
         """The rows, with a value for each column."""
 
     def plan(self) -> list[MetadataSplit]:
-        """One part."""
+        """One split."""
         return [MetadataSplit(self.table.name)]
 
     def read(self, split: MetadataSplit) -> Iterator[pa.RecordBatch]:
@@ -71,15 +71,15 @@ class MetadataTable(TableScan):
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is told of: the one that the options name, else the newest."""
+        """The snapshot to describe: the one that the options select, else the newest."""
         return travel_to(self.table.store, self.table.options) or self.table.store.latest_snapshot()
 
 
 def local_time(millis: int | None) -> datetime | None:
-    """Wall clock of this machine's zone for ms since 1970."""
+    """Local wall-clock time of this machine for ms since 1970."""
     return None if millis is None else datetime.fromtimestamp(millis // 1000) + timedelta(milliseconds=millis % 1000)
 
 
 def wall_clock(millis: int | None) -> datetime | None:
-    """A time that is kept as wall clock: ms since 1970 in no zone."""
+    """A time stored as wall clock: ms since 1970 without a zone."""
     return None if millis is None else _EPOCH + timedelta(milliseconds=millis)

@@ -1,8 +1,8 @@
-"""Whole changes from an upsert log (``log.consumer.normalize``): what the log says, and what a stream has said before.
+"""Whole changes from an upsert log (``log.consumer.normalize``), from the log and the previous rows of a stream.
 
-The state of a stream before a record is the last row that the stream gave of each key: it follows from the log and from
-where the stream began, so it can be made again; saves are what spares reading the log from there. A micro-batch begins
-with the newest save at or before it and reads the log from that save on.
+The state of a stream before a record is the last emitted row of each key. It follows from the log and the start of the
+stream, so it can be rebuilt. Saved states avoid reading the log from the start. A micro-batch starts with the newest
+saved state at or before it and reads the log from there.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from lakelog.table.read.snapshot_switch import SnapshotPart
 
 _SAVE_ROWS: Final = 50_000
 _SAVE_S: Final = 10.0
-"""State in memory is saved after so many rows, or so many seconds."""
+"""Limits, in rows or seconds, after which state in memory is saved."""
 _LOOKUP_ROWS: Final = 100_000
-"""Rows that are looked up in the state at a time."""
+"""Number of rows per lookup in the state."""
 _TIDY_S: Final = 30.0
 _ALIVE: Final = "alive"
 _ALIVE_S: Final = 3600.0
 STATE_KEPT_MS: Final = 30 * 24 * 3_600_000
-"""The state of a stream that has not run for so long is removed by orphan cleaning."""
+"""Idle time of a stream after which orphan cleaning deletes its state."""
 
 
 def normalizes(table: DynamicTable) -> bool:
-    """Whether this read makes whole changes of a log that has no before-images."""
+    """True if this read makes whole changes of a log without before-images."""
     return table.schema.is_keyed and table.changelog_mode == "upsert" and table.options.need(NORMALIZE)
 
 
 @dataclass(frozen=True)
 class StreamOrigin:
-    """Whose state it is and where the stream began: offsets by bucket, behind the parts of a snapshot if it has one."""
+    """The owner of a state and the start of its stream: offsets by bucket, after the parts of any snapshot."""
 
     id: str
     offsets: Mapping[int, int]
@@ -58,11 +58,11 @@ class StreamOrigin:
 
     @staticmethod
     def new(offsets: Mapping[int, int], full: tuple[int, int] | None) -> StreamOrigin:
-        """The origin of a stream that begins now."""
+        """The origin of a stream that starts now."""
         return StreamOrigin(new_uuid(), dict(offsets), None if full is None or not full[0] else full[0])
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The checkpoint value."""
         return {"id": self.id, "offsets": {str(b): o for b, o in self.offsets.items()}, "snapshot": self.snapshot}
 
     @staticmethod
@@ -73,9 +73,9 @@ class StreamOrigin:
 
 @dataclass(frozen=True)
 class Normalizer:
-    """Makes whole changes of the rows of a read, of all its buckets; picklable.
+    """Converts the rows of a read, of all its buckets, to whole changes; picklable.
 
-    ``scan`` says which columns and which records; key columns that it leaves out are read beside it.
+    ``scan`` sets the columns and records; omitted key columns are read additionally.
     """
 
     scan: LogScan
@@ -97,7 +97,7 @@ class Normalizer:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """What the state holds: the columns and ``_VALUE_KIND``."""
+        """The columns of the state: those of the read and ``_VALUE_KIND``."""
         fields = [pa.field(f.name, f.type) for f in self.read_scan.data_schema]
         return pa.schema([*fields, pa.field(KIND_COLUMN, pa.int8(), nullable=False)])
 
@@ -106,7 +106,7 @@ class Normalizer:
         return KeyedState(io, directory, self.schema, self.keys, offset, durable)
 
     def changes(self, state: KeyedState, rows: pa.RecordBatch) -> pa.Table:
-        """The changes (schema of the scan) that decoded rows of the bucket make; the state takes them."""
+        """The changes (schema of the scan) from decoded rows of the bucket; updates the state."""
         if not rows.num_rows:
             return self.scan.schema.empty_table()
         numbers = kinds_from_text(rows.column(ROW_KIND_COLUMN), ROW_KIND_COLUMN)
@@ -124,7 +124,7 @@ class Normalizer:
         return out
 
     def fill(self, state: KeyedState, rows: Iterable[pa.RecordBatch]) -> None:
-        """Puts rows of a snapshot into the state, which has none of their keys."""
+        """Adds rows of a snapshot to the state, which has none of their keys."""
         for batch in rows:
             if batch.num_rows:
                 order = sort_rows(key_parts(batch, self.keys))
@@ -136,8 +136,8 @@ class Normalizer:
 class StreamStates:
     """The durable states of one stream, bucket by bucket (``<table>/lakelog/normalize/<stream>/<bucket>``).
 
-    A process keeps the states that it has made; a task makes one, uses it and saves it. With ``local``, a directory of
-    this machine, nothing is durable until ``keep``.
+    A process keeps the states that it has built; a task builds one, uses it and saves it. With ``local``, a directory
+    of this machine, nothing is durable until ``keep``.
     """
 
     def __init__(self, normalizer: Normalizer, origin: StreamOrigin, local: str | None = None) -> None:
@@ -149,9 +149,9 @@ class StreamStates:
         self._tidied = self._told = float("-inf")
 
     def changes(self, bucket: int, start: int, end: int, saves: bool = False) -> Iterator[pa.RecordBatch]:
-        """The changes of the records with start ≤ offset < end, the same whoever asks; ``saves`` the state behind them.
+        """The changes of the records with start ≤ offset < end, deterministic; ``saves`` the state after them.
 
-        Raises as ``LogScan.read``, and OffsetExpired when the log has lost records that no save holds.
+        Raises the errors of ``LogScan.read``, and OffsetExpired if the log has lost records that no saved state has.
         """
         state, unsaved, since = self._at(bucket, start)
         read = 0
@@ -166,7 +166,7 @@ class StreamStates:
             self._held[bucket] = (state, unsaved + read, since)
 
     def fill(self, bucket: int, splits: Iterable[Split]) -> None:
-        """Saves the rows of the snapshot that the stream begins with as the state at its origin."""
+        """Saves the rows of the stream's first snapshot as the state at its origin."""
         state = self._empty(bucket)
         part = SnapshotPart(self._table, self.normalizer.read_scan.columns)
         for split in splits:
@@ -175,19 +175,19 @@ class StreamStates:
         state.close()
 
     def take(self, bucket: int, rows: pa.RecordBatch) -> None:
-        """Takes rows of the snapshot that the stream begins with. Called by who reads all of it, row after row."""
+        """Adds rows of the stream's first snapshot. Called by a reader that reads all of it, row after row."""
         if bucket not in self._held:
             self._held[bucket] = (self._empty(bucket), 0, monotonic_s())
         self.normalizer.fill(self._held[bucket][0], [rows])
 
     def begin(self, offsets: Mapping[int, int]) -> None:
-        """Makes the states before these records, but for those that ``take`` has made. Raises as ``changes``."""
+        """Builds the states before these records, except those of ``take``. Raises the errors of ``changes``."""
         for bucket, offset in offsets.items():
             if bucket not in self._held:
                 self._held[bucket] = self._at(bucket, offset)
 
     def fold(self, bucket: int, rows: pa.Table) -> pa.Table:
-        """The changes that decoded rows of the next records make. Called behind ``begin``."""
+        """The changes from decoded rows of the next records. Called after ``begin``."""
         state, unsaved, since = self._held[bucket]
         self._held[bucket] = (state, unsaved + rows.num_rows, since if unsaved else monotonic_s())
         if not rows.num_rows:
@@ -195,11 +195,11 @@ class StreamStates:
         return self.normalizer.changes(state, rows.combine_chunks().to_batches()[0])
 
     def come_to(self, bucket: int, offset: int) -> None:
-        """Says that all records before this one are folded; a state is saved only if it is at such an offset."""
+        """Records that all earlier records are folded; a state is saved only at such an offset."""
         self._held[bucket][0].offset = offset
 
     def keep(self) -> None:
-        """Makes states that are local durable; nothing happens when they are."""
+        """Makes local states durable; does nothing if they are."""
         if self._local is None:
             return
         self._local = None
@@ -216,16 +216,16 @@ class StreamStates:
         self._held.clear()
 
     def save_old(self) -> None:
-        """Saves what has waited in memory for long, or is much, and how far records without rows were passed.
+        """Saves states that are old or large in memory, and the offsets of passed records without rows.
 
-        Called whenever Spark asks for a micro-batch.
+        Called whenever Spark requests a micro-batch.
 
-        From time to time it notes that the stream is at work, so that nobody removes its states.
+        At intervals it records that the stream is active, so that its states are not deleted.
         """
         if monotonic_s() > self._told + _ALIVE_S:
             self._told = monotonic_s()
             self._table.io.write(f"{self._durable_root}/{_ALIVE}", b"")
-        without_rows = self.normalizer.scan.location.note_every_s  # the log may lose what they have passed
+        without_rows = self.normalizer.scan.location.note_every_s  # the passed records may expire
         for bucket, (state, unsaved, since) in self._held.items():
             due = since + (_SAVE_S if unsaved else without_rows)
             if (unsaved or state.has_moved) and (unsaved >= _SAVE_ROWS or monotonic_s() > due):
@@ -233,7 +233,7 @@ class StreamStates:
                 self._held[bucket] = (state, 0, monotonic_s())
 
     def save_all(self) -> None:
-        """Saves what is in memory, and closes the files. Called when the stream stops."""
+        """Saves the state in memory, and closes the files. Called when the stream stops."""
         self.keep()
         for state, unsaved, _ in self._held.values():
             if unsaved or state.has_moved:
@@ -241,7 +241,7 @@ class StreamStates:
         self.close()
 
     def tidy(self, offsets: Mapping[int, int]) -> None:
-        """Removes what a stream that has come to these offsets never reads again, from time to time."""
+        """At intervals, deletes saves that a stream at these offsets never reads again."""
         if monotonic_s() > self._tidied + _TIDY_S:
             self._tidied = monotonic_s()
             for bucket, offset in offsets.items():
@@ -256,7 +256,7 @@ class StreamStates:
         return self.normalizer.state(io, self._directory(bucket), offset, self._local is None)
 
     def _at(self, bucket: int, offset: int) -> tuple[KeyedState, int, float]:
-        """The state before a record; the rows of it that are not saved, and since when."""
+        """The state before a record, the number of its unsaved rows, and the time of the first of them."""
         held = self._held.pop(bucket, None)
         if held is not None and held[0].offset == offset:
             return held
@@ -279,7 +279,7 @@ class StreamStates:
 
 
 def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: each one is looked up in all of the state."""
+    """The same rows in fewer batches, because each batch is looked up in the whole state."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -1,4 +1,4 @@
-"""Follows the log from any start, without Spark: the snapshot first if asked for, whole changes if asked for."""
+"""Follows the log from any start, without Spark, with an optional first snapshot and optional whole changes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from lakelog.table.tail.tail import PartialProgress, ResumeRequest, Step, Tail, 
 Stop = str | threading.Event | None
 
 _WAIT_S: Final = 0.5
-"""How long a tail sleeps at most between two looks; a record wakes it at once."""
+"""Maximum sleep of a tail between two polls; a record wakes it at once."""
 _TIDY_S: Final = 60.0
-"""A position that was asked for is given up so long after a newer one was, at the earliest."""
+"""Minimum time after which an older requested position is dropped for a newer one."""
 
 
 def follow(scan: LogScan, start: str | Mapping[int, int] | None, stop: Stop) -> Tail:
     """The changes from any start: a mode, offsets by bucket, or the position of a tail.
 
-    They come for ever, up to the log's end when they begin (``stop='latest'``), or until an event is set, which is
-    looked at a few times a second. The position is taken when the call is made. Raises InvalidRequest; OffsetExpired
-    when the log has lost records (unless ``scan.expired-offsets`` says how to go on), NotFound when the snapshot
-    expires while it is read, Unavailable when the log is away.
+    The tail runs for ever, or up to the log's end at the start (``stop='latest'``). If ``stop`` is an event, the tail
+    checks it a few times a second. The call itself resolves the position. Raises InvalidRequest; OffsetExpired if the
+    log has lost records (unless ``scan.expired-offsets`` sets a fallback), NotFound if the snapshot expires during the
+    read, Unavailable for the log.
     """
     if stop not in (None, "latest") and not isinstance(stop, threading.Event):
         raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever), 'latest' or an Event")
@@ -57,7 +57,7 @@ def _beginning(scan: LogScan, log: LogPosition) -> TailPosition:
 
 
 def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeRequest) -> Generator[Step]:
-    """The steps from a position; behind records that have expired, from the newest snapshot if that is wanted."""
+    """The steps from a position; if its records have expired, from the newest snapshot if the options allow it."""
     begins_anew = scan.table.options.need(EXPIRED_OFFSETS) == "latest-full"
     while True:
         with _states(scan, position, asked) as states:
@@ -92,9 +92,9 @@ def _steps(scan: LogScan, position: TailPosition, stop: Stop, asked: ResumeReque
 
 @contextlib.contextmanager
 def _states(scan: LogScan, position: TailPosition, asked: ResumeRequest) -> Iterator[StreamStates | None]:
-    """The states of a tail that makes whole changes: in a local directory until somebody asks for its position.
+    """The states of a tail that makes whole changes, in a local directory until its position is requested.
 
-    Those of a tail that has come to its end are closed when nobody can ask any more.
+    After the end of the tail, they are closed once no position can be requested.
     """
     if position.origin is None:
         yield None
@@ -118,7 +118,7 @@ def _part(scan: LogScan, states: StreamStates | None) -> SnapshotPart:
 def _full_steps(
     scan: LogScan, position: TailPosition, splits: Sequence[Split], states: StreamStates | None, stop: Stop
 ) -> Iterator[Step]:
-    """What is left of the snapshot; states take all of it."""
+    """The rest of the snapshot; the states receive all of it."""
     assert position.log.full is not None
     (snapshot, part), told = position.log.full, 0 if position.amid is None else position.amid.rows
     for number, split in enumerate(splits):
@@ -141,7 +141,7 @@ def _full_steps(
 
 
 class _LogSteps:
-    """The records behind a position, bucket by bucket as they come."""
+    """The records after a position, bucket by bucket as they arrive."""
 
     def __init__(
         self, scan: LogScan, position: TailPosition, states: StreamStates | None, asked: ResumeRequest
@@ -153,7 +153,7 @@ class _LogSteps:
         self._tidied, self._given_up = monotonic_s(), asked.offsets
 
     def steps(self, stop: Stop) -> Iterator[Step]:
-        """The steps up to the end now, until an event, or for ever. Raises as ``follow``."""
+        """The steps up to the current end, until an event, or for ever. Raises as ``follow``."""
         offsets, amid, states = self._offsets, self._position.amid, self._states
         offsets.update(self._scan.held_offsets(offsets))
         if states is not None:
@@ -181,7 +181,7 @@ class _LogSteps:
         self._keep_states()
 
     def _read_on(self, bucket: int, end: int | None) -> pa.Table:
-        """What is there at a position now; a position that expired while nobody read is moved, or OffsetExpired."""
+        """The current records at a position; if it has expired, it is moved, or raises OffsetExpired."""
         reader, most = self._scan.reader, self._scan.most_records
         try:
             return reader.read(bucket, self._offsets[bucket], end, most)
@@ -190,9 +190,9 @@ class _LogSteps:
             return reader.read(bucket, self._offsets[bucket], end, most)
 
     def _rest_of(self, amid: PartialProgress) -> Iterator[Step]:
-        """What is left of a part that the position lies amid."""
+        """The rest of a part with the position inside it."""
         bucket, scan = amid.bucket, self._scan
-        if amid.first and self._states is None:  # a state needs the rows that were told before
+        if amid.first and self._states is None:  # a state needs the rows emitted before
             switch = scan.switch or SnapshotCutover({}, {})
             scan = replace(scan, switch=replace(switch, floor={**switch.floor, bucket: amid.first}))
         records = self._read_on(bucket, amid.end)
@@ -243,7 +243,7 @@ class _LogSteps:
         return replace(self._position, log=log, amid=amid)
 
     def _keep_states(self) -> None:
-        """Saves states from time to time once somebody has asked for the position; they are between two records."""
+        """At intervals, saves states after the first request for the position; they are between two records."""
         if self._states is None or self._asked.offsets is None:
             return
         self._states.keep()
@@ -256,7 +256,7 @@ class _LogSteps:
 
 
 def is_set(stop: Stop) -> bool:
-    """Whether ``stop`` of a tail is an event that was set."""
+    """True if ``stop`` of a tail is an event that was set."""
     return isinstance(stop, threading.Event) and stop.is_set()
 
 

@@ -1,4 +1,4 @@
-"""A tail of the log: batches without end, and the position behind the last one that was handed out."""
+"""A tail of the log: endless batches, and the position after the last returned one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _COLUMNS = "columns"
 
 @dataclass(frozen=True)
 class PartialProgress:
-    """How much a reader has told of a part that it has not told whole.
+    """The progress of a reader inside a part.
 
-    In the log the part is what the records up to ``end`` of a bucket show: the rows at offsets below ``first``, and
-    ``rows`` more. In the snapshot, where ``bucket`` is -1, it is the next of its parts: ``rows`` of it.
+    In the log the part is the visible rows of the records up to ``end`` of a bucket. The reader has emitted the rows at
+    offsets below ``first``, and ``rows`` more. In the snapshot, where ``bucket`` is -1, it is the next of its parts,
+    with ``rows`` emitted.
     """
 
     rows: int
@@ -38,14 +39,14 @@ class PartialProgress:
 
 @dataclass(frozen=True)
 class TailPosition:
-    """Where a tail is. ``origin`` says whose state a tail has that makes whole changes."""
+    """The position of a tail. ``origin`` identifies the state of a tail that makes whole changes."""
 
     log: LogPosition
     amid: PartialProgress | None = None
     origin: StreamOrigin | None = None
 
     def to_text(self, scan: LogScan) -> str:
-        """JSON, in the form of a stream's offsets; for ``scan`` or one like it."""
+        """JSON, in the form of a stream's offsets; for ``scan`` or an equivalent one."""
         out = scan.position_json(self.log)
         if self.amid is not None:
             amid = self.amid
@@ -58,8 +59,8 @@ class TailPosition:
     def from_text(text: str, scan: LogScan) -> TailPosition:
         """The reverse of ``to_text``.
 
-        Raises InvalidRequest for a text that is no position, the position in another log, or of a read that cannot go
-        on as this one: with another consistency, whole changes or not, whole changes of other columns.
+        Raises InvalidRequest for a text that is not a position, a position in another log, or of a read that this one
+        cannot resume: with another consistency, whole changes or not, whole changes of other columns.
         """
         try:
             value = orjson.loads(text)
@@ -80,7 +81,7 @@ class TailPosition:
 
 
 def _columns(scan: LogScan) -> list[str] | None:
-    """The columns that were named: those of ``None`` may change with the table."""
+    """The explicit columns; those of ``None`` may change with the table."""
     return None if scan.columns is None else list(scan.columns)
 
 
@@ -93,15 +94,15 @@ def _other_changes(scan: LogScan, value: Mapping[str, Any]) -> InvalidRequest:
 
 
 Step = tuple[pa.RecordBatch | None, TailPosition]
-"""What a tail comes to: the next batch, or nothing to hand out, and the position behind it."""
+"""A step of a tail: the next batch, or None without rows, and the position after it."""
 
 
 @dataclass
 class ResumeRequest:
-    """What a tail knows of those who ask for its position.
+    """A tail's record of position requests.
 
-    ``offsets`` are those of the last one that somebody asked for, None before the first. ``save`` saves the state of a
-    tail that has ended, for the first one who asks then.
+    ``offsets`` are those of the last requested position, None before the first request. ``save`` saves the state of a
+    tail that has ended, for the first request after that.
     """
 
     offsets: Mapping[int, int] | None = None
@@ -109,9 +110,9 @@ class ResumeRequest:
 
 
 class Tail(Iterator[pa.RecordBatch]):
-    """The changes of a log as Arrow batches, each as soon as it is there. Made by ``Table.tail``; for one thread.
+    """The changes of a log as Arrow batches, as they arrive. Made by ``Table.tail``; for one thread.
 
-    ``position`` may be asked for from other threads.
+    ``position`` may be read from other threads.
     """
 
     def __init__(self, scan: LogScan, start: TailPosition, steps: Generator[Step], asked: ResumeRequest) -> None:
@@ -131,15 +132,15 @@ class Tail(Iterator[pa.RecordBatch]):
 
     @property
     def position(self) -> str:
-        """Where the batches that were handed out end, as a text to keep: ``Table.tail`` goes on from there.
+        """The end of the returned batches, as text; ``Table.tail`` resumes from there.
 
-        The same until the next batch, or until records have passed that show nothing. A tail that makes whole changes
-        (``log.consumer.normalize``) begins to save its state in the table's directory when it is asked first.
+        It does not change until the next batch, or until records without rows have passed. A tail that makes whole
+        changes (``log.consumer.normalize``) starts to save its state in the table's directory on the first request.
         """
         return self.text_of(self.reached)
 
     def text_of(self, reached: TailPosition) -> str:
-        """A position of this tail (``reached``, of now or before) as a text to keep."""
+        """A position of this tail (``reached``, current or earlier) as text."""
         self._asked.offsets = reached.log.offsets
         if self._asked.save is not None:
             self._asked.save()
@@ -147,6 +148,6 @@ class Tail(Iterator[pa.RecordBatch]):
         return reached.to_text(self._scan)
 
     def close(self) -> None:
-        """Ends the tail, and removes what it holds on this machine; the position stays."""
+        """Ends the tail, and deletes its local files; the position stays."""
         self._steps.close()
         self._asked.save = None

@@ -1,4 +1,4 @@
-"""What is written again when the rows of a table without a primary key are laid out by columns."""
+"""Selects the files to rewrite when the rows of a table without a primary key are clustered by columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALL_BITS: Final = 62
 
 @dataclass(frozen=True)
 class ClusteringOrder:
-    """How rows are to lie: in the ``order`` of columns, or near in all of them (``zorder``)."""
+    """The layout of rows: in the ``order`` of columns, or near in all of them (``zorder``)."""
 
     strategy: str
     columns: tuple[str, ...]
@@ -37,7 +37,7 @@ class ClusteringOrder:
 
 @dataclass(frozen=True)
 class ClusteringJob:
-    """The data files that are replaced: ``names``, their bytes and rows; ``table`` writes the files alone."""
+    """The data files to replace: ``names``, their bytes and rows; ``table`` writes the files alone."""
 
     table: DynamicTable
     layout: ClusteringOrder
@@ -47,16 +47,16 @@ class ClusteringJob:
 
     @property
     def new_files(self) -> int:
-        """In about so many files the rows will lie."""
+        """The approximate number of new files."""
         return max(1, -(-self.file_size // target_file_size(self.table.schema)))
 
 
 def files_to_sort(table: DynamicTable, layout: ClusteringOrder, partitions: Collection[bytes] | None) -> ClusteringJob:
-    """The files of the newest snapshot, of some partitions (serialised rows) or all; decided epochs are sealed first.
+    """The files of the newest snapshot, of some partitions (serialised rows) or all; seals decided epochs first.
 
-    Called before a sorting compaction. The rows stay the same, so readers of a log need not be told. Raises
-    InvalidRequest for a table with a primary key or a strategy that there is not, InvalidSchema for columns by which
-    files cannot be sorted.
+    Called before a sorting compaction. The rows stay the same, so readers of a log need no changes. Raises
+    InvalidRequest for a table with a primary key or an unknown strategy, InvalidSchema for columns by which files
+    cannot be sorted.
     """
     layout = _checked(table, layout)
     seal_decided(table)
@@ -72,7 +72,7 @@ def files_to_sort(table: DynamicTable, layout: ClusteringOrder, partitions: Coll
 
 
 def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
-    """The layout with the columns as the table calls them."""
+    """The layout with the table's column names."""
     schema = table.schema
     if layout.strategy not in STRATEGIES:
         raise InvalidRequest(f"unknown order_strategy '{layout.strategy}': use one of {', '.join(STRATEGIES)}")
@@ -103,20 +103,20 @@ def _checked(table: DynamicTable, layout: ClusteringOrder) -> ClusteringOrder:
 class ZOrder:
     """A curve through several columns. Picklable.
 
-    A column counts by its rank among ``bounds``, one Arrow array for each, ascending, so that skewed and long values
-    spread evenly. NULL is the lowest.
+    A column is represented by its rank among ``bounds``, one ascending Arrow array per column, so that skewed and long
+    values spread evenly. NULL is the lowest.
     """
 
     bounds: tuple[pa.Array, ...]
 
     @classmethod
     def of_sample(cls, columns: Sequence[pa.ChunkedArray]) -> ZOrder:
-        """The curve through columns of a sample of the rows: each into as many equal parts as its bits can tell."""
+        """The curve through columns of a sample of the rows: each column in as many equal parts as its bits allow."""
         bits = min(_MOST_BITS, _ALL_BITS // max(1, len(columns)))
         return cls(tuple(_bounds(column, 1 << bits) for column in columns))
 
     def places(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """The place of each row on the curve, int64 from 0; ``columns`` as the bounds are."""
+        """The position of each row on the curve, int64 from 0; ``columns`` have the order of the bounds."""
         width = max((len(bounds) for bounds in self.bounds), default=0).bit_length()
         ranks = [_ranks(column, bounds, width) for column, bounds in zip(columns, self.bounds, strict=True)]
         out = np.zeros(len(columns[0]), np.int64)
@@ -127,7 +127,7 @@ class ZOrder:
 
 
 def _bounds(column: pa.ChunkedArray, parts: int) -> pa.Array:
-    """At most ``parts`` - 1 values that cut the sample into parts of like size."""
+    """At most ``parts`` - 1 values that split the sample into parts of similar size."""
     values = pl.Series(column).drop_nulls().sort()
     if not len(values):
         return pa.array([], column.type)
@@ -136,7 +136,7 @@ def _bounds(column: pa.ChunkedArray, parts: int) -> pa.Array:
 
 
 def _ranks(column: pa.Array, bounds: pa.Array, width: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Ranks of ``width`` bits: a column of few values counts as much as one of many."""
+    """Ranks of ``width`` bits, so that a column of few values has the same weight as one of many."""
     if not len(bounds):
         return np.zeros(len(column), np.int64)
     held = pl.Series(bounds)

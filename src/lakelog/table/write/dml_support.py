@@ -1,4 +1,4 @@
-"""Which tables take UPDATE, DELETE and MERGE: those whose merge engine does what the statement says."""
+"""Support for UPDATE, DELETE and MERGE: tables whose merge engine matches the meaning of the statement."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lakelog.table.model.dynamic_table import DynamicTable
 
 @dataclass(frozen=True)
 class DmlSupport:
-    """How the rows of a table change, for one use of it.
+    """The row-change support of a table, for one use of it.
 
-    ``tells_log``: readers of the log are told of each row; ``tells_before``: of the row of before, too. ``newer`` has
-    the sequence fields, with the comparison that a row must hold with the one that it replaces.
+    ``tells_log``: the log gets each changed row; ``tells_before``: also the previous row. ``newer`` has the sequence
+    fields, with the comparison that a row must satisfy against the one it replaces.
     """
 
     tells_log: bool
@@ -32,7 +32,7 @@ class DmlSupport:
 
 
 def changeable(table: DynamicTable, actions: Iterable[str]) -> DmlSupport:
-    """How UPDATE, DELETE and MERGE have to tell what they change. Raises as ``check_row_changes``."""
+    """The form of changes for UPDATE, DELETE and MERGE. Raises as ``check_row_changes``."""
     for action in actions:
         check_row_changes(table, action)
     before = table.tells_changes or (table.emits_log and table.changelog_mode == "all")
@@ -44,9 +44,9 @@ def changeable(table: DynamicTable, actions: Iterable[str]) -> DmlSupport:
 def check_row_changes(table: DynamicTable, action: str) -> None:
     """Raises UnsupportedFeature for a table with a primary key on which a statement would not do what it says.
 
-    Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They write rows of the keys again: a
-    row takes the place of the old one only where the newest row wins, other engines would add to it or drop it; a
-    delete removes the key then, and with the option of an engine that has one for it.
+    Called before UPDATE, DELETE and MERGE; ``action`` is UPDATE, DELETE or INSERT. They rewrite rows of the keys. A row
+    replaces the old one only if the newest row wins; other engines would add to it or drop it. A delete removes the key
+    only if the newest row wins, or with the remove option of an engine that has one.
     """
     schema, engine, rules = table.schema, table.options.need(MERGE_ENGINE), engine_class(table.options)
     if not schema.is_keyed:

@@ -1,9 +1,9 @@
-"""Makes files from the rows that were written to the log first, exactly once (*log first*).
+"""Writes files from the rows that reached the log first, exactly once (*log first*).
 
-A real-time query, or any other producer, appends rows that belong to no epoch: rows of nobody. The follower reads the
-log from where the newest snapshot says that it has come, and makes one snapshot of the rows of nobody that it finds;
-the offsets of that snapshot say how far it has come then. So a follower may die at any point, or run twice: of several
-snapshots that begin at the same offsets only one is made.
+A real-time query, or any other producer, appends rows that belong to no writer and no epoch. The follower reads the log
+from the offsets in the newest snapshot, and commits one snapshot of the writerless rows that it finds. The offsets of
+that snapshot are its new position. A follower may therefore die at any point, or run twice. Of several snapshots that
+start at the same offsets only one is committed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ from lakelog.table.staging.task_writer import TaskWriter
 
 _ATTEMPTS: Final = 8
 _MOST_RECORDS: Final = 1_000_000
-"""Records of one snapshot; they are read in parts, and rows above the write buffer become files at once."""
+"""Maximum number of records in one snapshot; they are read in parts, and rows above the write buffer become files."""
 _PASSED: Final = 1_000_000
-"""After so many records of others, and no row of nobody, the offsets are kept in a snapshot without rows; before that
-when the last one is as old as ``LogLocation.note_every_s`` says, so that the position neither lags nor expires."""
+"""Number of passed records without a writerless row after which a snapshot without rows stores the offsets.
+
+It does so earlier if the last one is as old as ``LogLocation.note_every_s``, so that the position neither lags nor
+expires.
+"""
 _READ_ROWS: Final = 100_000
-"""Rows that are decoded at a time."""
+"""Number of rows decoded at a time."""
 _WAIT_S: Final = 0.5
-"""How long the follower sleeps at most before it looks again; a record wakes it at once."""
+"""Maximum sleep of the follower between two polls; a record wakes it at once."""
 
 Offsets = dict[int, int]
 
@@ -47,8 +50,8 @@ Offsets = dict[int, int]
 class LogMaterializer:
     """Follows the log of one table; not for several threads.
 
-    ``skip_missing`` goes on with the first record that is there where the next one is gone: the log has expired it, or
-    was made anew. Without it that is an error, because the files will not have those rows.
+    If the next record is missing, ``skip_missing`` continues with the first existing one: the log has expired it, or
+    was recreated. Without it that is an error, because the files will not have those rows.
     """
 
     def __init__(self, table: DynamicTable, skip_missing: bool = False) -> None:
@@ -60,12 +63,11 @@ class LogMaterializer:
         self._passed = self._since_ms = 0
 
     def follow(self, stop: str | None = None) -> Iterator[Snapshot]:
-        """Makes snapshots and yields them: one each ``commit.interval`` while rows come, for ever or
-        (``stop='latest'``) up to the end that the log has now.
+        """Commits snapshots and yields them, one per ``commit.interval`` while rows arrive.
 
-        Compacts and expires beside it unless ``write-only``. Raises OffsetExpired, NotFound (a log made anew),
-        Unavailable, InvalidSchema for rows that do not fit the table, CommitConflict and CommitUnknown; whoever follows
-        again goes on where it stopped.
+        It runs for ever or (``stop='latest'``) up to the current end of the log. It also compacts and expires unless
+        ``write-only``. Raises OffsetExpired, NotFound (a recreated log), Unavailable, InvalidSchema for rows that do
+        not fit the table, CommitConflict and CommitUnknown; the next follower resumes where it stopped.
         """
         if stop not in (None, "latest"):
             raise InvalidRequest(f"stop={stop!r} is not known; use None (follow for ever) or 'latest'")
@@ -98,11 +100,11 @@ class LogMaterializer:
             worker.wait()
 
     def _step(self, ends: Mapping[int, int]) -> Snapshot | None:
-        """Reads on towards ``ends`` and makes one snapshot of what it has found, None when there is nothing for one.
+        """Reads towards ``ends`` and commits one snapshot of the rows it finds, None if it finds none.
 
-        1 seal what is decided, and look where the newest snapshot says that the follower is · 2 stage the rows of
-        nobody from there on · 3 commit them with the new offsets, if the follower is still there. A crash leaves at
-        most files that nobody names.
+        1 seal all decided epochs, and read the follower's position from the newest snapshot · 2 stage the writerless
+        rows from there on · 3 commit them with the new offsets, if the position has not changed. A crash leaves at most
+        unreferenced files.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -119,13 +121,13 @@ class LogMaterializer:
                 ready = level0_files_of(table, [record], latest)
                 return self._commit(ready, WriterState(record.epoch, dict(self._offsets), now_ms()))
             except BaseException as why:
-                self._offsets = {}  # what was read and not committed is read again
+                self._offsets = {}  # uncommitted records are read again
                 if not isinstance(why, _FollowedElsewhere | IndexReplaced):
                     raise
         raise CommitConflict(f"table {self._table.name}: other processes keep following its log; one is enough")
 
     def _look(self, base: WriterState | None, ends: Mapping[int, int]) -> None:
-        """Where reading goes on; what this process has passed since counts as long as nobody else has followed."""
+        """The offsets to resume from; offsets passed by this process count unless another follower was active."""
         if self._offsets and base == self._base:
             return
         first = self._reader.first_offsets()
@@ -134,12 +136,12 @@ class LogMaterializer:
         self._offsets = {bucket: (base.verified if base else first).get(bucket, first[bucket]) for bucket in ends}
 
     def _is_far(self) -> bool:
-        """Whether what was passed without a row is worth a snapshot; by the clock of all, who follows may be new."""
+        """True if the passed records without a row justify a snapshot, by number or by age in wall time."""
         is_old = now_ms() >= self._since_ms + self._note_every_s * 1000
         return self._passed >= _PASSED or (self._passed > 0 and is_old)
 
     def _read(self, table: DynamicTable, ends: Mapping[int, int]) -> EpochRecord:
-        """Stages the rows of nobody, at most so many records; moves ``_offsets`` on."""
+        """Stages the writerless rows, up to the record limit; advances ``_offsets``."""
         scan, left = LogScan(table), _MOST_RECORDS
         epoch = 0 if self._base is None else self._base.epoch + 1
         task, offsets = TaskWriter(table, FOLLOWER, epoch, lane=0), dict(self._offsets)
@@ -166,7 +168,7 @@ class LogMaterializer:
         return EpochRecord(FOLLOWER, epoch, now_ms(), (result,))
 
     def _next_there(self, bucket: int, position: int, end: int) -> int:
-        """The position, or with ``skip_missing`` the first one after it that the log has."""
+        """The position, or with ``skip_missing`` the first existing one after it."""
         first = self._reader.first_offsets([bucket])[bucket]
         if first <= position and (position <= end or position <= self._reader.end_offsets([bucket])[bucket]):
             return position
@@ -194,7 +196,7 @@ class LogMaterializer:
             ready.made.check_index(table, latest)
             return state.with_writer(FOLLOWER, reached).without_old(table.registered).to_properties()
 
-        # a user of its own: what another follower has committed is never taken for this
+        # A separate commit user, so that no commit of another follower is mistaken for this one.
         request = CommitRequest(
             f"{FOLLOWER}-{new_uuid()}",
             reached.epoch,
@@ -216,4 +218,4 @@ class LogMaterializer:
 
 
 class _FollowedElsewhere(Exception):
-    """Another follower, or a commit of this one whose answer was lost, has come further meanwhile."""
+    """Another follower, or an unacknowledged commit of this one, has advanced further in the meantime."""

@@ -1,8 +1,8 @@
-"""Replaces partitions or a whole table by new rows, or by none, as one snapshot.
+"""Replaces partitions or a whole table with new rows, or with none, as one snapshot.
 
-An overwrite writes data files only and has no epoch: its snapshot is its decision. So it is atomic, and a crash before
-the snapshot leaves files that nobody names. Epochs that were decided when its commit began are sealed first and
-replaced with the rest; those decided later come after it.
+An overwrite writes data files only and has no epoch, because its snapshot is the decision. It is therefore atomic, and
+a crash before the snapshot leaves unreferenced files. Epochs that were decided before its commit are sealed first and
+replaced with the rest; later ones follow it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _ATTEMPTS = 8
 def commit_overwrite(
     table: DynamicTable, writer: str, results: Sequence[AttemptResult], target: OverwriteTarget, again: bool = False
 ) -> Snapshot | None:
-    """Replaces what the target says by the rows of the accepted attempts; None when there is nothing to replace.
+    """Replaces the target with the rows of the accepted attempts; None if there is nothing to replace.
 
-    1 seal what was decided before · 2 write the small runs of the attempts as level-0 files · 3 commit, if no further
-    partition has become part of the target. ``writer`` makes it happen once; ``again`` says that it may have happened.
-    Raises CommitConflict, CommitUnknown (ask again), InvalidRequest for rows outside of the target.
+    1 seal all epochs decided before · 2 write the small runs of the attempts as level-0 files · 3 commit, if no further
+    partition has become part of the target. ``writer`` makes it happen once; ``again`` means that it may have happened.
+    Raises CommitConflict, CommitUnknown (retry), InvalidRequest for rows outside of the target.
     """
     check_overwritable(table)
     # 1
@@ -75,7 +75,7 @@ def commit_overwrite(
 
 
 def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
-    """Empties the table, or the partitions with these values. Raises NotFound when none has them."""
+    """Empties the table, or the partitions with these values. Raises NotFound if none has them."""
     if values:
         return drop_partitions(table, [values])
     return commit_overwrite(table, f"truncate-{new_uuid()}", (), OverwriteTarget())
@@ -84,9 +84,9 @@ def truncate(table: DynamicTable, values: Mapping[str, object] | None = None) ->
 def drop_partitions(
     table: DynamicTable, specs: Sequence[Mapping[str, object]], if_exists: bool = False
 ) -> Snapshot | None:
-    """Removes the partitions with the values of one of the specs, all in one snapshot; None when there are none.
+    """Removes the partitions with the values of one of the specs, all in one snapshot; None if there are none.
 
-    Raises NotFound for a spec that no partition has, unless ``if_exists``.
+    Raises NotFound for a spec without a partition, unless ``if_exists``.
     """
     check_overwritable(table)
     seal_decided(table)
@@ -95,7 +95,7 @@ def drop_partitions(
 
 
 def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snapshot | None:
-    """Removes partitions (serialised rows) in one snapshot; None when there are none."""
+    """Removes partitions (serialised rows) in one snapshot; None if there are none."""
     if not partitions:
         return None
     request = CommitRequest(
@@ -110,7 +110,7 @@ def remove_partitions(table: DynamicTable, partitions: frozenset[bytes]) -> Snap
 
 
 def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snapshot | None:
-    """Deletes the partitions that meet a condition on partition columns, all rows without one, in one snapshot.
+    """Deletes the partitions that match a condition on partition columns, or all rows without one, in one snapshot.
 
     Raises UnsupportedFeature for a condition on other columns.
     """
@@ -131,7 +131,7 @@ def delete_partitions(table: DynamicTable, condition: Predicate | None) -> Snaps
 
 
 def seal_decided(table: DynamicTable) -> None:
-    """Seals every epoch that is decided now: what follows comes after it. Raises Unavailable."""
+    """Seals every decided epoch, so that the caller's write follows them. Raises Unavailable."""
     decided = {(r.writer, r.epoch) for r in waiting_epochs(table).waiting}
     for attempt in itertools.count():
         if decided.isdisjoint((r.writer, r.epoch) for r in waiting_epochs(table).waiting):
@@ -170,10 +170,10 @@ def _live_partitions(table: DynamicTable, snapshot: Snapshot | None) -> set[byte
 
 
 class OverwriteWriter:
-    """Takes the new rows and replaces the target by them; use it as a context manager.
+    """Replaces the target with new rows; use it as a context manager.
 
-    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing.
-    Raises UnsupportedFeature when it is made for a table with a log.
+    Nothing is visible before the block ends or ``commit`` is called; an exception in the block changes nothing. Raises
+    UnsupportedFeature on creation for a table with a log.
     """
 
     def __init__(self, table: DynamicTable, target: OverwriteTarget) -> None:
@@ -197,9 +197,9 @@ class OverwriteWriter:
             raise
 
     def commit(self) -> Snapshot | None:
-        """Replaces the target by the rows so far; None when there is nothing to replace.
+        """Replaces the target with the rows so far; None if there is nothing to replace.
 
-        Raises CommitConflict, CommitUnknown (call it again: it looks first), InvalidRequest.
+        Raises CommitConflict, CommitUnknown (retry: it checks the outcome first), InvalidRequest.
         """
         if not self._open:
             raise InvalidRequest(f"this overwrite of table {self._table.name} is done or has failed: open a new writer")
@@ -215,7 +215,7 @@ class OverwriteWriter:
         return made
 
     def close(self) -> None:
-        """Drops what was not committed; nothing can be written afterwards."""
+        """Drops uncommitted rows; the writer is then closed."""
         self._open = False
         self._task.close()
 
@@ -229,7 +229,7 @@ class OverwriteWriter:
             if kind is None and self._open:
                 self.commit()
         except CommitUnknown:
-            # nobody knows: it stays open, so that ``commit`` can be called again
+            # unknown outcome: stays open, so that ``commit`` can be called again
             raise
         except BaseException:
             self.close()
@@ -238,10 +238,10 @@ class OverwriteWriter:
 
 
 def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> Snapshot | None:
-    """Writes partitions again whose files have another number of buckets; None when there are none.
+    """Rewrites partitions whose files have another number of buckets; None if there are none.
 
-    ``values`` are those of some partition columns. Every file that is replaced must still be there when the snapshot
-    is made. Raises CommitConflict when others wrote to the partitions meanwhile: nothing has changed, try again.
+    ``values`` are those of some partition columns. Every replaced file must still exist at the commit. Raises
+    CommitConflict if others wrote to the partitions in the meantime: nothing has changed, retry.
     """
     if table.schema.num_buckets < 1:
         raise UnsupportedFeature(f"table {table.name} has no fixed number of buckets: there is nothing to rescale")
@@ -262,7 +262,7 @@ def rescale(table: DynamicTable, values: Mapping[str, object] | None = None) -> 
             task.write(batch)
     made = level0_files(table, sequence_runs([EpochRecord(writer, 0, now_ms(), (task.finish(),))], {}), None)
     files = (*made.files, *_removed([e for e in live if e.partition in old]))
-    # files that a reader of this snapshot has not seen stay live and have another number of buckets: a conflict
+    # Files that this read has not seen stay live with another number of buckets, which is a conflict.
     request = CommitRequest(
         writer, 0, OVERWRITE, files, prepare=lambda s: _nothing_else(table, s, live, old), first_try=True
     )

@@ -1,7 +1,7 @@
-"""Replaces data files of a table without a primary key by what UPDATE, DELETE or MERGE leaves of their rows.
+"""Replaces data files of a table without a primary key with the remaining rows of UPDATE, DELETE or MERGE.
 
-The new files and the end of the old ones are one snapshot: it is there, or nothing has changed. Whoever was faster with
-one of the files, such as a compaction, makes it a conflict.
+One snapshot adds the new files and removes the old ones, or nothing changes. If another commit, such as a compaction,
+has replaced one of the files, the commit conflicts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lakelog.table.write.overwrite import seal_decided
 
 
 def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) -> list[str]:
-    """The data files of the newest snapshot that may have rows which meet a condition; decided epochs are sealed first.
+    """The data files of the newest snapshot that may have rows matching a condition; seals decided epochs first.
 
     Raises UnsupportedFeature for a table with a primary key, or with a log that the write would not fill.
     """
@@ -44,11 +44,11 @@ def files_to_rewrite(table: DynamicTable, condition: Predicate | None = None) ->
 def commit_rewrite(
     table: DynamicTable, writer: str, results: Sequence[AttemptResult], replaced: Collection[str]
 ) -> Snapshot | None:
-    """Replaces data files by the rows of the accepted attempts; None when there is nothing to do.
+    """Replaces data files with the rows of the accepted attempts; None if there is nothing to do.
 
-    1 find the files in the newest snapshot · 2 write the small runs of the attempts, and the deletion vectors that are
-    left · 3 commit; of kind COMPACT where the rows stay the same. Raises CommitConflict when one of the files is gone
-    (nothing has changed then), CommitUnknown.
+    1 find the files in the newest snapshot · 2 write the small runs of the attempts, and the remaining deletion vectors
+    · 3 commit; of kind COMPACT if the rows stay the same. Raises CommitConflict if one of the files is missing (nothing
+    has changed then), CommitUnknown.
     """
     # 1
     latest = table.store.latest_snapshot()
@@ -89,7 +89,7 @@ def _by_bucket(entries: Sequence[ManifestEntry]) -> list[BucketFiles]:
 
 
 def _vectors_without(table: DynamicTable, latest: Snapshot | None, gone: Sequence[BucketFiles]) -> IndexChange:
-    """The deletion vectors without those of files that go."""
+    """The deletion vectors without those of removed files."""
     held = table.store.vector_files(latest)
     changes = []
     for files in gone:

@@ -1,4 +1,4 @@
-"""Writes to a table without Spark: the same double write, committed when the ``with`` block ends."""
+"""Writes to a table without Spark: the same dual write, committed at the end of the ``with`` block."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lakelog.table.staging.task_writer import TaskWriter
 
 
 class TableWriter:
-    """Takes Arrow rows and commits them; use it as a context manager.
+    """Writes and commits Arrow rows; use it as a context manager.
 
     Rows reach the log as they are written, and the files when the block ends or ``commit`` is called. An exception in
-    the block commits nothing: the rows that the log has already are taken back.
+    the block commits nothing, and rows in the log are taken back.
     """
 
     def __init__(self, table: DynamicTable) -> None:
@@ -41,7 +41,7 @@ class TableWriter:
         """Writes an Arrow table, batch, reader, or anything with ``__arrow_c_stream__`` (polars, pandas, DuckDB).
 
         A column ``_row_kind`` (+I, -U, +U, -D) makes it a change stream. Raises InvalidSchema, Unavailable; after an
-        error the writer takes no more rows.
+        error the writer accepts no more rows.
         """
         self._check_failed()
         try:
@@ -49,7 +49,7 @@ class TableWriter:
                 if self._committer is not None:
                     take_over_best_effort(self._table)
                     self._committer.origin = register_writer(self._table, self._writer, BATCH)
-                    begin_use(self._table, self._writer)  # until it is closed, however long the next rows take
+                    begin_use(self._table, self._writer)  # until close, regardless of the time between writes
                 self._task = TaskWriter(self._table, self._writer, self._epoch, lane=0)
             for batch in batches_of(rows):
                 self._task.write(batch)
@@ -63,10 +63,10 @@ class TableWriter:
             self._task.flush_log()
 
     def commit(self) -> None:
-        """Commits what was written so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
+        """Commits the rows so far as one snapshot. Raises Unavailable, CommitConflict, CommitUnknown, Fenced.
 
-        CommitDecided says that the rows are in the table, and only a later step failed: ``close`` tries it again. Rows
-        of a failed commit are not committed again: InvalidRequest.
+        CommitDecided means that the rows are in the table, and only a later step failed: ``close`` retries it. Rows of
+        a failed commit are not committed again: InvalidRequest.
         """
         if self._task is None:
             return
@@ -88,19 +88,19 @@ class TableWriter:
         expire_best_effort(self._table)
 
     def abort(self) -> None:
-        """Drops what was not committed; its rows in the log are taken back."""
+        """Drops uncommitted rows; its rows in the log are taken back."""
         if self._task is None:
             return
         self._task.close()
         if self._committer is not None:
-            self._committer.commit(self._epoch, [])  # stays until the next seal, or close: so readers know of it
+            self._committer.commit(self._epoch, [])  # stays until the next seal or close, for readers
         self._task = None
         self._epoch += 1
 
     def close(self) -> None:
-        """Drops what was not committed and removes the writer's traces; nothing can be written afterwards.
+        """Drops uncommitted rows and deletes the writer's files; the writer is then closed.
 
-        Rows that are decided but not yet in a snapshot are never dropped: batch reads have them already.
+        Rows that are decided but not yet in a snapshot are never dropped, because batch reads return them already.
         """
         self.abort()
         self._failed = True
@@ -114,7 +114,7 @@ class TableWriter:
             self._table.registered.forget(self._writer)
 
     def _has_rows(self) -> bool:
-        """Whether a decided epoch waits for its snapshot; one that was taken back does not."""
+        """True if a decided epoch waits for its snapshot; one that was taken back does not."""
         return any(record.attempts for record in self._table.decided.of(self._writer))
 
     def _check_failed(self) -> None:
@@ -131,7 +131,7 @@ class TableWriter:
             try:
                 self.commit()
             except BaseException:
-                with contextlib.suppress(LakelogError):  # the first error is the one to tell
+                with contextlib.suppress(LakelogError):  # the first error is the one to raise
                     self.close()
                 raise
         if kind is None:
@@ -142,7 +142,7 @@ class TableWriter:
 
 
 def batches_of(rows: Any) -> list[pa.RecordBatch] | pa.RecordBatchReader:
-    """Whatever a user gives as rows, as record batches. Raises InvalidRequest for something else."""
+    """User rows of any supported type as record batches. Raises InvalidRequest for any other type."""
     if isinstance(rows, pa.RecordBatch):
         return [rows]
     if isinstance(rows, pa.Table):

@@ -1,4 +1,4 @@
-"""``$consumers``: how far the named readers of the table are."""
+"""``$consumers``: the positions of the table's named readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``$log``: the buckets of the log, its writers and its named readers, and how far each of them is."""
+"""``$log``: the buckets of the log, its writers and its named readers, and the position of each."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ BUCKET, WRITER, READER = "bucket", "writer", "reader"
 class Log(MetadataTable):
     """One row per bucket, per live writer, and per bucket of a reader with a ``consumer-id``.
 
-    A bucket's ``position`` is the offset that the newest snapshot knows it up to, a reader's the next one that it
-    reads; ``lag`` is the records behind it, of a bucket without the control records that the
-    snapshot knows of. A writer has its newest decided and sealed epochs, and the age of its
-    oldest epoch that is not sealed, NULL when all are.
+    The ``position`` of a bucket is the end offset of its records in the newest snapshot; that of a reader is its next
+    offset. ``lag`` is the number of records after it; for a bucket without the control records in the snapshot. A
+    writer has its newest decided and sealed epochs, and the age of its oldest unsealed epoch, NULL if all are sealed.
     """
 
     COLUMNS: ClassVar[Columns] = (
@@ -67,11 +66,11 @@ class Log(MetadataTable):
 
     @property
     def plain(self) -> DynamicTable:
-        """The table that is told of."""
+        """The base table."""
         return replace(self.table, view=None)
 
     def _opened(self, moment: LogView) -> Mapping[str, int]:
-        """Writer → when its oldest epoch began that is in no snapshot: its first record, or else its decision."""
+        """Writer → start of its oldest epoch that is in no snapshot: its first record, or else its decision."""
         out: dict[str, int] = {}
         for record in moment.epochs:
             out[record.writer] = min(record.time_ms, out.get(record.writer, record.time_ms))

@@ -1,4 +1,4 @@
-"""``$runs``: what maintenance has done with the table, by whom and why."""
+"""``$runs``: the maintenance runs of the table, with the process and reason of each."""
 
 from __future__ import annotations
 

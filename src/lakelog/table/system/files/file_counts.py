@@ -24,7 +24,7 @@ class FileCounts:
 def count_files(store: FileStore, snapshot: Snapshot | None, by_bucket: bool) -> dict[BucketKey, FileCounts]:
     """The counts of each (partition, bucket) with live files.
 
-    Unless ``by_bucket``, all buckets count as 0, and files that wait for their bucket (postponed) do not count.
+    Unless ``by_bucket``, all buckets count as 0, and files without an assigned bucket (postponed) do not count.
     """
     out: dict[BucketKey, FileCounts] = {}
     for meta in () if snapshot is None else store.manifests.manifests_of(snapshot):

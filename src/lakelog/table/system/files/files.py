@@ -65,12 +65,12 @@ class Files(MetadataTable):
 
 
 def live_entries(table: MetadataTable) -> list[ManifestEntry]:
-    """The live files of all levels, without those that wait for a bucket."""
+    """The live files of all levels, without those that have no assigned bucket."""
     return [e for e in table.table.store.live_entries(table.snapshot()) if e.bucket != POSTPONE_BUCKET]
 
 
 def key_columns(store: FileStore, entry: ManifestEntry) -> tuple[Any, ...]:
-    """Where a file lies, how large it is, and its smallest and largest key."""
+    """The path and size of a file, and its smallest and largest key."""
     file = entry.file
     written = store.schemas.get(file.schema_id)
     types = [f.type for f in written.select(written.trimmed_primary_keys)]
@@ -89,7 +89,7 @@ def key_columns(store: FileStore, entry: ManifestEntry) -> tuple[Any, ...]:
 
 
 def statistics_columns(store: FileStore, file: DataFileMeta) -> tuple[str, str, str]:
-    """NULL counts, smallest and largest values as ``{column=value, …}`` of the columns that the table has now.
+    """NULL counts, smallest and largest values as ``{column=value, …}`` of the table's current columns.
 
     A column that the file does not have is NULL in all its rows; one without statistics is shown as null.
     """
@@ -124,6 +124,6 @@ def _shown(value: Any, source: DataField | None, field: DataField) -> str:
 
 
 def _format(name: str) -> str:
-    """The format that a file's name tells: its last suffix, before it what compressed it."""
+    """The format from a file's name: its last suffix, or the one before the compression suffix."""
     parts = name.split(".")
     return parts[-2] if len(parts) > 2 and parts[-1] in ("gz", "bz2", "deflate", "snappy", "lz4", "zst") else parts[-1]

@@ -1,4 +1,4 @@
-"""``$statistics``: what ANALYZE found."""
+"""``$statistics``: the result of ANALYZE."""
 
 from __future__ import annotations
 

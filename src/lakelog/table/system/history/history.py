@@ -1,4 +1,4 @@
-"""The snapshots of a table as a user reads them: DESCRIBE HISTORY, ``Table.history``."""
+"""The user-facing snapshots of a table: DESCRIBE HISTORY, ``Table.history``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _COLUMNS: Final = {
     "changes": "changelog_record_count",
     "watermark": "watermark",
 }
-"""Column of the answer → column of ``$snapshots``."""
+"""Column of the result → column of ``$snapshots``."""
 
 
 def snapshot_log(table: DynamicTable, limit: int | None = None, before: int | None = None) -> pa.Table:
-    """One row a snapshot, the newest first: at most ``limit``, those below the number ``before``; no other is read.
+    """One row per snapshot, the newest first: at most ``limit``, with ids below ``before``; reads no other.
 
     ``rows`` counts the records of all runs.
     """

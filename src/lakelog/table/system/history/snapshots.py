@@ -34,13 +34,13 @@ class AllSnapshots(MetadataTable):
         return self.rows_of(sorted(self.table.store.snapshots.ids()))
 
     def rows_of(self, ids: Iterable[int]) -> Iterator[tuple[Any, ...]]:
-        """The rows of some snapshots, without those that are gone."""
+        """The rows of some snapshots, without expired ones."""
         store = self.table.store
         for snapshot_id in ids:
             try:
                 s = store.snapshot(snapshot_id)
             except NotFound:
-                continue  # expired meanwhile
+                continue  # expired in the meantime
             yield (
                 s.id,
                 s.schema_id,

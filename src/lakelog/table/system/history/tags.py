@@ -11,7 +11,7 @@ import numpy as np
 from lakelog.paimon.types.types import AtomicType
 from lakelog.table.system.metadata import LONG, TEXT, TIME, Columns, MetadataTable, local_time, needed
 
-# Paimon declares milliseconds and hands out all that the tag's file holds
+# Paimon declares milliseconds but returns all digits of the tag's file
 NANOS: Final = AtomicType("TIMESTAMP", precision=9)
 
 

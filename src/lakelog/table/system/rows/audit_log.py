@@ -32,7 +32,7 @@ class AuditLog(TableScan):
 
     @property
     def source(self) -> Scan | ChangesScan:
-        """The read below: the state or the changes that the options ask for."""
+        """The underlying read: the state or the changes that the options request."""
         plain = replace(self.table, view=None)
         changes = changes_of_options(plain, keeps_deletes=True)
         if changes is not None:
@@ -41,11 +41,11 @@ class AuditLog(TableScan):
         return Scan(plain if snapshot is None else as_of(plain, snapshot), snapshot=snapshot)
 
     def plan(self) -> Sequence[Any]:
-        """The parts of the read below."""
+        """The splits of the underlying read."""
         return self.source.where(without_kind(self.filter, ROWKIND.name)).plan()
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one part."""
+        """The rows of one split."""
         return rows_of(self, lambda columns, own: self._kinds(split, columns, own), ROWKIND.name)
 
     def _kinds(self, split: Any, columns: Sequence[str], filter: Predicate | None) -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ class Binlog(TableScan):
         return AuditLog(self.table)
 
     def plan(self) -> Sequence[Any]:
-        """The parts of ``$audit_log``. Raises UnsupportedFeature for the comparison of two states."""
+        """The splits of ``$audit_log``. Raises UnsupportedFeature for the comparison of two states."""
         splits = self._log.plan()
         if any(isinstance(split, DiffSplit) for split in splits):
             raise UnsupportedFeature(
@@ -41,7 +41,7 @@ class Binlog(TableScan):
         return splits
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one part."""
+        """The rows of one split."""
         used = {ROWKIND.name, *self.schema.names, *(self.filter.columns if self.filter else ())}
         names = [n for n in self.row_schema.field_names if n in used]
         packs = isinstance(split, ChangeSplit)
@@ -60,7 +60,7 @@ class Binlog(TableScan):
 
 
 def packed(rows: pa.Table, packs: bool) -> pa.Table:
-    """The rows with values in lists; with ``packs`` a -U and the +U behind it become one row of kind +U."""
+    """The rows with values in lists; with ``packs`` a -U and the +U after it become one row of kind +U."""
     kinds = rows.column(ROWKIND.name).to_numpy()
     follows = np.zeros(len(kinds), dtype=np.bool_)
     if packs:

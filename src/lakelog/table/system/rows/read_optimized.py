@@ -20,7 +20,7 @@ class ReadOptimized(TableScan):
 
     @property
     def row_schema(self) -> TableSchema:
-        """The table's columns, as they were at the snapshot that the options name."""
+        """The table's columns as of the snapshot that the options select."""
         snapshot = self._travelled
         return self.table.schema if snapshot is None else as_of(self.table, snapshot).schema
 
