@@ -26,9 +26,7 @@ from lakelog.table.commit.take_over import dead_writers, seal_abandoned, take_ov
 from lakelog.table.log import lease_keeper
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
-from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, STREAM, Lease
-from lakelog.table.model.waiting_epochs import WaitingEpochs
 from lakelog.table.read import log_view
 from lakelog.table.staging import task_writer
 from lakelog.table.write.table_writer import TableWriter
@@ -387,11 +385,11 @@ def test_a_reader_that_is_paused_while_it_starts_does_not_read_values_that_a_tak
     silence(table, "query")
     look = log_view.waiting_epochs
 
-    def paused(table_then: DynamicTable) -> WaitingEpochs:
+    def paused(seen):
         if dead_writers(table.logical):
             by_take_over(table)
             write_one(table, "newest")
-        return look(table_then)
+        return look(seen)
 
     monkeypatch.setattr(log_view, "waiting_epochs", paused)
     assert folded(table, "latest-full") == files(table) == folded(table) == [(1, "newest")]

@@ -6,7 +6,6 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from lakelog.errors import Fenced, NotFound, after_decision
 from lakelog.io.clock import now_ms
@@ -17,7 +16,7 @@ from lakelog.logstore.protocol.control_records import abort_record, commit_recor
 from lakelog.logstore.protocol.healing_plan import Later
 from lakelog.options.log import CONCURRENT_WRITERS
 from lakelog.options.metrics import BYTES_WRITTEN, EPOCHS_DECIDED, ROWS_WRITTEN
-from lakelog.table.commit.log_repair import LogRepair, take_back_late, was_forgotten
+from lakelog.table.commit.log_repair import HealedPosition, LogRepair, take_back_late, was_forgotten
 from lakelog.table.commit.replay import SealedRows, check_rows, warn_of_older
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.attempt import AttemptResult
@@ -29,20 +28,6 @@ from lakelog.table.model.single_writer import StreamingRun, check_alone
 from lakelog.table.model.waiting_epochs import WaitingEpochs, waiting_epochs
 from lakelog.table.staging.backfill import note_catch_up
 from lakelog.table.staging.late_retractions import late_keys
-
-
-@dataclass
-class _Position:
-    """The known state of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
-
-    ``decided`` is the newest epoch decided at that time. It is later than ``epoch`` if the query has restarted before
-    its last epoch; then rows of it may also be stored below ``verified``.
-    """
-
-    epoch: int
-    verified: dict[int, int]
-    extra: dict[int, int] = field(default_factory=dict)
-    decided: int = -1
 
 
 class Committer:
@@ -63,7 +48,7 @@ class Committer:
         self.run: StreamingRun | None = None
         self.origin: Mapping[int, int] | None = None
         self._state = LogState()
-        self._known: _Position | None = None
+        self._known: HealedPosition | None = None
         self._tip = 0
         self._decided: dict[int, EpochRecord] = {}
         self._sealed_rows = SealedRows(table.store, writer)
@@ -105,7 +90,7 @@ class Committer:
                 with after_decision(self.table.name) if self.once and is_made else contextlib.nullcontext():
                     self._heal_decided(record, self.table.log, is_replay=not is_made)
             else:
-                self._known = _Position(epoch, dict(record.since))
+                self._known = HealedPosition(epoch, dict(record.since))
             note_catch_up(self.table, record)
             if record.ended and not self.ended:
                 raise self._fenced()
@@ -122,7 +107,7 @@ class Committer:
                 self._look()
                 self._heal(record, self.table.log)
             else:
-                self._known = _Position(record.epoch, dict(record.since))
+                self._known = HealedPosition(record.epoch, dict(record.since))
             assert self._known is not None
             return WriterState(record.epoch, dict(self._known.verified), now_ms())
 
@@ -300,7 +285,7 @@ class Committer:
         self._state = newest_state(self.table.store)[1]
         return self._state.writers.get(self.writer)
 
-    def _position(self, epoch: int) -> _Position:
+    def _position(self, epoch: int) -> HealedPosition:
         """The start of healing: from the last epoch, else from the newest record, snapshot or the origin."""
         if self._known is not None and self._known.epoch == epoch - 1:
             return self._known
@@ -308,10 +293,10 @@ class Committer:
         own = [r for r in found.waiting if r.writer == self.writer]
         sealed = self._state.writers.get(self.writer)
         if own:
-            return _Position(own[-1].epoch, dict(own[-1].since))
+            return HealedPosition(own[-1].epoch, dict(own[-1].since))
         if sealed is not None:
-            return _Position(sealed.epoch, dict(sealed.verified))
-        return _Position(-1, self._origin() if self.table.emits_log else {})
+            return HealedPosition(sealed.epoch, dict(sealed.verified))
+        return HealedPosition(-1, self._origin() if self.table.emits_log else {})
 
     def _origin(self) -> dict[int, int]:
         if self.origin is not None:  # may be forgotten by now, if the writer was considered dead
@@ -367,9 +352,9 @@ class Committer:
                     continue
             verified[bucket] = repair.repair(bucket, start, late.get(bucket, frozenset()))
         before = -1 if known is None else known.decided
-        self._known = _Position(record.epoch, verified, decided=max(before, *accepted))
+        self._known = HealedPosition(record.epoch, verified, decided=max(before, *accepted))
 
-    def _starts(self, record: EpochRecord, known: _Position | None) -> dict[int, int]:
+    def _starts(self, record: EpochRecord, known: HealedPosition | None) -> dict[int, int]:
         """The start of healing per bucket, the highest known offset below which all earlier epochs are verified.
 
         A decision of another driver may have an older ``since``; rows of earlier epochs after it count.

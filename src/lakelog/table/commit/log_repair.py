@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,20 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
 from lakelog.table.read.file_scan import Scan
+
+
+@dataclass
+class HealedPosition:
+    """The known state of the log: healed up to ``verified`` after ``epoch``; ``extra`` own entries follow.
+
+    ``decided`` is the newest epoch decided at that time. It is later than ``epoch`` if the query has restarted before
+    its last epoch; then rows of it may also be stored below ``verified``.
+    """
+
+    epoch: int
+    verified: dict[int, int]
+    extra: dict[int, int] = field(default_factory=dict)
+    decided: int = -1
 
 
 @dataclass(frozen=True)
