@@ -39,6 +39,9 @@ from lakelog.table.staging import backfill as catch_up
 from lakelog.table.staging import row_check
 from lakelog.table.write.table_writer import TableWriter
 
+_SHARED_FAULT_RATE = 0.01
+"""The smaller one of the two: it says which half, so that no other choice of a schedule changes."""
+
 
 class _OwnNumbers:
     """The module ``os`` with a process number of each simulated process."""
@@ -51,18 +54,18 @@ class _OwnNumbers:
         return 0 if here is None else here.program.number
 
 
-class _OwnWorkers:
-    """The module ``os``, for which all tasks of a streaming query's run share a process, as Spark has it."""
+class _OwnWorkers(_OwnNumbers):
+    """In half of the schedules all tasks of a streaming query's run share a process, as Spark has it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+        super().__init__(scheduler)
         self._number_of: dict[str, int] = {}
 
     def getpid(self) -> int:
-        here = self._scheduler.here()
-        if here is None:
-            return 0
-        return self._number_of.setdefault(here.program.name.partition("/")[0], here.program.number)
+        here, number = self._scheduler.here(), super().getpid()
+        if here is None or self._scheduler.fault_rate > _SHARED_FAULT_RATE:
+            return number
+        return self._number_of.setdefault(here.program.name.partition("/")[0], number)
 
 
 class _Everything(set[object]):
