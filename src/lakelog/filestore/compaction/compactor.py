@@ -117,7 +117,7 @@ class _Run:
                 pass
 
     def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
-        """The rows of sections; deletes are dropped only if no older rows of their keys remain."""
+        """The rows of sections; drops deletes and expired rows only if no older rows of their keys remain."""
         columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
         output = Output(columns, with_deletes=not self._task.drop_deletes)
         for section in parts:
