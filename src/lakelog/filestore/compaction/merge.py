@@ -101,8 +101,7 @@ def _lookup_engine(
     if inner.oldest_wins:
         return OldestRowLookup(inner, upper.finder(with_rows=False), tell)
     marks = options.need(DELETION_VECTORS)
-    # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
-    # need them
+    # if vectors hide the old rows, only a changelog and engines that combine or may prefer old rows need them
     needs_rows = tell is not None or not marks or not inner.number_decides
     return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
 
