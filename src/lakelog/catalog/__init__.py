@@ -1,4 +1,4 @@
-"""Catalogs: table name → directory and schema."""
+"""Names → where a table lies and what its schema is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access to the world outside of the process: storage, clock, names, randomness."""
+"""Bytes, clock, names, randomness: all that touches the world outside of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log store: one append-only log per bucket, with append → offsets and reads from an offset."""
+"""The append-only log per bucket: append → offsets, read from an offset."""
 
 from __future__ import annotations
 

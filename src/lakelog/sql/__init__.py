@@ -1,3 +1,3 @@
-"""SQL of both dialects: parses statements, runs lakelog's own, and prepares queries for Spark."""
+"""SQL of both dialects: parses statements, runs lakelog's own, makes queries ready for Spark."""
 
 from __future__ import annotations
