@@ -7,4 +7,4 @@ from lakelog.options import parts
 from lakelog.options.registry import Registry
 
 CATALOGS: Registry[Catalog] = parts.CATALOGS
-"""Kind of catalog → its class, made of (warehouse, storage, its options but for the kind)."""
+"""Kind of catalog → its class, constructed with (warehouse, storage, catalog options except the kind)."""

@@ -1,4 +1,4 @@
-"""What every catalog answers: databases, tables, and where they lie."""
+"""Interface of all catalogs: databases, tables and their directories."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lakelog.paimon.schema.changes import SchemaChange
 from lakelog.paimon.schema.schema import TableSchema
 
 DEFAULT_DATABASE: Final = "default"
-"""The one database that need not be created."""
+"""The database that exists without CREATE DATABASE."""
 
 
 @dataclass(frozen=True)
 class Identifier:
-    """A table's name: database and table, and the catalog that knows it ("": the first one of a session)."""
+    """A table's name: database, table and catalog ("": the session's first catalog)."""
 
     database: str
     table: str
@@ -26,7 +26,7 @@ class Identifier:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """``(database, table)``, with the catalog before it where it is not the first one."""
+        """``(database, table)``, prefixed with the catalog unless it is the session's first one."""
         return (*((self.catalog,) if self.catalog else ()), self.database, self.table)
 
     def __str__(self) -> str:
@@ -35,9 +35,9 @@ class Identifier:
 
 @dataclass(frozen=True)
 class TableLocation:
-    """A table as it was when it was loaded; frozen and picklable, so that it travels to Spark executors.
+    """A table's state at load time; frozen and picklable, so that it can be sent to Spark executors.
 
-    Its ``io`` reaches what is below ``path`` only.
+    Its ``io`` can access only files below ``path``.
     """
 
     identifier: Identifier
@@ -50,11 +50,11 @@ class TableLocation:
 
 
 CheckChange = Callable[[TableSchema, TableSchema], None]
-"""Looks at (the schema before, the schema after) a change and raises when it must not be."""
+"""Checks a change by (old schema, new schema) and raises if the change is not allowed."""
 
 
 class Catalog(ABC):
-    """Databases and tables of one warehouse. Every change is atomic: it happened, or it did not."""
+    """Databases and tables of one warehouse. Every change is atomic."""
 
     @abstractmethod
     def list_databases(self) -> list[str]:
@@ -62,11 +62,11 @@ class Catalog(ABC):
 
     @abstractmethod
     def create_database(self, name: str, if_not_exists: bool = False) -> None:
-        """Makes a database. Raises AlreadyExists, InvalidRequest for a name that cannot be one."""
+        """Creates a database. Raises AlreadyExists, InvalidRequest for an invalid name."""
 
     @abstractmethod
     def drop_database(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        """Removes a database, with its tables only when ``cascade``. Raises NotFound, InvalidRequest (not empty)."""
+        """Drops a database, including its tables if ``cascade``. Raises NotFound, InvalidRequest (not empty)."""
 
     @abstractmethod
     def list_tables(self, database: str) -> list[str]:
@@ -74,44 +74,43 @@ class Catalog(ABC):
 
     @abstractmethod
     def table_path(self, identifier: Identifier) -> str:
-        """The directory that a table of this name has or would have. Raises InvalidRequest for a bad name."""
+        """The directory of the table, whether or not it exists. Raises InvalidRequest for an invalid name."""
 
     @abstractmethod
     def table_io(self, identifier: Identifier) -> FileIO:
-        """The storage of the table that has or would have this name: it reaches the table's directory only."""
+        """The storage of the table, whether or not it exists, confined to the table's directory."""
 
     @abstractmethod
     def load_table(self, identifier: Identifier) -> TableLocation:
-        """The table with its newest schema. Raises NotFound with the nearest name."""
+        """The table with its newest schema. Raises NotFound, which suggests the closest name."""
 
     @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool = False) -> TableLocation:
-        """Makes a table with this first schema; of several who try at once one wins.
+        """Creates a table with this first schema. If several clients create it at the same time, one wins.
 
-        Raises AlreadyExists (unless ``if_not_exists``, which answers with the table that is there), NotFound when
-        the database is missing (``default`` is made), InvalidRequest for a bad name, CommitUnknown.
+        Raises AlreadyExists (with ``if_not_exists`` it returns the existing table instead), NotFound if the database
+        is missing (``default`` is created), InvalidRequest for an invalid name, CommitUnknown.
         """
 
     @abstractmethod
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
-        """Removes a table with all its files. Raises NotFound."""
+        """Drops a table and deletes all its files. Raises NotFound."""
 
     @abstractmethod
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
     ) -> TableLocation:
-        """Gives a table one new schema with all these changes; answers with the table as it is then.
+        """Writes one new schema with all these changes and returns the altered table.
 
-        The changes are tried on the newest schema, and again on a newer one when another ALTER was faster, so that what
-        is not possible any more is refused. ``check`` may refuse, too. Changes that change nothing make no schema.
-        Raises NotFound, InvalidSchema, InvalidOption, UnsupportedFeature, CommitConflict (others were faster again and
-        again), CommitUnknown.
+        The changes apply to the newest schema. If a concurrent ALTER wins, they are validated again on its schema.
+        ``check`` may reject them, too. Changes without effect write no schema. Raises NotFound, InvalidSchema,
+        InvalidOption, UnsupportedFeature, CommitConflict (too many lost races), CommitUnknown.
         """
 
     @abstractmethod
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
-        """Gives a table another name, perhaps in another database; of several who try at once one wins.
+        """Renames a table, possibly into another database. If several clients rename it at the same time, one wins.
 
-        Raises NotFound (the table, or the database of the new name), AlreadyExists, InvalidRequest for a bad name,
-        UnsupportedFeature where the storage cannot do it at once.
+        Raises NotFound (the table, or the database of the new name), AlreadyExists, InvalidRequest for an invalid
+        name, UnsupportedFeature if the storage has no atomic rename.
         """

@@ -31,13 +31,13 @@ _SUFFIX = ".db"
 _SCHEMA_FILE = re.compile(r"schema-(\d+)")
 _SNAPSHOT_FILE = re.compile(r"snapshot-\d+")
 _ALTER_TRIES = 100
-"""How often a change that lost against another one is tried on the newer schema."""
+"""Maximum attempts of an ALTER that loses against concurrent ones."""
 _ASKED_AGAIN = 3
-"""How often a schema file whose outcome is unknown is looked up and created again."""
+"""Maximum attempts to create a schema file while the outcome is unknown."""
 
 
 class Directories(Catalog):
-    """Databases are directories that end in ``.db``, tables are directories in them with a schema."""
+    """Databases as directories that end in ``.db``, tables as directories in them with a schema."""
 
     def __init__(self, warehouse: str, io: FileIO) -> None:
         self.warehouse = io.absolute(warehouse)
@@ -95,7 +95,7 @@ class Directories(Catalog):
         path = self.table_path(identifier)
         if identifier.database != DEFAULT_DATABASE and not self._io.exists(self.database_path(identifier.database)):
             raise self._no_database(identifier.database)
-        # the listing knows a table whose first schema was removed; the create decides between rivals
+        # the listing finds a table whose first schema was removed; the create decides between concurrent clients
         if not self._schema_ids(path) and self._io.create(f"{path}/schema/schema-{schema.id}", schema.to_json()):
             return TableLocation(identifier, path, schema, self._io.within(path))
         if not if_not_exists:
@@ -110,8 +110,8 @@ class Directories(Catalog):
             raise self._no_table(identifier)
         if self._io.real(path) != f"{self._io.real(self.database_path(identifier.database))}/{identifier.table}":
             raise InvalidRequest(f"'{path}' is a symbolic link, DROP does not follow it: remove the link itself")
-        # snapshots first, so that no reader finds one without its files; the schema last, so that a drop that
-        # stopped half-way can be repeated, and a new table never finds files of the old one
+        # snapshots first, so that no reader finds one without its files; the schema last, so that an interrupted
+        # drop can be repeated, and a new table never finds files of the old one
         self._io.delete_dir(f"{path}/snapshot")
         for status in self._io.list(path):
             if status.is_dir and status.name != "schema":
@@ -125,7 +125,7 @@ class Directories(Catalog):
         taken = 0
         for _ in range(_ALTER_TRIES):
             before = self.load_table(identifier)
-            if before.schema.id < taken:  # the listing lags behind what a create was told
+            if before.schema.id < taken:  # the listing lags: a create has already found this schema
                 schema = TableSchema.from_json(self._io.read(f"{path}/schema/schema-{taken}"))
                 before = replace(before, schema=schema)
             schema = apply_changes(before.schema, changes, self.has_snapshots(path), now_ms())
@@ -145,7 +145,7 @@ class Directories(Catalog):
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 
     def _check_same(self, before: TableLocation) -> None:
-        """Raises TableReplaced when a schema that was loaded is not at its place any more: the table is another one."""
+        """Raises TableReplaced if the loaded schema file is missing or differs, because the table was replaced."""
         with contextlib.suppress(NotFound):
             found = self._io.read(f"{before.path}/schema/schema-{before.schema.id}")
             if TableSchema.from_json(found) == before.schema:
@@ -167,14 +167,14 @@ class Directories(Catalog):
         self._io.rename_dir(path, target)
 
     def _create_schema(self, path: str, data: bytes) -> bool:
-        """Whether the schema file is there with these bytes now; False when another change has its number."""
+        """Creates the schema file. Returns False if another change has taken its number."""
         unknown: CommitUnknown | None = None
         for _ in range(_ASKED_AGAIN):
             try:
                 return self._io.create(path, data) or self._io.read(path) == data
             except CommitUnknown as why:
                 unknown = why
-            # what is not there may still arrive; creating the same bytes again does no harm
+            # a missing file may still appear; creating the same bytes again is harmless
             if self._io.exists(path):
                 return self._io.read(path) == data
         raise CommitUnknown(
@@ -182,20 +182,20 @@ class Directories(Catalog):
         ) from unknown
 
     def has_snapshots(self, path: str) -> bool:
-        """Whether the table in a directory has been written to."""
+        """Returns whether the table in a directory has snapshots."""
         return any(_SNAPSHOT_FILE.fullmatch(s.name) for s in confined(self._io, path).list(f"{path}/snapshot"))
 
     def has_table(self, identifier: Identifier) -> bool:
-        """Whether there is a table of this name."""
+        """Returns whether the table exists."""
         return bool(self._schema_ids(self.table_path(identifier)))
 
     def database_path(self, name: str) -> str:
-        """The directory that a database has or would have. Raises InvalidRequest for a bad name."""
+        """The directory of a database, whether or not it exists. Raises InvalidRequest for an invalid name."""
         check_name("database", name)
         return f"{self.warehouse}/{name}{_SUFFIX}"
 
     def _may_be_table(self, path: str) -> bool:
-        """One that cannot be listed counts as a table: it shows as unreadable, and does not hide all others."""
+        """True for a table, and for a directory that cannot be listed, so that it does not hide the other tables."""
         try:
             return bool(self._schema_ids(path))
         except Unavailable:
@@ -220,19 +220,19 @@ class Directories(Catalog):
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises InvalidRequest for what cannot be the name of a database or a table."""
+    """Raises InvalidRequest for a name that is invalid for a database or a table."""
     if fault := stored_name_fault(name):
         raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
 
 
 def check_new_name(what: str, name: str) -> None:
-    """Raises InvalidRequest for what cannot be the name of a new database or table; older ones keep theirs."""
+    """Raises InvalidRequest for an invalid name of a new database or table; existing names stay valid."""
     if fault := sql_name_fault(name):
         raise InvalidRequest(f"'{visible(name)}' cannot be the name of a {what}: {fault}")
 
 
 def near_or_all(name: str, known: Sequence[str]) -> str:
-    """What an error says behind a name that nobody knows: the nearest of the known ones, or all of them."""
+    """The suffix of an error about an unknown name: the closest known name, or all known names."""
     near = difflib.get_close_matches(name, known, 1)
     if near:
         return f", did you mean '{near[0]}'?"
@@ -240,7 +240,7 @@ def near_or_all(name: str, known: Sequence[str]) -> str:
 
 
 def bare_path(path: str) -> str:
-    """A path as it can be compared: local ones without a scheme, object stores by one name."""
+    """A path normalized for comparison: local paths without a scheme, S3 paths with the scheme ``s3``."""
     scheme, colon, rest = path.partition(":")
     if not colon:
         return path

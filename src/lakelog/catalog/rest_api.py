@@ -1,4 +1,4 @@
-"""Requests to the server of a REST catalog: how it is reached, and what its answers mean."""
+"""Requests to the server of a REST catalog, and the interpretation of its responses."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from lakelog.options.catalog import CATALOG_TOKEN, CATALOG_URI
 
 _TIMEOUT: Final = urllib3.Timeout(connect=10.0, read=60.0)
 _TRIES: Final = 4
-"""How often something is asked for that changes nothing."""
+"""Maximum attempts of a read-only request."""
 _PAUSE_S: Final = 0.2
 _PASSING: Final = (429, 502, 503, 504)
 _MOST_BYTES: Final = 64 << 20
-"""The longest answer that is read; one page of names or one schema is far below it."""
+"""Maximum size of a response in bytes; one page of names or one schema is far smaller."""
 _SHOWN: Final = 300
 _HEADER: Final = "header."
 _OWN_HEADERS: Final = (
@@ -51,7 +51,7 @@ _WORD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TEXT: Final = re.compile(r"[\x20-\x7e]*")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]*")
 _ANSWERED: Final = (400, 404, 409)
-"""What the caller makes an error of, because it knows what it asked for."""
+"""Status codes that the caller turns into errors, because it knows the request."""
 
 _POOLS: dict[int, urllib3.PoolManager] = {}
 _LOCK: Final = threading.Lock()
@@ -59,28 +59,28 @@ _LOCK: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered: a status below 300 or one of 400, 404, 409, and its JSON object."""
+    """A server's response: a status below 300 or one of 400, 404, 409, and its JSON object."""
 
     status: int
     body: Mapping[str, Any]
 
     @property
     def is_done(self) -> bool:
-        """Whether the server did what it was asked for."""
+        """True if the server executed the request."""
         return self.status < 300
 
     @property
     def message(self) -> str:
-        """Of a refusal: the server's words, shortened."""
+        """The server's error message, shortened."""
         return _printable(str(self.body.get("message") or f"status {self.status}"))
 
 
 @dataclass(frozen=True)
 class RestApi:
-    """One warehouse of one server. Picklable; ``token`` and ``headers`` are printed nowhere.
+    """One warehouse of one server. Picklable; ``token`` and ``headers`` are never printed.
 
-    Certificates are checked (``SSL_CERT_FILE`` names further ones), redirections are not followed: the token goes to
-    the server that was named and to no other. GET is tried again for a while; what changes something is sent once.
+    The client verifies certificates (``SSL_CERT_FILE`` adds further ones) and follows no redirects, so that only the
+    configured server receives the token. The client retries GET. It sends requests that change something once.
     """
 
     url: str
@@ -90,9 +90,9 @@ class RestApi:
 
     @staticmethod
     def of(url: str, token: str) -> RestApi:
-        """The server at an address, before it was asked for the prefix of its paths.
+        """The server at an address, without the path prefix, which ``of_warehouse`` requests.
 
-        Raises InvalidOption, without the values: either may be a secret.
+        Raises InvalidOption. The error omits the values, because either may be a secret.
         """
         try:
             parts = urlsplit(url)
@@ -110,9 +110,9 @@ class RestApi:
         return RestApi(url.rstrip("/"), token)
 
     def of_warehouse(self, name: str) -> RestApi:
-        """The server as its configuration for a warehouse says: a prefix of its paths, headers to send.
+        """The server with its configuration for a warehouse: a path prefix and headers to send.
 
-        Raises as ``get``, NotFound for a warehouse that the server does not have, Corrupt.
+        Raises as ``get``, NotFound for an unknown warehouse, Corrupt.
         """
         answer = self.get("config", warehouse=name)
         if not answer.is_done:
@@ -127,7 +127,7 @@ class RestApi:
         return replace(self, prefix=prefix, headers=tuple(sorted(headers.items())))
 
     def get(self, *path: str, **query: str) -> Answer:
-        """Asks for what is at a path (names, not quoted). Raises Unavailable, InvalidOption (401), InvalidRequest."""
+        """Requests a path (unquoted names). Raises Unavailable, InvalidOption (401), InvalidRequest."""
         for left in reversed(range(_TRIES)):
             try:
                 status, data = self._send("GET", path, None, query)
@@ -141,10 +141,10 @@ class RestApi:
         raise self._away(why)
 
     def change(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """Has the server change something (``POST``, ``DELETE``), once.
+        """Sends a change to the server (``POST``, ``DELETE``), once.
 
-        Raises Unavailable when it surely did not hear of it, CommitUnknown when nobody knows, InvalidOption (401),
-        InvalidRequest (403), UnsupportedFeature (501).
+        Raises Unavailable if the server certainly did not receive it, CommitUnknown if the outcome is unknown,
+        InvalidOption (401), InvalidRequest (403), UnsupportedFeature (501).
         """
         try:
             status, data = self._send(method, path, body, {})
@@ -157,7 +157,7 @@ class RestApi:
         return self._answer(status, data)
 
     def names(self, field_name: str, *path: str) -> list[str] | None:
-        """The names of a list that comes in pages; None when what holds them is not there. Raises as ``get``."""
+        """The names of a paginated list; None if the containing resource does not exist. Raises as ``get``."""
         found: list[str] = []
         seen: set[str] = set()
         query: dict[str, str] = {}
@@ -248,7 +248,7 @@ class RestApi:
 
 
 def _pool() -> urllib3.PoolManager:
-    """The connections of this process; a forked one makes its own."""
+    """The connection pool of this process; a forked process creates its own."""
     with _LOCK:
         return _POOLS.setdefault(os.getpid(), urllib3.PoolManager(maxsize=8, timeout=_TIMEOUT))
 
@@ -263,7 +263,7 @@ def _was_not_sent(failed: HTTPError) -> bool:
 
 
 def _word(failed: HTTPError) -> str:
-    """What went wrong; the texts of these errors hold the address, never headers."""
+    """The error text; it may contain the address, but never headers."""
     return _printable(f"{type(failed).__name__}: {failed}")
 
 

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def change_json(change: SchemaChange) -> Json:
-    """One change as an element of an ALTER's ``changes``. Raises UnsupportedFeature for one without a word there."""
+    """One change as an element of an ALTER's ``changes``. Raises UnsupportedFeature if the protocol lacks it."""
     made = _WORDS.get(type(change))
     if made is None:
         raise UnsupportedFeature(f"a REST catalog has no word for {type(change).__name__}")
@@ -36,7 +36,7 @@ def change_json(change: SchemaChange) -> Json:
 
 
 def schema_json(schema: TableSchema) -> Json:
-    """The columns, keys and options of a new table; its id, time and field ids are the server's."""
+    """The columns, keys and options of a new table; the server assigns its id, time and field ids."""
     out: Json = {
         "fields": [f.to_json() for f in schema.fields],
         "partitionKeys": list(schema.partition_keys),

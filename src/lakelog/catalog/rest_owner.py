@@ -16,7 +16,10 @@ _MAIN = "main"
 
 @dataclass(frozen=True)
 class RestOwner(SnapshotOwner):
-    """The server that knows a table by its name and, if it gives one, its id: a new one of this name is another."""
+    """The server of a table, which it identifies by name and, if it has one, by id.
+
+    A new table of the same name is a different table.
+    """
 
     api: RestApi
     database: str

@@ -12,9 +12,9 @@ FILE_FORMATS: Registry[FileFormat] = parts.FILE_FORMATS
 
 
 def format_of(file_name: str) -> FileFormat:
-    """The format of a data file, by its extension alone: one table may hold files of several formats.
+    """The format of a data file, by its extension alone, because one table may contain files of several formats.
 
-    Raises UnsupportedFeature for an extension that is not known.
+    Raises UnsupportedFeature for an unknown extension.
     """
     extension = file_name.rpartition(".")[2]
     if extension not in FILE_FORMATS:

@@ -41,7 +41,7 @@ Convert = Callable[[Any], Any]
 
 
 class AvroFormat(FileFormat):
-    """Row by row inside, and a whole file in memory: Parquet is faster by far, Avro is for rows that soon change."""
+    """Row-oriented, with a whole file in memory. Parquet is much faster; Avro is for short-lived rows."""
 
     name = "avro"
 
@@ -62,7 +62,7 @@ class AvroFormat(FileFormat):
         schema, records = read_container(io.read(path))
         by_name = {f["name"]: f["type"] for f in schema["fields"]}
         wanted = select_columns(path, list(by_name), columns)
-        # a filter may use columns that are not asked for
+        # a filter may use columns that are not requested
         read = wanted if wanted and filter is None else list(by_name)
         for start in range(0, len(records), batch_rows):
             batch = with_types(_batch(records[start : start + batch_rows], read, by_name), fields)
@@ -101,7 +101,7 @@ def _batch(records: Sequence[Record], names: Sequence[str], types: Mapping[str, 
 
 
 def _arrow(schema: Any) -> tuple[pa.DataType, Convert | None, bool]:
-    """(Arrow type, what to do with a raw value, nullable) of an Avro type."""
+    """(Arrow type, conversion of raw values, nullable) of an Avro type."""
     if isinstance(schema, list):
         parts = [p for p in schema if p != "null"]
         if len(parts) != 1:
@@ -138,7 +138,7 @@ def _decimal(schema: Mapping[str, Any]) -> tuple[pa.DataType, Convert, bool]:
 
 
 def _array(schema: Mapping[str, Any], pairs: bool) -> tuple[pa.DataType, Convert, bool]:
-    """A list; with ``pairs`` the key-value records by which a map without text keys is written."""
+    """A list; with ``pairs`` a list of key-value records, which represents a map without text keys."""
     kind, convert, nullable = _arrow(schema["items"])
     if pairs:
         made = pa.map_(kind.field(0).type, kind.field(1))

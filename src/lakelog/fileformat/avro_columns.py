@@ -1,7 +1,7 @@
-"""Avro object container files as columns: manifests, of which a plan needs few entries out of many.
+"""Avro object container files as columns, for manifests, of which a plan needs few entries out of many.
 
-Polars decodes the shapes that it is known to read right, some ten times as fast as record by record and with other
-threads running; all else goes through ``avro_file``, which is also what tests compare with.
+Polars decodes the schemas that it is known to read correctly, some ten times as fast as record by record and without
+blocking other threads. ``avro_file`` decodes all others, and is the reference in tests.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _PRIMITIVES: Final = frozenset(("boolean", "int", "long", "float", "double", "by
 def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYTES) -> Iterator[Columns]:
     """The fields ``paths`` of all records, in parts of about ``chunk_bytes`` plain bytes, in order.
 
-    A path goes into nested records. A field that the writer does not have has no column; values come raw (see
-    ``avro_file.read_records``). A file without records has no part. Raises Corrupt, UnsupportedFeature.
+    A path may lead into nested records. A field that the file lacks has no column. Values are raw (see
+    ``avro_file.read_records``). A file without records has no parts. Raises Corrupt, UnsupportedFeature.
     """
     container = parse_metadata(data)
     try:
@@ -47,7 +47,7 @@ def read_columns(data: bytes, paths: Sequence[str], chunk_bytes: int = CHUNK_BYT
 
 
 def _joined(container: Container, chunk_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """The blocks joined to fewer, larger ones; those without records are left out."""
+    """The blocks merged to fewer, larger ones, without empty ones."""
     records, held, size = 0, [], 0
     for count, plain in container.blocks:
         if count:
@@ -65,7 +65,7 @@ def _is_plain_record(schema: Any) -> bool:
 
 
 def _is_plain(schema: Any) -> bool:
-    """Whether a type is made of primitives, records, arrays and ``["null", type]``, with no type named twice."""
+    """Returns whether a type consists of primitives, records, arrays and ``["null", type]``, without repeated names."""
     if isinstance(schema, list):
         return len(schema) == 2 and schema[0] == "null" and not isinstance(schema[1], list) and _is_plain(schema[1])
     if isinstance(schema, str):
@@ -78,7 +78,7 @@ def _is_plain(schema: Any) -> bool:
 
 
 def _by_polars(part: bytes, paths: Sequence[str], count: int) -> Columns | None:
-    """None when the part cannot be read in this way."""
+    """The columns of a part, decoded by polars; None if polars cannot read it."""
     try:
         frame = pl.read_avro(io.BytesIO(part))
     except (PolarsError, PanicException, OSError):
@@ -87,7 +87,7 @@ def _by_polars(part: bytes, paths: Sequence[str], count: int) -> Columns | None:
 
 
 def _fields(frame: pl.DataFrame, above: str, paths: Sequence[str]) -> Iterator[tuple[str, pl.Series]]:
-    """The columns of paths that all begin with ``above``; each record is taken apart once."""
+    """The columns of paths that all begin with ``above``; each record is unnested once."""
     kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
     inner: dict[str, list[str]] = {}
     for path in paths:

@@ -1,6 +1,6 @@
 """The frame of an Avro object container file: header, and compressed blocks of records.
 
-Blocks are compressed here and not by the Avro library, whose codecs come from further packages of changing names.
+This module compresses the blocks, because the Avro library's codecs depend on further packages with changing names.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PART_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Container:
-    """A container file in its parts; ``blocks`` are (number of records, plain bytes)."""
+    """A parsed container file; ``blocks`` are (number of records, uncompressed bytes)."""
 
     header: Mapping[str, bytes]
     sync: bytes
     blocks: tuple[tuple[int, bytes], ...]
 
     def to_bytes(self, codec: str) -> bytes:
-        """The file, its blocks compressed by ``zstandard`` or not at all (``null``)."""
+        """The file, with blocks compressed by ``zstandard`` or uncompressed (``null``)."""
         header = {**self.header, CODEC_KEY: codec.encode()}
         parts = [MAGIC, _long(len(header))]
         for key, value in header.items():
@@ -47,13 +47,14 @@ class Container:
 
 
 def parse_metadata(data: bytes) -> Container:
-    """Reads the parts of a metadata file, which is refused when its few bytes become very many. Raises as below."""
+    """Parses a metadata file, with a limit of its uncompressed size. Raises as ``parse_container``."""
     return parse_container(data, max(_METADATA_BYTES, _METADATA_RATIO * len(data)))
 
 
 def parse_container(data: bytes, most_bytes: int = sys.maxsize) -> Container:
-    """Reads the parts of a file. Raises Corrupt, also for more plain bytes than ``most_bytes`` and for more records
-    than bytes; UnsupportedFeature (a codec that is not known).
+    """Parses a file. Raises Corrupt, UnsupportedFeature (unknown codec).
+
+    Corrupt includes more uncompressed bytes than ``most_bytes``, and more records than bytes.
     """
     try:
         header, at = _header(data)
@@ -82,7 +83,7 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     count, at = _read_long(data, 4)
     while count:
         if count < 0:
-            # a negative count says that the size of the block follows
+            # a negative count means that the size of the block follows
             count = -count
             _, at = _read_long(data, at)
         for _ in range(count):
@@ -103,7 +104,7 @@ def _blocks(data: bytes, at: int, sync: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _decompress(data: bytes, codec: str, most: int) -> bytes:
-    """The plain bytes, or a few more than ``most`` of them."""
+    """The uncompressed bytes, limited to slightly more than ``most``."""
     if codec == "null":
         return data
     if codec == "zstandard":
@@ -111,7 +112,7 @@ def _decompress(data: bytes, codec: str, most: int) -> bytes:
     if codec == "deflate":
         return zlib.decompressobj(wbits=-15).decompress(data, min(most + 1, sys.maxsize))
     if codec == "snappy":
-        # the length of the plain bytes comes first, a checksum last
+        # the uncompressed length is first, a checksum last
         length, _ = _read_varint(data, 0)
         if length > most:
             raise Corrupt(f"not a sound Avro file: a block of {length} bytes, more than {most}")

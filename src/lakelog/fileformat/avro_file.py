@@ -16,7 +16,7 @@ from lakelog.fileformat.avro_container import SCHEMA_KEY, Container, parse_conta
 
 Record = dict[str, Any]
 Block = tuple[int, bytes]
-"""(number of records, their plain bytes)."""
+"""(number of records, their uncompressed bytes)."""
 
 _CODECS: Final = {"zstd": "zstandard", "none": "null", "null": "null"}
 _BLOCK_BYTES: Final = 64 << 10
@@ -25,8 +25,8 @@ _BLOCK_BYTES: Final = 64 << 10
 def read_records(data: bytes) -> list[Record]:
     """All records of a container file, as dicts.
 
-    Values come raw: a timestamp, date or time is the number in the file, a decimal its bytes, because a creation
-    time is kept as a number and a year may be beyond what Python can say. Raises Corrupt, UnsupportedFeature.
+    Values are raw: a timestamp, date or time is the number in the file, a decimal its bytes. Creation times are used
+    as numbers, and a year may exceed Python's range. Raises Corrupt, UnsupportedFeature.
     """
     return _records(parse_metadata(data))[1]
 
@@ -47,7 +47,7 @@ def _records(container: Container) -> tuple[dict[str, Any], list[Record]]:
 
 
 def read_plain(data: bytes) -> list[Record]:
-    """All records of a container file that is not compressed, logical types as its schema says. Raises Corrupt."""
+    """All records of an uncompressed container file, with the logical types of its schema. Raises Corrupt."""
     try:
         records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
     except (ValueError, KeyError, IndexError, EOFError, TypeError) as why:
@@ -61,9 +61,9 @@ def write_records(
     compression: str = "zstd",
     blocks: Sequence[Block] = (),
 ) -> bytes:
-    """A container file of records; ``compression`` is zstd or none. Times are given as raw numbers.
+    """A container file of records; ``compression`` is zstd or none. Times are raw numbers.
 
-    ``blocks`` are those of other files with this schema, which come before the records.
+    ``blocks`` are blocks of other files with this schema, which precede the records.
     """
     out = io.BytesIO()
     fastavro.writer(out, dict(schema), records, codec="null", sync_interval=_BLOCK_BYTES)
@@ -72,7 +72,7 @@ def write_records(
 
 
 def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | None:
-    """The blocks of a container file; None when its records are not of exactly this schema. Raises Corrupt."""
+    """The blocks of a container file; None if its schema differs. Raises Corrupt."""
     container = parse_metadata(data)
     try:
         written = json.loads(container.header[SCHEMA_KEY])
@@ -83,9 +83,9 @@ def read_blocks(data: bytes, schema: Mapping[str, Any]) -> tuple[Block, ...] | N
 
 
 def check_sizes(schema: Any, empty: set[str]) -> None:
-    """Raises Corrupt for a list whose items take no bytes: a few bytes could say that it has any number of them.
+    """Raises Corrupt for a list whose items take no bytes, because a few bytes could encode any number of them.
 
-    ``empty`` gets the names of such types; a type is defined before it is named.
+    ``empty`` collects the names of such types; a type is defined before it is referenced.
     """
     if isinstance(schema, list):
         for part in schema:
@@ -101,7 +101,7 @@ def check_sizes(schema: Any, empty: set[str]) -> None:
 
 
 def _takes_bytes(schema: Any, empty: set[str]) -> bool:
-    """Whether each value of a type takes a byte at least."""
+    """Returns whether each value of a type takes at least one byte."""
     if isinstance(schema, str):
         return schema != "null" and schema.rpartition(".")[2] not in empty
     if isinstance(schema, list) or schema["type"] in ("array", "map", "enum"):
@@ -112,7 +112,7 @@ def _takes_bytes(schema: Any, empty: set[str]) -> bool:
 
 
 def without_logical_types(schema: Any) -> Any:
-    """An Avro schema whose values come raw, as the numbers and bytes in the file."""
+    """An Avro schema with raw values: the numbers and bytes in the file."""
     if isinstance(schema, dict):
         return {k: without_logical_types(v) for k, v in schema.items() if k != "logicalType"}
     if isinstance(schema, list):

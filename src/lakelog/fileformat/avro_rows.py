@@ -81,7 +81,7 @@ def _timestamp(kind: pa.TimestampType) -> Mapping[str, str]:
 
 
 def _map(kind: pa.MapType, name: str) -> Mapping[str, Any]:
-    """A map of Avro when its keys are text, else a list of pairs."""
+    """An Avro map if its keys are text, else a list of pairs."""
     if pa.types.is_string(kind.key_type):
         return {"type": "map", "values": _type(kind.item_field, name)}
     fields = [

@@ -19,7 +19,7 @@ BATCH_ROWS = 65536
 
 
 class FileFormat(ABC):
-    """One format of data files. Reads in batches, so that a file need not fit into memory."""
+    """A format of data files. Reads in batches, so that a file may exceed the memory."""
 
     name: str
 
@@ -38,14 +38,14 @@ class FileFormat(ABC):
         fields: Sequence[DataField] | None = None,
         filter_columns: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a file in order, with ``columns`` (None: all) in the order asked for.
+        """The rows of a file in order, with ``columns`` (None: all) in the requested order.
 
-        ``filter`` drops rows that do not match, and skips what it can by statistics; it may use any column of the
-        file. ``filter_columns`` are those that it looks at, if the caller knows: then they are read first, and the
-        others only where rows match. ``fields`` are the columns of the schema that the file was written with: their
-        types then apply to the columns that bear their names, which ORC and Avro need to tell a TIME from an INT, a
-        TINYINT from an INT, or the unit of a timestamp. Without them the batches have the types that the file tells.
-        Raises NotFound, Corrupt (not this format, or without a column asked for), UnsupportedFeature.
+        ``filter`` drops non-matching rows, and skips parts of the file by statistics if possible. It may use any column
+        of the file. ``filter_columns`` are its columns, if known; they are read first, and the others only for matching
+        rows. ``fields`` are the columns of the file's schema. Their types apply to the columns of the same names. ORC
+        and Avro need them to distinguish a TIME or a TINYINT from an INT, and the units of timestamps. Without them
+        the batches have the types in the file. Raises NotFound, Corrupt (another format, or a missing column),
+        UnsupportedFeature.
         """
 
     @abstractmethod
@@ -60,13 +60,13 @@ class FileFormat(ABC):
     ) -> int:
         """Writes a new file and returns its bytes; ``schema`` may carry field ids (``spec.arrow.file_schema``).
 
-        Batches have the columns of ``schema`` in its order. Nothing is left behind when it fails. Raises
-        UnsupportedFeature for a compression or a type that the format does not have.
+        Batches have the columns of ``schema`` in its order. If the write fails, it leaves no file. Raises
+        UnsupportedFeature for a compression or a type that the format does not support.
         """
 
 
 def select_columns(path: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns to read; raises Corrupt when the file lacks one."""
+    """The columns to read. Raises Corrupt if the file lacks one."""
     if columns is None:
         return list(known)
     for name in columns:
@@ -83,9 +83,9 @@ def filter_rows(batch: pa.RecordBatch, filter: pc.Expression) -> pa.RecordBatch:
 
 
 def with_types(batch: pa.RecordBatch, fields: Sequence[DataField] | None, blank_padded: bool = False) -> pa.RecordBatch:
-    """The batch with the types of ``fields`` for the columns that bear their names, and without metadata.
+    """The batch with the types of ``fields`` for the columns of the same names, and without metadata.
 
-    ``blank_padded`` takes the blanks back that a format puts behind CHAR values.
+    ``blank_padded`` removes the blanks that a format appends to CHAR values.
     """
     if not batch.num_columns:
         # made anew, it would lose its number of rows
@@ -124,7 +124,7 @@ def _as_type(column: pa.Array, kind: DataType, blank_padded: bool) -> pa.Array:
         values = _as_type(column.values.slice(start, stop - start), kind.element, blank_padded)
         return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=mask)
     if not isinstance(kind, MapType):
-        # how often an element is in a multiset
+        # the count of an element in a multiset
         kind = MapType(cast("MultisetType", kind).element, AtomicType("INT", False))
     offsets, start, stop = fresh_offsets(column)
     keys = _as_type(column.keys.slice(start, stop - start), kind.key, blank_padded)

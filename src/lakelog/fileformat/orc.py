@@ -27,7 +27,7 @@ _COMPRESSIONS = {
 
 
 class OrcFormat(FileFormat):
-    """Timestamps before 1970 with a fraction of a second are refused: ORC's own readers and writers damage them."""
+    """Rejects timestamps before 1970 with fractional seconds, because ORC's own readers and writers corrupt them."""
 
     name = "orc"
 
@@ -49,7 +49,7 @@ class OrcFormat(FileFormat):
             known = file.schema.names
             wanted = select_columns(path, known, columns)
             for number in range(file.nstripes):
-                # a filter may use columns that are not asked for
+                # a filter may use columns that are not requested
                 stripe = file.read_stripe(number, columns=wanted if wanted and filter is None else known)
                 typed = with_types(_as_batch(stripe), fields, blank_padded=True)
                 for start in range(0, stripe.num_rows, batch_rows):
@@ -90,13 +90,13 @@ class OrcFormat(FileFormat):
 
 
 def _whole(column: pa.Array) -> pa.Array:
-    """The column as an array of its own: the ORC writer takes the wrong rows of a part of a nested one."""
+    """The column as a separate array, because the ORC writer reads the wrong rows of a sliced nested array."""
     nested = pa.types.is_nested(column.type) and column.offset
     return column.take(pa.array(range(len(column)), pa.int64())) if nested else column
 
 
 def _orc_field(field: pa.Field) -> pa.Field:
-    """The field as ORC has it: a TIME is a whole number, and field ids, nested ones too, are attributes."""
+    """The ORC representation of a field: a TIME is an integer, and field ids, also nested ones, are attributes."""
     number = (field.metadata or {}).get(FIELD_ID)
     made = field.with_type(_orc_type(field.type)).remove_metadata()
     return made if number is None else made.with_metadata({_ID: number})

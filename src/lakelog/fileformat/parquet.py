@@ -23,13 +23,13 @@ _LEVELLED = ("zstd", "gzip", "brotli")
 _OF_OTHERS = {"null": "none", "zlib": "gzip"}
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 8 << 20
-"""A row group is what a reader may skip, and what it must decode for one row."""
+"""Target bytes of a row group, the unit that a reader may skip, and must decode for one row."""
 _ROW = "_lakelog_row"
 _SAMPLE_ROWS = 1 << 12
 _MOST_DISTINCT = 0.5
-"""A column whose sample has a larger share of distinct values gets no dictionary: it would overflow."""
+"""Maximum share of distinct values in a sample of a column with a dictionary; otherwise it would overflow."""
 _WRITES_ADJUSTED_TIME = "write_time_adjusted_to_utc" in inspect.signature(pq.ParquetWriter).parameters
-"""Newer releases of pyarrow only; readers of the format do not look at it."""
+"""True for newer releases of pyarrow only; readers of the format ignore the flag."""
 
 _DATASET_FORMAT = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -75,7 +75,7 @@ class ParquetFormat(FileFormat):
         level: int | None = 1,
     ) -> int:
         try:
-            # closing the sink makes the file durable, and tells its size before that
+            # closing the sink makes the file durable; its size is known before that
             with io.open_output(path) as sink:
                 groups = (group.cast(schema) for group in _row_groups(batches))
                 first = next(groups, schema.empty_table())
@@ -119,7 +119,7 @@ def _filtered(
     filter: pc.Expression,
     filter_columns: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    """Row groups by their statistics first, then rows; a group is decoded up to the last row that matches."""
+    """Filters row groups by their statistics first, then rows; decodes a group up to its last matching row."""
     with io.open_input(path) as source:
         fragment = _DATASET_FORMAT.make_fragment(source)
         if not filter_columns:
@@ -133,7 +133,7 @@ def _filtered(
         if not len(found):
             continue
         start = 0
-        # the last batch ends with the last row that matches
+        # the last batch ends with the last matching row
         for batch in _scan(file, columns, min(batch_rows, int(found[-1]) + 1), [group]):
             kept = np.flatnonzero(mask[start : start + batch.num_rows])
             start += batch.num_rows
@@ -146,7 +146,10 @@ def _filtered(
 
 
 def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> bool:
-    """Whether Arrow takes a floating column of a group for one value: NaN may be beside it, statistics do not say."""
+    """Returns whether Arrow treats a float column of a group as constant although it may also contain NaN.
+
+    Statistics do not include NaN.
+    """
     meta = file.metadata.row_group(group)
     for chunk in map(meta.column, range(meta.num_columns)):
         if chunk.physical_type in ("FLOAT", "DOUBLE") and chunk.path_in_schema in columns:
@@ -157,7 +160,7 @@ def _may_hide_nan(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> b
 
 
 def _matches(batches: Iterable[pa.RecordBatch], filter: pc.Expression) -> npt.NDArray[np.bool_]:
-    """For each row whether it matches."""
+    """A mask of the matching rows."""
     rows = pa.Table.from_batches(batches)
     mask = np.zeros(rows.num_rows, dtype=np.bool_)
     mask[rows.append_column(_ROW, pa.array(np.arange(len(mask)))).filter(filter).column(_ROW).to_numpy()] = True
@@ -206,14 +209,14 @@ def _writer(sink: pa.NativeFile, first: pa.Table, compression: str, level: int |
         compression="NONE" if compression == "none" else compression,
         compression_level=level if compression in _LEVELLED else None,
         use_dictionary=[path for f in schema if f.name not in plain for path in _leaves(f.name, f.type)],
-        # keys and sequence numbers, which are sorted or close to each other, shrink to few bits
+        # sorted or similar keys and sequence numbers are encoded in few bits
         column_encoding={name: "DELTA_BINARY_PACKED" for name in plain if schema.field(name).type in whole},
         use_deprecated_int96_timestamps=bool(nanos),
         store_decimal_as_integer=True,
         use_compliant_nested_type=True,
         store_schema=False,
         write_page_index=True,
-        # a damaged page of numbers would decompress to other numbers
+        # without a checksum, a damaged page of numbers would decompress to other numbers
         write_page_checksum=True,
         **({"write_time_adjusted_to_utc": True} if _WRITES_ADJUSTED_TIME else {}),
     )

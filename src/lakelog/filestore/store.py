@@ -1,4 +1,4 @@
-"""The file store of one table: one picklable value that plans, reads, writes, commits and compacts."""
+"""The file store of one table: a picklable value that plans, reads, writes, commits and compacts."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, POSTPONE_BUCKET, TableS
 
 @dataclass(frozen=True)
 class FileStore:
-    """One branch of the files below ``table_path``, seen with one schema. Picklable; caches nothing that can change.
+    """One branch of the files below ``table_path``, with one schema. Picklable; caches only immutable state.
 
-    ``name`` is what metrics and logs call the table. ``identity`` is checked by plans and commits; None for whatever
-    table lies there.
+    ``name`` is the table's name in metrics and logs. Plans and commits check ``identity``; None accepts any table at
+    the path.
     """
 
     io: FileIO
@@ -69,7 +69,7 @@ class FileStore:
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Where the files lie."""
+        """The paths of the files."""
         return TablePaths(self.table_path, self.schema, self.branch)
 
     @cached_property
@@ -79,7 +79,7 @@ class FileStore:
 
     @cached_property
     def change_history(self) -> ChangeHistory:
-        """The snapshots, and before them the changelogs that outlived theirs."""
+        """The snapshots, and the older changelogs that outlived their snapshots."""
         return ChangeHistory(self.snapshots)
 
     @cached_property
@@ -89,37 +89,37 @@ class FileStore:
 
     @cached_property
     def schemas(self) -> Schemas:
-        """The schemas that files were written with."""
+        """The schemas of the files."""
         return Schemas(self.io, self.paths)
 
     @cached_property
     def files(self) -> DataFileReader:
-        """Reads data files."""
+        """The reader of data files."""
         return DataFileReader(self.io, self.paths, self.schemas)
 
     def with_newest_schema(self) -> FileStore:
-        """The same files seen with the newest schema; itself when it has that."""
+        """The same files with the newest schema; returns itself if it has that schema."""
         newest = self.schemas.newest_id()
         return self if newest == self.schema.id else replace(self, schema=self.schemas.get(newest))
 
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None for a table without. Raises TableReplaced instead, for one that is gone."""
+        """The newest snapshot; None for a table without snapshots. Raises TableReplaced if the table was dropped."""
         newest = self.snapshots.latest()
         if newest is None:
             self.check_identity()
         return newest
 
     def check_identity(self, within_s: float = 0.0) -> None:
-        """Raises TableReplaced when another table lies here than the one that was opened; see ``Identity.check``."""
+        """Raises TableReplaced if the table at the path is not the opened one; see ``Identity.check``."""
         if self.identity is not None:
             self.identity.check(within_s)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """One snapshot. Raises NotFound naming those that are there."""
+        """One snapshot. Raises NotFound, which lists the existing ones."""
         return self.snapshots.get(snapshot_id)
 
     def earliest_snapshot_id(self) -> int | None:
-        """The oldest snapshot that expiry has left; None for a table without."""
+        """The oldest snapshot that has not expired; None for a table without snapshots."""
         return self.snapshots.earliest_id()
 
     def plan(
@@ -134,17 +134,17 @@ class FileStore:
     ) -> list[Split]:
         """The splits of a batch read, pruned by partition, bucket, key range and statistics.
 
-        ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one; a snapshot itself may be
-        one that expiry has taken and a tag has kept. Files below ``lowest_level`` are left out. ``partitions``
-        (serialised rows) and ``buckets`` limit the read; ``extra_runs`` adds rows per (partition, bucket) that are in
-        no snapshot yet (Arrow IPC streams, see ``Split.inline_runs``), ``totals`` the buckets of partitions that
-        have another number of them than the table. Raises NotFound, TableReplaced, and UnsupportedFeature for a
-        table with a feature that lakelog does not read.
+        ``snapshot_id`` None is the newest snapshot, 0 the empty table before the first one. A ``Snapshot`` may be an
+        expired one that a tag keeps. Files below ``lowest_level`` are skipped. ``partitions`` (serialised rows) and
+        ``buckets`` limit the read. ``extra_runs`` adds rows per (partition, bucket) that are in no snapshot yet (Arrow
+        IPC streams, see ``Split.inline_runs``). ``totals`` has the number of buckets of partitions where it differs
+        from the table's. Raises NotFound, TableReplaced, and UnsupportedFeature for a table with a feature that lakelog
+        cannot read.
         """
         try:
             return self._plan(snapshot_id, filter, partitions, buckets, extra_runs or {}, lowest_level, totals or {})
         finally:
-            self.check_identity()  # behind all that was read; what is wrong with it may be that it is another table's
+            self.check_identity()  # after all reads, because an error of them may be due to a replaced table
 
     def _plan(
         self,
@@ -183,8 +183,8 @@ class FileStore:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match, in batches of the table columns ``columns`` (None: all), in their order.
 
-        With ``keeps_kinds`` also the deleted keys, and behind the columns ``_VALUE_KIND``. ``newest`` is merged with a
-        split of a keyed table: a sorted run that is newer than all of it (``SplitReader.read``).
+        ``keeps_kinds`` adds the deleted keys, and ``_VALUE_KIND`` as the last column. ``newest`` is a sorted run, newer
+        than all rows of the split, to merge with a split of a keyed table (``SplitReader.read``).
         """
         with self.snapshots.reading(split.snapshot_id, self.name):
             yield from SplitReader(self.files, keeps_kinds).read(split, columns, filter, newest)
@@ -217,7 +217,7 @@ class FileStore:
         tells_changes: bool = True,
         names: FileNames | None = None,
     ) -> BucketWriter:
-        """A writer of level-0 files of one bucket; raises UnsupportedFeature for a table that must not be written."""
+        """A writer of level-0 files of one bucket. Raises UnsupportedFeature for a table that lakelog cannot write."""
         return BucketWriter(self.io, self.paths, partition, bucket, first_sequence, tells_changes, names)
 
     def commit(self, request: CommitRequest) -> Snapshot:
@@ -228,7 +228,7 @@ class FileStore:
     def max_sequence_numbers(self, snapshot: Snapshot | None, touched: Collection[BucketKey]) -> dict[BucketKey, int]:
         """The largest sequence number of each of these (partition, bucket) that has files in a snapshot.
 
-        Bucket -1 (rows that have no dynamic bucket yet) stands for all buckets of the partition.
+        Bucket -1 (rows without a dynamic bucket) represents all buckets of the partition.
         """
         if not touched:
             return {}
@@ -268,13 +268,13 @@ class FileStore:
         return shifted.rename_columns([*names, sequence_column, kind_column])
 
     def buckets_to_compact(self, full: bool = False, partitions: Iterable[bytes] | None = None) -> list[BucketKey]:
-        """The (partition, bucket) pairs, of all or some partitions, in which a compaction would do something now."""
+        """The (partition, bucket) pairs, of all or some partitions, that need a compaction now."""
         return list(self.files_to_compact(full, partitions))
 
     def files_to_compact(
         self, full: bool = False, partitions: Iterable[bytes] | None = None
     ) -> dict[BucketKey, list[DataFileMeta]]:
-        """All live files of those buckets in which a compaction would do something now, of all or some partitions."""
+        """All live files of the buckets, of all or some partitions, that need a compaction now."""
         by_place: dict[BucketKey, list[ManifestEntry]] = {}
         latest = self.latest_snapshot()
         for entry in self.live_entries(latest, partitions):
@@ -288,10 +288,10 @@ class FileStore:
         }
 
     def run_compaction(self, partition: bytes, bucket: int, full: bool = False) -> CompactionResult | None:
-        """Compacts one bucket without committing; None when there is nothing to do."""
+        """Compacts one bucket without a commit; returns None if there is nothing to do."""
         newest = self.with_newest_schema()
         if newest is not self:
-            # columns that this schema does not have would be lost, and its options may be others by now
+            # columns that this schema lacks would be lost, and the options may have changed
             return newest.run_compaction(partition, bucket, full)
         latest = self.latest_snapshot()
         check_readable(self.schema)
@@ -303,7 +303,7 @@ class FileStore:
         return changed or None
 
     def vector_files(self, snapshot: Snapshot | None) -> dict[BucketKey, list[IndexManifestEntry]]:
-        """The index files with deletion vectors of each bucket that has any."""
+        """The index files with deletion vectors, per bucket with any."""
         out: dict[BucketKey, list[IndexManifestEntry]] = {}
         for entry in IndexManifests(self.manifests).entries(snapshot):
             if entry.index_type == DELETION_VECTORS:
@@ -313,9 +313,9 @@ class FileStore:
     def compact(
         self, partition: bytes, bucket: int, full: bool = False, properties: Mapping[str, str] | None = None
     ) -> Snapshot | None:
-        """Compacts one bucket and commits; None when there is nothing to do.
+        """Compacts one bucket and commits; returns None if there is nothing to do.
 
-        Raises CommitConflict when another compaction of the bucket was faster: nothing is lost, do it again later.
+        Raises CommitConflict if a concurrent compaction of the bucket won. No data is lost, and a later call can retry.
         """
         changed = self.run_compaction(partition, bucket, full)
         if changed is None:
@@ -327,7 +327,7 @@ class FileStore:
 
     @cached_property
     def references(self) -> ReachableFiles:
-        """What snapshots, tags and branches name."""
+        """The files that snapshots, tags and branches reference."""
         return ReachableFiles(self.io, self.paths)
 
     @property
@@ -337,7 +337,7 @@ class FileStore:
 
     @property
     def branches(self) -> Branches:
-        """The branches of the table, seen from main."""
+        """The branches of the table, with main as the base."""
         return Branches(self.references.of_branch(MAIN_BRANCH))
 
     @property
@@ -347,7 +347,7 @@ class FileStore:
 
     @property
     def rollback(self) -> Rollback:
-        """Takes this branch back to an older state."""
+        """The rollback of this branch to an older state."""
         return Rollback(self.references)
 
     def open_branch(self, name: str) -> FileStore:
@@ -357,7 +357,7 @@ class FileStore:
     def expire_snapshots(
         self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None
     ) -> list[int]:
-        """Removes old snapshots and what only they needed; see ``Expiry.expire``. Raises TableReplaced."""
+        """Removes old snapshots and their unshared files; see ``Expiry.expire``. Raises TableReplaced."""
         return Expiry(self.references, self.check_identity).expire(keep, keep_from)
 
     def expirable_snapshots(
@@ -367,13 +367,13 @@ class FileStore:
         return Expiry(self.references).plan(None, keep_from, minds_consumers)
 
     def expire_partitions(self, rule: PartitionRule, properties: Properties | None = None) -> list[bytes]:
-        """Drops the partitions that are old by a rule; see ``PartitionExpiry.expire``."""
+        """Drops the partitions that a rule expires; see ``PartitionExpiry.expire``."""
         return PartitionExpiry(self.manifests, self.latest_snapshot, self.commit).expire(rule, properties)
 
     def remove_orphans(
         self, older_than_ms: int = DAY_MS, dry_run: bool = False, staged: Callable[[], Iterable[str]] = tuple
     ) -> Orphans:
-        """Removes files that nothing names; see ``OrphanCleaning``."""
+        """Removes orphan files; see ``OrphanCleaning``."""
         return OrphanCleaning(self.references, staged).clean(older_than_ms, dry_run)
 
     def _snapshot_at(self, snapshot_id: int | Snapshot | None) -> Snapshot | None:

@@ -30,11 +30,11 @@ STORAGES: Registry[FileIO] = Registry(
     },
     {"obstore": "s3", "hdfs_native": "hdfs"},
 )
-"""URI scheme → storage, made of storage options with canonical keys."""
+"""URI scheme → storage class, constructed with storage options with canonical keys."""
 
 
 def scheme_of(path: str) -> str:
-    """The scheme of a URI in small letters; ``file`` for a path without one."""
+    """The scheme of a URI in lower case; ``file`` for a path without one."""
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", path)
     return found[1].lower() if found else "file"
 
@@ -42,8 +42,8 @@ def scheme_of(path: str) -> str:
 def file_io_for(warehouse: str, options: Mapping[str, str] | None = None) -> FileIO:
     """The storage of a warehouse: a local path, or a URI whose scheme has a storage.
 
-    ``options`` are storage options in any spelling. Raises UnsupportedFeature for another scheme, naming those that
-    work, InvalidOption, and NotInstalled with the pip command.
+    ``options`` are storage options in any spelling. Raises UnsupportedFeature for an unknown scheme, which lists the
+    supported ones, InvalidOption, and NotInstalled with the pip command.
     """
     given = STORAGE_OPTIONS.canonical(options or {}, "lake")
     scheme = scheme_of(warehouse)

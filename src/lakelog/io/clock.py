@@ -1,4 +1,4 @@
-"""The one clock: everything that asks for the time asks here."""
+"""The clock, the only source of time in lakelog."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def local_now_ms() -> int:
 
 
 def instant_of_local(local_ms: int) -> int:
-    """The moment (milliseconds since 1970-01-01 UTC) at which ``local_now_ms`` has said this."""
+    """The instant (milliseconds since 1970-01-01 UTC) of a value of ``local_now_ms``."""
     return int(datetime.fromtimestamp(local_ms / 1000, UTC).replace(tzinfo=None).timestamp() * 1000)
 
 
 def monotonic_s() -> float:
-    """Seconds of a clock that never goes back; only differences mean something."""
+    """Seconds of a monotonic clock; only differences are meaningful."""
     return time.monotonic()
 
 
 def sleep(seconds: float) -> None:
-    """Waits; a negative time is none."""
+    """Waits; returns immediately for a negative time."""
     time.sleep(max(0.0, seconds))

@@ -1,4 +1,4 @@
-"""CPython's cycle collector, held back where many small objects are made at a time."""
+"""Suspension of CPython's cycle collector while many small objects are created."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _was_on = False
 
 @contextmanager
 def collector_held() -> Iterator[None]:
-    """No collection while the block runs, in any thread; nested and concurrent blocks hold it together.
+    """Suspends collection in all threads while the block runs; nested and concurrent blocks share the suspension.
 
-    Called around loops that make some objects for each of thousands of records and keep them for a moment: the
-    collector would look through all of them after each 700 (measured with confluent-kafka: half of a record's CPU
-    time). What such a loop makes is bounded by its callers and has no cycles; reference counts free it.
+    Used around loops that create short-lived objects for each of thousands of records. The collector would scan all of
+    them after each 700 (measured with confluent-kafka: half of a record's CPU time). The callers bound the number of
+    these objects, which have no cycles, so reference counts free them.
     """
     global _holders, _was_on
     with _LOCK:

@@ -1,4 +1,4 @@
-"""Connections to databases through SQLAlchemy: one pool for each database and process."""
+"""Connections to databases through SQLAlchemy: one pool per database and process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LOCK = threading.Lock()
 
 
 def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.Engine:
-    """The connections to a database; makes the tables that it has not.
+    """The connection pool of a database; creates missing tables.
 
-    ``option`` is the key of the option that gave the URL, which may hold a password; ``wait_s`` is how long SQLite
-    waits for others. Raises InvalidOption for a URL that names no database, Unavailable.
+    ``option`` is the key of the option with the URL, which may contain a password; ``wait_s`` is SQLite's lock timeout.
+    Raises InvalidOption for a URL of no database, Unavailable.
     """
     key = (os.getpid(), url, id(tables))
     with _LOCK:
         if key not in _ENGINES:
             try:
                 parsed = sa.make_url(url)
-                # SQLite waits for a lock as long as it is told; the others as long as it takes, and then look again at
-                # what the first one has left, whatever level of isolation their administrator prefers
+                # SQLite waits for a lock until its timeout. The others wait without limit, and then read the result of
+                # the first transaction, independent of the server's default isolation level.
                 is_sqlite = parsed.get_backend_name() == "sqlite"
                 more: dict[str, Any] = (
                     {"connect_args": {"timeout": wait_s}} if is_sqlite else {"isolation_level": "READ COMMITTED"}
@@ -44,7 +44,7 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
             try:
                 tables.create_all(engine)
             except (OperationalError, IntegrityError, ProgrammingError):
-                # of two who make a table at once, the loser finds it there
+                # if two clients create a table concurrently, the second one finds it
                 if not all(sa.inspect(engine).has_table(name) for name in tables.tables):
                     raise
             _ENGINES[key] = engine
@@ -53,9 +53,9 @@ def engine_of(url: str, tables: sa.MetaData, option: str, wait_s: float) -> sa.E
 
 @contextlib.contextmanager
 def database_errors(what: str) -> Iterator[None]:
-    """Around the use of a connection: what the database fails with is Unavailable, ``what`` says to whom.
+    """Context of a connection's use that translates errors of the database ``what`` to Unavailable.
 
-    A value that does not fit into its column is InvalidRequest: trying again is of no use.
+    Raises InvalidRequest for a value that does not fit into its column, because a retry would fail again.
     """
     try:
         yield
@@ -66,5 +66,5 @@ def database_errors(what: str) -> Iterator[None]:
 
 
 def error_text(why: Exception) -> str:
-    """The first line of what the driver said: statements and URLs stand in later ones."""
+    """The first line of the driver's error; later lines contain statements and URLs."""
     return str(getattr(why, "orig", None) or why).partition("\n")[0]

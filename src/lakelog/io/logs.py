@@ -1,4 +1,4 @@
-"""Lines of the log of this process: with fields that programs can read, as text or as JSON, without secrets."""
+"""Logging of this process, with structured fields, as text or as JSON, without secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.errors import InvalidOption
 from lakelog.options.environment import FORMATS, LEVELS, LOG_FORMAT, LOG_LEVEL
 
 FIELDS: Final = ("table", "snapshot", "epoch", "writer", "bucket", "kind", "files", "rows", "duration_s")
-"""The fields that a line may have beside its message: what loggers give as ``extra``."""
+"""The allowed fields of a log line, which loggers pass as ``extra``."""
 
 _SECRET: Final = re.compile(
     r"((?:password|passwd|secret|token|credential|auth[-_.]?params|api[-_.]?key|access[-_.]?key|jaas[-_.]config)"
@@ -27,12 +27,12 @@ _IN_URL: Final = re.compile(r"(?<!\w)(\w++://[^\s:/@]+:)[^\s@/]+(?=@)")
 
 
 def fields(**given: object) -> dict[str, object]:
-    """The ``extra`` of a line: those of the given fields that are not None. Their names are in ``FIELDS``."""
+    """The ``extra`` of a line: the fields that are not None. Their names are in ``FIELDS``."""
     return {name: value for name, value in given.items() if value is not None}
 
 
 def without_secrets(text: str) -> str:
-    """A text in which the values of what is named like a secret, and passwords in URLs, are asterisks."""
+    """A text in which asterisks replace values of secret-like names, and passwords in URLs."""
     return _IN_URL.sub(r"\1******", _SECRET.sub(r"\1******", text))
 
 
@@ -42,7 +42,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time`` (UTC), ``level``, ``logger``, ``message``, the fields, an ``error``."""
+    """One JSON object per line: ``time`` (UTC), ``level``, ``logger``, ``message``, the fields, an ``error``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -59,7 +59,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger and message; the message names what people need of the fields."""
+    """Time, level, logger and message; the message contains the fields that people need."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -75,10 +75,10 @@ def configure_logs(
     stream: TextIO | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> bool:
-    """Has lakelog's loggers write lines of a level on to a stream (stderr) from now on, in a form of ``FORMATS``.
+    """Configures lakelog's loggers to write lines from a level on to a stream (stderr), in a form of ``FORMATS``.
 
-    What is not given is what the environment says; whether there was anything to do: without either, all stays as the
-    program has it. Raises InvalidOption for a level or a form that there is not.
+    The environment provides the defaults. Returns False, without changes, if neither sets anything. Raises
+    InvalidOption for an unknown level or form.
     """
     level = level or environment.get(LOG_LEVEL)
     form = form or environment.get(LOG_FORMAT)

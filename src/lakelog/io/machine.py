@@ -16,9 +16,9 @@ _THREADS: Final = Path("/proc/self/task")
 
 
 def machine_identity() -> str:
-    """Host name and boot id: equal for processes that see the same local files and memory, as far as can be told.
+    """Host name and boot id, which are equal for processes that share local files and memory, as far as is known.
 
-    Where the system has no boot id, the number of its network card stands for it.
+    If the system has no boot id, the number of its network card replaces it.
     """
     boot = f"{uuid.getnode():012x}"
     with contextlib.suppress(OSError):
@@ -27,7 +27,7 @@ def machine_identity() -> str:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this machine is there."""
+    """Returns whether a process of this machine exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -39,13 +39,13 @@ def is_running(process: int) -> bool:
 
 class _State:
     has_threads = False
-    """Whether polars had threads at the last fork of this process."""
+    """True if polars had threads at the last fork of this process."""
     is_broken = False
-    """Whether this process is the child of such a fork."""
+    """True if this process is the child of such a fork."""
 
 
 def check_not_forked() -> None:
-    """Raises InvalidRequest in a process that was forked off one whose polars was at work; called by writers."""
+    """Raises InvalidRequest in a process that was forked while polars had threads; called by writers."""
     if _State.is_broken:
         raise InvalidRequest(
             "this process was forked from one that had used lakelog, and cannot write: polars' threads do not survive "

@@ -1,4 +1,4 @@
-"""The counts of this process: what happens adds to them, exporters read them. Costs a lock and an addition."""
+"""Metrics of this process, which exporters read. An update costs a lock and an addition."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from lakelog.options.metrics import LOG_ERRORS
 class Sample:
     """One value of a metric with its labels (values, in the order of ``metric.labels``).
 
-    Of a histogram ``value`` is the sum of what was observed and ``counts`` how many fell into each bucket, the last one
-    for all above the largest limit.
+    For a histogram, ``value`` is the sum of the observed values and ``counts`` the number per bucket, with the last one
+    for values above the largest limit.
     """
 
     metric: Metric
@@ -32,7 +32,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Step:
-    """Something that took time: a commit, a seal, a compaction. ``failure`` is the class of what it failed with."""
+    """A timed operation: a commit, a seal, a compaction. ``failure`` is the class of its error."""
 
     name: str
     fields: Mapping[str, object]
@@ -43,13 +43,13 @@ class Step:
 
 @dataclass
 class SpanAttributes:
-    """The fields of a step that runs; ``seconds`` is set at its end."""
+    """The fields of a running step; ``seconds`` is set at its end."""
 
     fields: dict[str, object] = field(default_factory=dict)
     seconds: float = 0.0
 
     def set(self, **fields: object) -> None:
-        """Adds fields that are known at the end only, such as the new snapshot."""
+        """Adds fields that are only known at the end, such as the new snapshot."""
         self.fields.update(fields)
 
 
@@ -58,7 +58,7 @@ _Key = tuple[Metric, tuple[str, ...]]
 
 
 class Meter:
-    """Counts of what happens in this process, since it began."""
+    """Metrics of this process since its start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Meter:
         self._changed: Callable[[], None] | None = None
 
     def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
-        """Adds to a counter; ``labels`` are those that it declares (KeyError for one that is missing)."""
+        """Adds to a counter; ``labels`` are its declared labels (KeyError for a missing one)."""
         if not amount:
             return
         key = (metric, tuple(labels[name] for name in metric.labels))
@@ -89,7 +89,7 @@ class Meter:
             self._changed()
 
     def samples(self) -> list[Sample]:
-        """All counts of now, in the order in which they came up."""
+        """All current samples, in the order of their first update."""
         with self._lock:
             return [Sample(*key, value, tuple(self._counts.get(key, ()))) for key, value in self._sums.items()]
 
@@ -111,7 +111,7 @@ class Meter:
                     listener(step)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tells a function of every step from now on, in the thread of the step; returns what ends that."""
+        """Registers a listener of every step, called in the thread of the step; returns a function to remove it."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -122,31 +122,31 @@ class Meter:
         return end
 
     def when_changed(self, call: Callable[[], None] | None) -> None:
-        """Has a function called after each change, in its thread (None: not any more). For what passes counts on."""
+        """Sets a function to call after each change, in its thread (None: no function). Used to share metrics."""
         self._changed = call
 
     def reset(self) -> None:
-        """Forgets all counts. For tests."""
+        """Resets all metrics. For tests."""
         with self._lock:
             self._sums.clear()
             self._counts.clear()
 
     def begin_anew(self) -> None:
-        """What a process that was forked begins with: what its parent has counted is its parent's."""
+        """Resets the metrics in a forked process, because its parent reports its own."""
         self._lock = threading.Lock()
         self._sums, self._counts = {}, {}
         self._listeners, self._changed = (), None
 
 
 METER: Final = Meter()
-"""The counts of this process."""
+"""The metrics of this process."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=METER.begin_anew)
 
 
 def merged(samples: Iterable[Sample]) -> list[Sample]:
-    """Samples of several processes as one: those of the same metric and labels are added up."""
+    """Merges samples of several processes by adding those of the same metric and labels."""
     out: dict[_Key, Sample] = {}
     for sample in samples:
         key = (sample.metric, sample.labels)
@@ -161,7 +161,7 @@ def merged(samples: Iterable[Sample]) -> list[Sample]:
 
 @contextlib.contextmanager
 def log_errors(table: str, operation: str) -> Iterator[None]:
-    """Counts what appending to a log, or reading it, fails with (``operation``: append or read)."""
+    """Counts errors of appends to a log, or of its reads (``operation``: append or read)."""
     try:
         yield
     except LakelogError as why:

@@ -1,4 +1,4 @@
-"""The one source of randomness: names that nobody else has."""
+"""The only source of randomness: unique names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def new_uuid() -> str:
 
 
 def new_attempt() -> str:
-    """16 hexadecimal digits that tell one attempt of a task from every other."""
+    """16 hexadecimal digits that identify one attempt of a task."""
     return uuid.uuid4().hex[:16]
 
 
 def random_fraction() -> float:
-    """A number from 0 up to 1, to spread the retries of rivals."""
+    """A number from 0 up to 1, to spread concurrent retries."""
     return random.random()
 
 

@@ -1,4 +1,4 @@
-"""Scratch directories of one process; a later process removes those of a process that was killed."""
+"""Scratch directories of one process; a later process removes those of a killed process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def new_scratch(prefix: str) -> str:
 
 
 class ScratchDirectory:
-    """A new directory ``<root>/<prefix>…`` of this process, and the end of those whose processes are no more.
+    """A new directory ``<root>/<prefix>…`` of this process; also removes those of dead processes.
 
-    A lock that the system frees with the process says who is there. It goes with this object, too. Raises Unavailable.
+    A lock that the system releases with the process marks a directory as used. The directory is deleted with this
+    object, too. Raises Unavailable.
     """
 
     def __init__(self, root: str, prefix: str) -> None:
@@ -53,7 +54,7 @@ def _scratch_errors(root: str) -> Iterator[None]:
 
 
 def _remove(path: str, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # not in a process that was forked off
+    if os.getpid() == owner:  # not in a forked process
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
 
@@ -62,7 +63,7 @@ def _sweep(root: str, prefix: str, own: str) -> None:
     with os.scandir(root) as entries:
         others = [entry.path for entry in entries if entry.name.startswith(prefix) and entry.name != own]
     for path in others:
-        with contextlib.suppress(OSError):  # held by its process, or gone
+        with contextlib.suppress(OSError):  # locked by its process, or already deleted
             lock = os.open(_lock_of(path), os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

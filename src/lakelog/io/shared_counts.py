@@ -1,8 +1,8 @@
-"""Passes counts on to another process of the same machine: a small file each, in a directory that both know.
+"""Sharing of metrics between processes of one machine, by one small file per process in a common directory.
 
-Spark commits streams in Python processes of its own, beside the driver's. So the process that exports counts names a
-directory (``LAKELOG_METRICS_DIR``), its children write theirs there, and it adds them to its own. The file of a process
-that has ended stays: counts never go back.
+Spark commits streams in separate Python processes. So the process that exports metrics sets a directory
+(``LAKELOG_METRICS_DIR``). Its children write their metrics there, and it adds them to its own. The file of a process
+that has ended stays, so that counters never decrease.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lakelog.options.environment import METRICS_DIR
 from lakelog.options.metrics import METRICS
 
 _EVERY_S: Final = 0.5
-"""How often a process writes its counts at most."""
+"""Minimum seconds between two writes of a process."""
 
 
 class _Writer:
-    """Writes the counts of this process when they have changed."""
+    """Writes the metrics of this process after changes."""
 
     def __init__(self, directory: str) -> None:
         self.directory, self.process = directory, os.getpid()
@@ -37,7 +37,7 @@ class _Writer:
         self._timer: threading.Timer | None = None
 
     def changed(self) -> None:
-        """Writes at once, or a moment after the last time."""
+        """Writes immediately, or with a delay after the last write."""
         with self._lock:
             if self._timer is not None:
                 return
@@ -50,7 +50,7 @@ class _Writer:
         self.write()
 
     def write(self) -> None:
-        """Writes all counts in place of those before; a directory that is gone is left alone."""
+        """Overwrites the file with all metrics; does nothing if the directory was deleted."""
         with self._lock:
             self._timer, self._written = None, monotonic_s()
             found = [(s.metric.name, s.labels, s.value, s.counts) for s in METER.samples()]
@@ -64,15 +64,15 @@ _WRITER: list[_Writer] = []
 
 
 def counts_directory() -> str | None:
-    """The directory in which this process, or the one that it works for, collects counts; None without one."""
+    """The directory in which this process, or its parent, collects metrics; None without one."""
     return _WRITER[0].directory if _WRITER else os.environ.get(METRICS_DIR)
 
 
 def share_counts(directory: str | None = None) -> None:
-    """Has this process pass its counts on from now on, if a directory is given or the environment names one.
+    """Makes this process share its metrics, if a directory is passed or set in the environment.
 
-    A directory that is not there is one of another machine: nothing happens. Called again and again, where a process
-    begins to work for lakelog; costs nothing then.
+    Does nothing if the directory does not exist, because it is on another machine. Called at each entry point of
+    lakelog in a process; repeated calls cost nothing.
     """
     given = directory or os.environ.get(METRICS_DIR)
     if (
@@ -88,7 +88,7 @@ def share_counts(directory: str | None = None) -> None:
 
 
 def shared_counts(directory: str) -> list[Sample]:
-    """The counts of the other processes that have written theirs there; what cannot be read is left out."""
+    """The metrics of the other processes in the directory, without unreadable files."""
     out = []
     for path in sorted(Path(directory).glob("*.json")):
         if path.name.partition("-")[0] == str(os.getpid()):

@@ -12,13 +12,13 @@ LOG_SYSTEMS: Registry[LogSystem] = parts.LOG_SYSTEMS
 
 
 def log_factory(name: str) -> LogFactory:
-    """What is known of a log system without its client. Raises InvalidRequest for an unknown name."""
+    """The properties of a log system, without its client. Raises InvalidRequest for an unknown name."""
     found: LogFactory = LOG_SYSTEMS.load(name)
     return found
 
 
 def log_system_at(address: str | None) -> str:
-    """The log system of an address by its scheme; without an address the one that needs none."""
+    """The log system for the scheme of an address; without an address, the system that needs none."""
     factories = {name: log_factory(name) for name in LOG_SYSTEMS}
     if address is None:
         return next(name for name, factory in factories.items() if factory.is_local)
@@ -28,5 +28,5 @@ def log_system_at(address: str | None) -> str:
 
 
 def client_properties() -> dict[str, str]:
-    """The properties of all clients that a table may have: name → VALUE, FILE or VALUE_OR_FILE (``factory``)."""
+    """The allowed client properties of all log systems: name → VALUE, FILE or VALUE_OR_FILE (``factory``)."""
     return {name: sort for system in LOG_SYSTEMS for name, sort in log_factory(system).properties.items()}

@@ -1,12 +1,12 @@
-"""What a log system does: one append-only log per bucket, append → offsets, read from an offset.
+"""Interface of log systems: one append-only log per bucket, append → offsets, read from an offset.
 
 A *log* is the log store of one table: ``buckets`` independent sequences of records, each numbered by a
 growing integer offset. Kafka's topic with its partitions, Pulsar's, or the tables of an embedded SQLite file
 are logs.
 
-Offsets are positive, below 2^62, and grow; nothing more. They are dense where a log appends record by record
-(embedded, Kafka), and have gaps where it packs many into one (Pulsar). What a log appends as one is an **entry**: a
-record, or a pack of records.
+Offsets are positive, below 2^62, and increasing. They are dense if a log appends record by record (embedded, Kafka).
+They have gaps if the log packs records (Pulsar). The unit of an append is an **entry**, either a record or a pack of
+records.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import pyarrow as pa
 from lakelog.errors import UnsupportedFeature
 
 LARGEST_OFFSET: Final = 2**62 - 1
-"""No log has a larger one; numbers above are for what is newer than all of a log."""
+"""The largest offset of any log; larger numbers mark rows that are newer than all records of a log."""
 _NOTE_EVERY_S: Final = 60.0
 
 
 @dataclass(frozen=True)
 class LogLocation:
-    """Where a log lies, as a frozen picklable value that travels to executors.
+    """The address of a log, as a frozen picklable value that the driver sends to executors.
 
     ``system`` names the log system, ``address`` is its server (a file path for the embedded log), ``topic``
     its name there, ``properties`` are passed to the client as they are (never printed: they may hold secrets).
@@ -45,9 +45,7 @@ class LogLocation:
 
     @property
     def note_every_s(self) -> float:
-        """After so many seconds a reader that came on without a row should note where it is: long before records expire
-        that it has passed.
-        """
+        """Maximum seconds between position notes of a reader that advances without rows; far below the retention."""
         return _NOTE_EVERY_S if self.retention_ms is None else min(_NOTE_EVERY_S, self.retention_ms / 4000)
 
     def __hash__(self) -> int:
@@ -63,7 +61,7 @@ RECORDS_SCHEMA = pa.schema(
         pa.field("header", pa.binary()),
     ]
 )
-"""What a read returns: offset, append time in ms, key and value bytes, the one protocol header (or null)."""
+"""Schema of a read: offset, append time in ms, key and value bytes, the one protocol header (or null)."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Records:
     """Records to append to one bucket, column by column, all of the same length.
 
     ``keys``/``values`` are ``large_binary`` arrays, a null value is a control record. ``headers`` is either one
-    header for all records or one per record. ``changes`` is the most changes that one of them holds.
+    header for all records or one per record. ``changes`` is the maximum number of changes per record.
     """
 
     keys: pa.LargeBinaryArray
@@ -96,27 +94,27 @@ class LogAppender(ABC):
 
     @property
     def is_stale(self) -> bool:
-        """Whether its log is known not to be there any more: another client is opened instead."""
+        """True once its log is known to be missing; callers then open another client."""
         return False
 
     @abstractmethod
     def end_offsets(self) -> dict[int, int]:
-        """Bucket → where the log ends now, as ``LogReader.end_offsets``."""
+        """Bucket → current end offset, as ``LogReader.end_offsets``."""
 
     @abstractmethod
     def append(self, bucket: int, records: Records) -> PendingAppend:
         """Starts appending in order. Called many times, from one thread. May raise Unavailable."""
 
     def append_all(self, parts: Sequence[tuple[int, Records]]) -> list[PendingAppend]:
-        """Appends to several buckets, in the order given; where the system can, as one step."""
+        """Appends to several buckets, in this order; atomically if the system supports it."""
         return [self.append(bucket, records) for bucket, records in parts]
 
     @abstractmethod
     def flush(self) -> None:
-        """Waits until all that was appended is acknowledged. Raises Unavailable when something was not.
+        """Waits until all appends are acknowledged. Raises Unavailable if one is not.
 
-        After a failure the appender must not be used for the same attempt again: what was
-        acknowledged is unknown, and the next attempt's healing decides.
+        After a failure the caller must not use the appender for the same attempt again. The set of acknowledged
+        records is unknown, and the next attempt's healing decides about them.
         """
 
     @abstractmethod
@@ -130,16 +128,16 @@ class PendingAppend(ABC):
     @property
     @abstractmethod
     def entries(self) -> int:
-        """How many entries of the log the append takes; known at once."""
+        """The number of log entries of the append; available before ``flush``."""
 
     @abstractmethod
     def offsets(self) -> pa.Int64Array:
-        """One offset per record, growing. Raises Unavailable before a successful flush."""
+        """One offset per record, increasing. Raises Unavailable before a successful flush."""
 
     def orders(self, changes: int) -> np.ndarray:
-        """Per record the number of the first of its ``changes`` changes; those of all records of a bucket are in order.
+        """Per record the sequence number of the first of its ``changes`` changes, increasing within a bucket.
 
-        Called after ``flush``. Raises UnsupportedFeature when the numbers would be too large.
+        Called after ``flush``. Raises UnsupportedFeature if the numbers would be too large.
         """
         offsets: np.ndarray = self.offsets().to_numpy(zero_copy_only=False)
         if len(offsets) and offsets[-1] >= LARGEST_OFFSET // changes:
@@ -154,26 +152,26 @@ class PendingAppend(ABC):
 class LogReader(ABC):
     """Reads a log from one process; opened once per process and log, and reused.
 
-    Raises NotFound when the log is deleted or replaced, also while it is open: at once where that is seen for nothing,
-    else within ``topics.identity.LOOK_EVERY_S``.
+    Raises NotFound if the log is deleted or replaced, also while it is open. The reader detects it immediately if the
+    check is free, otherwise within ``logstore.topic_identity.LOOK_EVERY_S``.
     """
 
     @property
     def is_stale(self) -> bool:
-        """Whether its log is known not to be there any more: another client is opened instead."""
+        """True once its log is known to be missing; callers then open another client."""
         return False
 
     @abstractmethod
     def read(self, bucket: int, start: int, end: int | None = None, max_records: int = 100_000) -> pa.Table:
-        """Records with start ≤ offset < end that are there now, in order (RECORDS_SCHEMA).
+        """The available records with start ≤ offset < end, in order (RECORDS_SCHEMA).
 
-        Returns at once what is there (possibly nothing); with ``end`` given it waits until all records below ``end``
-        (which must exist) or ``max_records`` have been read. Raises OffsetExpired when ``start`` lies before the first
-        offset still held.
+        Without ``end`` it returns the available records immediately (possibly none). With ``end`` it waits until all
+        records below ``end`` (which must exist) or ``max_records`` have been read. Raises OffsetExpired if ``start``
+        is before the first retained offset.
         """
 
     def chunks(self, bucket: int, start: int, end: int, max_records: int = 100_000) -> Iterator[pa.Table]:
-        """The records with start ≤ offset < end, ``read`` one part after the other until there are none. Raises so."""
+        """The records with start ≤ offset < end, in consecutive parts from ``read``. Raises as ``read``."""
         while start < end:
             found = self.read(bucket, start, end, max_records)
             if found.num_rows == 0:
@@ -183,51 +181,47 @@ class LogReader(ABC):
 
     @abstractmethod
     def wait(self, positions: Mapping[int, int], timeout_s: float) -> None:
-        """Returns as soon as a record at or after one of the positions (bucket → offset) may be there, or after the
-        timeout.
-        """
+        """Waits until a record at or after one of the positions (bucket → offset) may exist, or until the timeout."""
 
     def ready_offsets(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """Bucket → an offset up to which a reader at these positions can read without waiting; perhaps not yet the
-        end.
-        """
+        """Bucket → an offset up to which a reader at these positions can read without waiting; at most the end."""
         return self.end_offsets(list(positions))
 
     def entries(self, bucket: int, start: int, end: int) -> int | None:
-        """How many entries were appended from ``start`` to ``end``, two ends that the log had; None: only a read tells.
+        """The number of entries between two former end offsets, ``start`` and ``end``; None if only a read can count.
 
-        Never too few: when it is the number of those that are known, there is nothing else between.
+        It is an upper bound. If it equals the number of known entries, no other entry is between the offsets.
         """
         return end - start
 
     def count(self, bucket: int, start: int, end: int, most: int) -> int:
-        """How many records lie in start ≤ offset < end; at most ``most``, from which on it stops counting.
+        """The exact number of records with start ≤ offset < end; counting stops at ``most``.
 
-        Exact. A log whose offsets have gaps has to read for it.
+        A log whose offsets have gaps has to read records to count them.
         """
         return max(0, min(most, end - start))
 
     def last_start(self, bucket: int, end: int) -> int | None:
-        """An offset from which on, before ``end``, lies only the last record, or those appended in one with it.
+        """The start offset of the last entry before ``end``, which contains the last record.
 
-        Reads no record. None where the system does not tell; there may be no record at all.
+        Reads no record. None if the system does not expose it. There may be no record at all.
         """
         return end - 1
 
     def skip(self, bucket: int, start: int, end: int, count: int) -> int:
-        """The offset behind the first ``count`` records of start ≤ offset < end; ``end`` when there are fewer."""
+        """The offset after the first ``count`` records of start ≤ offset < end; ``end`` if there are fewer."""
         return min(end, start + count)
 
     @abstractmethod
     def end_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        """Bucket → an offset behind the last record and not behind the next one; never goes back. Raises Unavailable.
+        """Bucket → an offset after the last record and not after the next one; never decreases. Raises Unavailable.
 
-        Raises NotFound when the log is gone, or another one is in its place.
+        Raises NotFound if the log was deleted or replaced.
         """
 
     @abstractmethod
     def first_offsets(self, buckets: Sequence[int] | None = None) -> dict[int, int]:
-        """Bucket → an offset below which nothing is held any more; the end of a bucket that holds nothing."""
+        """Bucket → an offset below which no record is retained; the end offset if the bucket is empty."""
 
     @abstractmethod
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
@@ -243,36 +237,36 @@ class LogSystem(ABC):
 
     @abstractmethod
     def create(self, location: LogLocation) -> LogLocation:
-        """Makes the log (a topic with one partition a bucket, retention set) and returns its final location.
+        """Creates the log (a topic with one partition per bucket and the retention) and returns its final location.
 
-        Called at CREATE TABLE, before the table's schema is written. An existing empty log of the same shape is
-        adopted. Raises AlreadyExists (it holds records, or has another number of buckets), Unavailable.
+        CREATE TABLE calls it before it writes the table's schema. An existing empty log of the same shape is adopted.
+        Raises AlreadyExists (it contains records, or has another number of buckets), Unavailable.
         """
 
     @abstractmethod
     def set_retention(self, location: LogLocation) -> None:
-        """Makes the log keep records as long as the location says from now on, or as the system does (None).
+        """Sets the retention of the log to that of the location, or to the system's default (None).
 
         Called by ALTER TABLE. Raises NotFound, InvalidOption (the server does not allow it), Unavailable.
         """
 
     @abstractmethod
     def drop(self, location: LogLocation) -> None:
-        """Deletes the log; nothing happens when it is already gone."""
+        """Deletes the log; does nothing if it does not exist."""
 
     @abstractmethod
     def check(self, location: LogLocation, spread: bool = False) -> None:
-        """Raises when the log cannot be used from here: NotFound, Unavailable, InvalidRequest.
+        """Raises NotFound, Unavailable or InvalidRequest if this process cannot use the log.
 
-        NotFound also says that a log lies there which was not made with the table: the identity is in ``log_id``.
-        ``spread`` says that the Spark that will use it has executors on other machines.
+        NotFound also covers a log that was not created with the table, identified by ``log_id``. ``spread`` is True if
+        the Spark application has executors on other machines.
         """
 
     @abstractmethod
     def probe(self, location: LogLocation) -> LogServer:
-        """Examines the server, or the place of a local log; leaves nothing behind. Raises what using it would raise.
+        """Checks the server, or the directory of a local log, and leaves no files. Raises the same errors as its use.
 
-        Called by ``lakelog doctor``, with a location that no log has yet.
+        Called by ``lakelog doctor``, with an unused location.
         """
 
     @abstractmethod
@@ -286,7 +280,7 @@ class LogSystem(ABC):
 
 @dataclass(frozen=True)
 class LogProblem:
-    """Something about the server that may go wrong one day, and what to do."""
+    """A potential problem of the server, and its fix."""
 
     found: str
     what_to_do: str
@@ -294,7 +288,7 @@ class LogProblem:
 
 @dataclass(frozen=True)
 class LogServer:
-    """A server that answers. ``facts`` are for people: what, value with its unit."""
+    """A responding server. ``facts`` are for display: name, value with its unit."""
 
     name: str
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Appenders and readers, one per process and log, kept open: a new client costs milliseconds, a micro-batch has few."""
+"""Appenders and readers, cached per thread and log, because a new client costs milliseconds of each micro-batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCK = threading.Lock()
 
 
 def appender_for(location: LogLocation) -> LogAppender:
-    """This thread's appender of a log. Raises what opening it raises (NotFound, Unavailable, InvalidRequest)."""
+    """This thread's appender of a log. Raises as ``LogSystem.appender`` (NotFound, Unavailable, InvalidRequest)."""
     key = (os.getpid(), threading.get_ident(), location)
     with _LOCK:
         found = _APPENDERS.get(key)
@@ -25,7 +25,7 @@ def appender_for(location: LogLocation) -> LogAppender:
 
 
 def close_clients() -> None:
-    """Closes the clients of this thread; called by a thread of lakelog's own before it ends."""
+    """Closes the clients of this thread; lakelog's own threads call it before they end."""
     mine = (os.getpid(), threading.get_ident())
     held: tuple[dict[_Key, LogAppender], dict[_Key, LogReader]] = (_APPENDERS, _READERS)
     for clients in held:

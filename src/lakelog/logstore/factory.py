@@ -1,4 +1,4 @@
-"""Factory of a log system: what the other parts of lakelog need to know of it before its client is imported."""
+"""Factory of a log system, with its properties that lakelog needs before it imports the client."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from lakelog.options.registry import load_target
 VALUE: Final = "value"
 FILE: Final = "file"
 VALUE_OR_FILE: Final = "value or file"
-"""What the value of a client's property is; the last one may begin with ``file:``, for instance."""
+"""Kinds of client property values; a VALUE_OR_FILE may begin with ``file:``, for example."""
 
 
 @dataclass(frozen=True)
 class LogFactory:
-    """Makes a log system and says what it can do; its module imports no client.
+    """Creates a log system and describes its features; its module imports no client.
 
     ``system`` is the ``"module:Class"`` of the ``LogSystem``. ``address`` describes the address of a server for error
-    messages. ``schemes`` are the URL schemes of addresses that choose this system without ``log-store.type``; "" stands
-    for all that no other system takes. ``file`` is the path of a log that is a local file, below the directory of its
-    table; None for a log on a server. ``file_suffixes`` are those of the files that belong to it. ``properties`` lists
-    the client's properties that a table may have and what their values are; it must have none that loads code, runs a
-    program or sends secrets to another server. ``speaks_kafka`` says that Spark's Kafka connector reads and writes the
-    log. ``extras`` maps a foreign root package to the extra of lakelog that brings it.
+    messages. ``schemes`` are the URL schemes of addresses that select this system without ``log-store.type``; ""
+    matches all schemes of no other system. ``file`` is the path of a local log file, relative to the table's directory;
+    None for a log on a server. ``file_suffixes`` are the suffixes of the log's files. ``properties`` maps the allowed
+    client properties to their kinds. It must contain no property that loads code, runs a program or sends secrets to
+    another server. ``speaks_kafka`` is True if Spark's Kafka connector can read and write the log. ``extras`` maps a
+    third-party root package to the extra of lakelog that installs it.
     """
 
     name: str
@@ -39,19 +39,19 @@ class LogFactory:
     extras: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self) -> LogSystem:
-        """The log system. Raises NotInstalled when its client is missing."""
+        """The log system. Raises NotInstalled if its client is missing."""
         made: LogSystem = load_target("log system", self.name, self.system, self.extras)()
         return made
 
     @property
     def is_local(self) -> bool:
-        """Whether a log is a file of this machine, which goes with its table, and not on a server."""
+        """True if a log is a local file, which is deleted with its table, and not on a server."""
         return self.file is not None
 
     def default_address(self, table_path: str) -> str:
-        """The address of a table's log for which none was given: "" on a server."""
+        """The default address of a table's log: "" on a server."""
         return "" if self.file is None else f"{table_path}/{self.file}"
 
     def place(self, log: LogLocation) -> str:
-        """Where a log is, for messages."""
+        """The location of a log, for messages."""
         return log.address if self.is_local else f"topic '{log.topic}' on {log.address}"

@@ -1,4 +1,4 @@
-"""How a table knows its topic again: by an id that only the topic which was made with it has."""
+"""Identity of a table's topic: a unique id that is assigned when the topic is created with the table."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from lakelog.io.clock import monotonic_s
 from lakelog.logstore.base import LogLocation
 
 _MARK: Final = "#"
-"""No topic's name has it; ids without it are of tables made before topics were known by more than their name."""
+"""A separator that no topic name contains; log ids without it are of tables from before topics had ids."""
 
 
 LOOK_EVERY_S: Final = 5.0
-"""So often a client that is at work asks whether its topic is still the one that it has opened."""
+"""Seconds between two checks of an active client that its topic was not replaced."""
 
 
 def log_id_of(topic: str, identity: str) -> str:
-    """The log id that a table keeps of its topic."""
+    """The log id that a table stores for its topic."""
     return f"{topic}{_MARK}{identity}"
 
 
 def identity_in(location: LogLocation) -> str | None:
-    """What the topic of a table is known by; None when the table knows its name only."""
+    """The id of a table's topic; None if the table stores only its name."""
     _, mark, identity = location.log_id.rpartition(_MARK)
     return identity if mark else None
 
 
 def missing(location: LogLocation, why: str) -> NotFound:
-    """The error for a topic that is not there any more, or not with all of its partitions."""
+    """The error for a topic that was deleted, or that lacks partitions."""
     return NotFound(
         f"topic '{location.topic}' {why} on {location.address}: it was deleted behind the table's back. The rows are "
         f"in the files; make the table anew to log again"
@@ -37,7 +37,7 @@ def missing(location: LogLocation, why: str) -> NotFound:
 
 
 def check_identity(location: LogLocation, found: str | None) -> None:
-    """Raises NotFound when another topic has the name of the table's one."""
+    """Raises NotFound if another topic has the name of the table's topic."""
     wanted = identity_in(location)
     if wanted is not None and found != wanted:
         raise NotFound(
@@ -48,10 +48,10 @@ def check_identity(location: LogLocation, found: str | None) -> None:
 
 
 class Watch:
-    """Whether the topic of an open client is still the one that was opened: a server tells it only when it is asked.
+    """Periodic check that the topic of an open client was not replaced, because servers do not notify clients.
 
-    ``check`` asks, and raises NotFound when it is gone or another one; the client is stale from then on. It has been
-    asked when the watch is made.
+    ``check`` sends a request and raises NotFound if the topic was deleted or replaced. The client is stale from then
+    on. The caller has checked once before it creates the watch.
     """
 
     def __init__(self, check: Callable[[], object]) -> None:
@@ -59,15 +59,15 @@ class Watch:
         self.is_stale = False
 
     def look(self) -> None:
-        """Asks, if it was long ago: with the first use after a pause, and from time to time.
+        """Checks the topic if the last check is older than ``LOOK_EVERY_S``.
 
-        Raises NotFound, and Unavailable for a server that is away.
+        Raises NotFound, and Unavailable for an unavailable server.
         """
         if self.is_stale or monotonic_s() >= self._next_s:
             self._look()
 
     def look_soon(self) -> None:
-        """Has the next use ask. Called when something went wrong."""
+        """Makes the next use check the topic. Called after an error."""
         self._next_s = 0.0
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Cuts a script into statements and parses each with the class of its keywords."""
+"""Splits a script into statements and parses each with the class of its keywords."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DESCRIBED = ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE")
 def parse_script(text: str) -> list[ParsedStatement]:
     """Parses all statements of ``a; b; …``, before any of them is run.
 
-    Comments (``--`` and ``/* */``) may stand anywhere; semicolons in them and in strings do not count. Raises
+    Comments (``--`` and ``/* */``) are allowed anywhere; semicolons in them and in strings are ignored. Raises
     UnsupportedStatement with line, column, the line itself and a caret.
     """
     statements: list[ParsedStatement] = []
@@ -56,7 +56,7 @@ def _parse_piece(script: str, tokens: Sequence[Token]) -> list[ParsedStatement]:
 
 
 def _outside(tokens: Sequence[Token], word: str) -> list[int]:
-    """Where a keyword stands outside of parentheses."""
+    """The positions of a keyword outside of parentheses."""
     found, depth = [], 0
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -78,7 +78,7 @@ def _parse_statement(script: str, tokens: Sequence[Token]) -> ParsedStatement:
 
 
 def _find_keywords(tokens: Sequence[Token]) -> str:
-    """The longest registered keywords that the statement begins with; behind WITH, what its expressions are for."""
+    """The longest registered keywords at the start of the statement, after any WITH expressions."""
     if tokens[0].is_word("WITH"):
         verb = _verb_after_expressions(tokens)
         return "WITH" if verb in ("SELECT", "FROM", "VALUES", "") else verb if verb in STATEMENTS else PASS_THROUGH
@@ -112,7 +112,7 @@ def _verb_after_expressions(tokens: Sequence[Token]) -> str:
 
 
 def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
-    """Whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` stands behind the table's name; PARTITION FIELD is Iceberg's."""
+    """Returns whether ``DROP|ADD [IF [NOT] EXISTS] PARTITION`` follows the table's name, but not Iceberg's FIELD."""
     words = [token.text.upper() if token.kind is Kind.WORD else "" for token in tokens]
     for at, word in enumerate(words):
         if word == change:
@@ -122,7 +122,7 @@ def _changes_partition(tokens: Sequence[Token], change: str) -> bool:
 
 
 def _changed_reference(tokens: Sequence[Token]) -> str:
-    """``TAG`` or ``BRANCH`` behind a verb and before a name; "" where it is the name of a column, as in DROP tag."""
+    """``TAG`` or ``BRANCH`` between a verb and a name; "" if it is the name of a column, as in DROP tag."""
     for at in range(3, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
         verb = tokens[at - 3] if before.is_word("REPLACE") and tokens[at - 2].is_word("OR") else before
@@ -133,7 +133,7 @@ def _changed_reference(tokens: Sequence[Token]) -> str:
 
 
 def _template(tokens: Sequence[Token]) -> str:
-    """What a CREATE TABLE takes its columns from: ``LIKE`` another table, ``AS`` a query has them, "" from its text."""
+    """The source of the columns of CREATE TABLE: ``LIKE`` another table, ``AS`` a query, "" for its own text."""
     depth, table = 0, next((at for at, token in enumerate(tokens[:4]) if token.is_word("TABLE")), len(tokens))
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -149,12 +149,12 @@ __all__ = ["Engine", "QueryPlan", "Session", "Source", "Tables"]
 
 
 class Session(SessionContext):
-    """The current catalog and database, and the way to run statements there."""
+    """Runs statements in a current catalog and database."""
 
     def run(self, text: str) -> list[object]:
         """Runs the statements of a script in order; one result per statement.
 
-        A result is a pyarrow Table for DDL, SHOW and DESCRIBE, and what the engine returned otherwise. The whole
-        script is parsed first: when one statement is malformed, none has run. Raises what the statements raise.
+        A result is a pyarrow Table for DDL, SHOW and DESCRIBE, and the engine's result otherwise. The whole script is
+        parsed first, so if one statement is malformed, none runs. Raises the errors of the statements.
         """
         return [statement.run(self) for statement in parse_script(text)]

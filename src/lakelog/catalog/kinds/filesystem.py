@@ -1,4 +1,4 @@
-"""A catalog that is nothing but the directories of a warehouse, as Paimon's filesystem catalog is."""
+"""A catalog that consists only of the directories of a warehouse, like Paimon's filesystem catalog."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelog.options.option import Options
 
 
 class FilesystemCatalog(Directories):
-    """What is there is what counts; it takes no options."""
+    """Existing directories are the only state; the catalog takes no options."""
 
     def __init__(self, warehouse: str, io: FileIO, options: Options | None = None) -> None:
         if options:

@@ -1,7 +1,7 @@
-"""A catalog that is a server of Apache Paimon's REST catalog: it knows the tables, and it commits to them.
+"""A client of Apache Paimon's REST catalog, whose server manages the tables and commits to them.
 
-The server makes, changes and removes tables; files are read and written here, with the storage that the warehouse was
-given. It may not send this client elsewhere: what lies outside of the warehouse is not opened.
+The server creates, alters and drops tables. This client reads and writes the files, with the configured storage of the
+warehouse. It opens no file outside of the warehouse, even if the server names one.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from lakelog.paimon.schema.schema import TableSchema
 from lakelog.paimon.types.types import nested_fields, parse_field
 
 _ALTER_TRIES = 20
-"""How often a change that the server refuses is tried on the newer schema that another one has made."""
+"""Maximum attempts of an ALTER that the server rejects because of a newer schema."""
 _ASKED_AGAIN = 3
-"""How often a change whose outcome is unknown is looked for and asked for again."""
+"""Maximum attempts of a change whose outcome is unknown."""
 _PLAIN = "table"
-"""The type of tables that have snapshots; others are files in a directory, or belong to other engines."""
+"""The type of tables with snapshots; other types are plain files, or tables of other engines."""
 
 
 class RestCatalog(Catalog):
@@ -115,7 +115,7 @@ class RestCatalog(Catalog):
         path = self._path_of(identifier, found)
         table_id = found.get("id")
         owner = RestOwner(self._api, identifier.database, identifier.table, None if table_id is None else str(table_id))
-        # what lies at a path of the user's own is not the server's to commit to
+        # the server does not commit to a table at a custom path of the user
         own = self._io.within(path)
         io = own if found.get("isExternal") else ServerCommittedFileIO(own, owner)
         return TableLocation(identifier, path, self._schema_of(identifier, path, found), io)
@@ -140,9 +140,9 @@ class RestCatalog(Catalog):
         return made
 
     def _made(self, identifier: Identifier, schema: TableSchema) -> TableLocation | None:
-        """The table that was made; None when another one has its name.
+        """The created table; None if another table has its name.
 
-        After a lost answer, one with the very same columns and options is ours.
+        After a lost response, a table with identical columns and options counts as created by this call.
         """
         body = {"identifier": _identifier(identifier), "schema": schema_json(schema)}
         unanswered = 0
@@ -178,10 +178,10 @@ class RestCatalog(Catalog):
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], check: CheckChange | None = None
     ) -> TableLocation:
-        """As every catalog's; but the server knows no "if the schema is still that one".
+        """Implements ``Catalog.alter_table``, but the protocol has no condition on the current schema.
 
-        So ``check`` has seen the newest schema that was there when the server was asked, and one that another ALTER
-        makes in that moment is not looked at again.
+        ``check`` sees the newest schema before the request. A schema that a concurrent ALTER writes after that is not
+        checked.
         """
         before, asked = self.load_table(identifier), 0
         for _ in range(_ALTER_TRIES):
@@ -207,7 +207,7 @@ class RestCatalog(Catalog):
                     f"nobody knows whether '{before.path}/schema/schema-{after.id}' was created: look at the table's "
                     f"columns, then change it again if need be"
                 ) from unknown
-            # what has not come may still come; of two that come, one changes nothing or is refused
+            # a missing change may still arrive; if both requests arrive, one has no effect or is rejected
             before = newest
         raise CommitConflict(f"other changes of table {identifier} were faster {_ALTER_TRIES} times: try again")
 
@@ -228,7 +228,7 @@ class RestCatalog(Catalog):
             raise InvalidRequest(f"the server of the catalog does not rename table {identifier}: {answer.message}")
 
     def _plan(self, before: TableLocation, changes: Sequence[SchemaChange]) -> tuple[list[SchemaChange], TableSchema]:
-        """The changes that change something, and the schema that should follow. Raises as ``apply_changes``."""
+        """The effective changes and the expected schema. Raises as ``apply_changes``."""
         has_snapshots = self._files.has_snapshots(before.path)
         after = apply_changes(before.schema, changes, has_snapshots, now_ms())
         if after is before.schema:
@@ -242,7 +242,7 @@ class RestCatalog(Catalog):
         return wanted, after
 
     def _has_come(self, before: TableLocation, newest: TableLocation, changes: Sequence[SchemaChange]) -> bool:
-        """Whether one of the schemas since ``before`` is what these changes make of the one before it."""
+        """Returns whether a schema since ``before`` results from these changes to its predecessor."""
         former = before.schema
         for schema_id in range(before.schema.id + 1, newest.schema.id + 1):
             path = f"{newest.path}/schema/schema-{schema_id}"
@@ -257,11 +257,11 @@ class RestCatalog(Catalog):
         return False
 
     def _change(self, method: str, *path: str, body: dict[str, Any] | None = None) -> Answer:
-        """Has the server change something; all that this catalog changes goes this way."""
+        """Sends a change to the server; the only way in which this catalog changes anything."""
         return self._api.change(method, *path, body=body)
 
     def _find(self, identifier: Identifier) -> dict[str, Any] | None:
-        """What the server says of a table; None when there is none."""
+        """The server's description of a table; None if the table does not exist."""
         answer = self._api.get("databases", identifier.database, "tables", identifier.table)
         if answer.status == 404:
             return None
@@ -274,7 +274,7 @@ class RestCatalog(Catalog):
         return found
 
     def _path_of(self, identifier: Identifier, found: dict[str, Any]) -> str:
-        """Where a table lies, in the words of the warehouse. Raises UnsupportedFeature for a place outside of it."""
+        """The path of a table below the warehouse path. Raises UnsupportedFeature for a path outside of it."""
         path, root = bare_path(str(found.get("path") or "")), bare_path(self.warehouse)
         inside = path.removeprefix(f"{root}/").rstrip("/")
         if not path.startswith(f"{root}/") or not inside or {"", ".", ".."} & set(inside.split("/")):
@@ -285,7 +285,7 @@ class RestCatalog(Catalog):
         return f"{self.warehouse}/{inside}"
 
     def _schema_of(self, identifier: Identifier, path: str, found: dict[str, Any]) -> TableSchema:
-        """The schema's file, which has more than the answer: time, version, the highest id of a column."""
+        """The schema from its file, because the response lacks the time, version and highest column id."""
         try:
             schema_id, given = int(found["schemaId"]), found["schema"]
             try:
@@ -305,9 +305,11 @@ class RestCatalog(Catalog):
             raise Corrupt(f"the server of the catalog answers with no table for {identifier}: {why!r}") from None
 
     def _tables(self, database: str) -> list[str] | None:
-        """The names of a database's tables, sorted; None when there is no such database."""
+        """The names of a database's tables, sorted; None if the database does not exist."""
         found = self._api.names("tables", "databases", database, "tables")
-        return None if found is None else sorted(set(filter(_is_name, found)))  # one with branches may be told of twice
+        return (
+            None if found is None else sorted(set(filter(_is_name, found)))
+        )  # a table with branches may be listed twice
 
     def _no_database(self, name: str) -> NotFound:
         return NotFound(f"database '{name}' does not exist{near_or_all(name, self.list_databases())}")
@@ -321,7 +323,7 @@ class RestCatalog(Catalog):
 
 
 def _content(schema: TableSchema) -> tuple[Any, ...]:
-    """What a user says of a schema; id and time are given by who makes it."""
+    """The user-defined parts of a schema, without id and time, which the creator assigns."""
     return schema.fields, schema.primary_keys, schema.partition_keys, dict(schema.options), schema.comment
 
 
@@ -330,7 +332,7 @@ def _identifier(identifier: Identifier) -> dict[str, str]:
 
 
 def _is_name(name: str) -> bool:
-    """Whether a name that a server tells of can be asked for; others are left out of lists."""
+    """Returns whether a name from the server is a valid request parameter; lists omit other names."""
     try:
         check_name("table", name)
     except InvalidRequest:

@@ -1,8 +1,8 @@
-"""A catalog whose names are rows of a database: what Paimon's JDBC catalog has, either can open it.
+"""A catalog whose names are rows of a database, compatible with Paimon's JDBC catalog in both directions.
 
-The tables lie where the filesystem catalog has them. A row says that a name counts; the first schema file says who made
-the table. So each step may be repeated, and a crash between two of them leaves a name without a table, or a table
-without a name, which the next CREATE or DROP repairs.
+The tables are stored in the same directories as in the filesystem catalog. A row makes a name valid. The first schema
+file decides which client created the table. So each step can be repeated. A crash between two steps leaves a name
+without a table, or a table without a name, which the next CREATE or DROP repairs.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class SqlCatalog(Catalog):
             self._rows.add(identifier)
         self._files.create_database(identifier.database, if_not_exists=True)  # Paimon's catalog makes no directory
         made = self._files.create_table(identifier, schema, if_not_exists)
-        self._rows.add(identifier)  # a DROP that began before may have taken the name away
+        self._rows.add(identifier)  # a concurrent DROP may have removed the name
         return made
 
     def drop_table(self, identifier: Identifier, if_exists: bool = False) -> None:
@@ -120,7 +120,7 @@ class SqlCatalog(Catalog):
             raise self._no_table(identifier)
         self._files.drop_table(identifier, if_exists=True)
         self._rows.remove(identifier)
-        if self._files.has_table(identifier):  # made while the name was still there
+        if self._files.has_table(identifier):  # created while the name still existed
             self._rows.add(identifier)
 
     def alter_table(
@@ -138,7 +138,7 @@ class SqlCatalog(Catalog):
         if new.database not in self._rows.databases():
             raise self._no_database(new.database)
         with self._rows.renamed(identifier, new):
-            # a rename that died between the directory and the row is finished
+            # completes a rename that failed between the directory and the row
             if self._files.has_table(identifier) or not self._files.has_table(new):
                 self._files.rename_table(identifier, new)
 
@@ -184,7 +184,7 @@ class NameRows:
     key: str
 
     def databases(self) -> list[str]:
-        """All names, sorted: those that were created, and those that only have tables."""
+        """All names, sorted: created databases, and names that only have tables."""
         with self._connection() as connection:
             found: set[str] = set()
             for table in (_NAMES, _PROPERTIES):
@@ -193,13 +193,13 @@ class NameRows:
             return sorted(found)
 
     def add_database(self, name: str, location: str) -> bool:
-        """Adds a database; False when it is there."""
+        """Adds a database. Returns False if it exists."""
         values = [{"property_key": _EXISTS, "property_value": "true"}]
         values += [{"property_key": LOCATION, "property_value": location}]
         return self._added(_PROPERTIES, [{"catalog_key": self.key, "database_name": name, **v} for v in values])
 
     def location(self, database: str) -> str | None:
-        """The directory that a database was given, if any."""
+        """The configured directory of a database, if any."""
         query = self._of(_PROPERTIES, sa.select(_PROPERTIES.c.property_value), database)
         with self._connection() as connection:
             found: str | None = connection.execute(query.where(_PROPERTIES.c.property_key == LOCATION)).scalar()
@@ -218,22 +218,22 @@ class NameRows:
             return sorted(found)
 
     def has(self, table: Identifier) -> bool:
-        """Whether a table is there."""
+        """Returns whether a table exists."""
         with self._connection() as connection:
             return connection.execute(self._at(sa.select(_NAMES.c.table_name), table)).first() is not None
 
     def add(self, table: Identifier) -> bool:
-        """Adds a table; False when it is there."""
+        """Adds a table. Returns False if it exists."""
         return self._added(_NAMES, [self._row(table)])
 
     def remove(self, table: Identifier) -> None:
-        """Removes a table; nothing happens when it is not there."""
+        """Removes a table; does nothing if it does not exist."""
         with self._connection() as connection:
             connection.execute(self._at(sa.delete(_NAMES), table))
 
     @contextlib.contextmanager
     def renamed(self, table: Identifier, new: Identifier) -> Iterator[None]:
-        """Gives a table another name, when what is done meanwhile has not failed. Raises AlreadyExists, NotFound."""
+        """Renames a table if the body of the context succeeds. Raises AlreadyExists, NotFound."""
         with self._connection() as connection:
             try:
                 changed = connection.execute(self._at(sa.update(_NAMES), table).values(**self._row(new))).rowcount

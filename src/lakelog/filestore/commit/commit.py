@@ -41,10 +41,10 @@ from lakelog.paimon.schema.schema import TableSchema
 
 _KINDS = (APPEND, COMPACT, OVERWRITE, ANALYZE)
 _STALLED_ROUNDS = 10
-"""A commit gives up after so many lost rounds in which no other commit came."""
+"""Maximum consecutive lost rounds without a commit of another writer."""
 _GROWING_ROUNDS = 6
 _ASKED_AGAIN = 3
-"""How often a snapshot whose outcome is unknown is looked up and created again."""
+"""Maximum attempts to create a snapshot while the outcome is unknown."""
 _LOG: Final = logging.getLogger("lakelog.commit")
 
 
@@ -53,12 +53,12 @@ class TableCommit:
     """Commits to one table.
 
     1 collect the changes · 2 already committed (user, identifier, kind) → return that snapshot · 3 check conflicts with
-    the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all files there ·
-    4 write manifests and manifest lists, and look whether this is still the table that was opened · 5 create
-    ``snapshot-<n+1>`` if it is absent, or have the table's owner do so; lost → back to 2 · 6 write the hints. Nothing
-    is visible before step 5, everything after it.
+    the newest snapshot; new level-0 files of keyed tables get sequence numbers above those of all its files · 4 write
+    manifests and manifest lists, and check that the table was not replaced · 5 create ``snapshot-<n+1>`` if it is
+    absent, or have the table's owner do so; lost → back to 2 · 6 write the hints. Nothing is visible before step 5,
+    everything after it.
 
-    What an overwrite replaces is found anew in each round (step 3), so it is all that the snapshot before it had.
+    Each round determines the files that an overwrite replaces (step 3), so it replaces all of the previous snapshot's.
     """
 
     snapshots: Snapshots
@@ -68,12 +68,11 @@ class TableCommit:
     identity: Identity | None = None
 
     def commit(self, request: CommitRequest) -> Snapshot:
-        """Commits, and returns the snapshot that holds the files (an older one, if it was committed before).
+        """Commits, and returns the snapshot that contains the files (an older one if it was already committed).
 
-        Raises CommitConflict (files were replaced by others; or the race was lost too often, see ``_Patience``),
-        CommitUnknown (nobody can say whether the snapshot was created: ask again with the same request),
-        InvalidRequest for an empty commit, UnsupportedFeature for a table that must not be written, TableReplaced, and
-        what ``prepare`` raises.
+        Raises CommitConflict (another commit replaced the files, or all retries were lost, see ``_Patience``),
+        CommitUnknown (the outcome is unknown; retry with the same request), InvalidRequest for an empty commit,
+        UnsupportedFeature for a table that lakelog cannot write, TableReplaced, and the errors of ``prepare``.
         """
         # 1
         changes = self._collect(request)
@@ -97,12 +96,12 @@ class TableCommit:
                 snapshot = NextSnapshot(self.manifests, writer).make(request, entries, changelog_of(changes), latest)
                 self._check_identity()
             except NotFound:
-                # others have committed since, and expiry has removed what this snapshot alone named
+                # later commits exist, and expiry has removed the files that only this snapshot referenced
                 if (self.snapshots.latest_id() or 0) == seen:
                     self._delete_copies(request, changes)
                     raise
             except Exception:
-                # a conflict, another table, or ``prepare`` gives the commit up
+                # a conflict, a replaced table or ``prepare`` aborts the commit
                 self._delete_copies(request, changes)
                 self._delete(writer)
                 raise
@@ -137,7 +136,7 @@ class TableCommit:
     def _fit(
         self, request: CommitRequest, changes: tuple[BucketFiles, ...], latest: Snapshot | None
     ) -> tuple[tuple[BucketFiles, ...], list[ManifestEntry]]:
-        """The changes as they fit the newest snapshot, and the entries that delete what is overwritten."""
+        """The changes adapted to the newest snapshot, and the entries that delete the overwritten files."""
         live = self._touched(request, changes, latest)
         covers = (lambda _: False) if request.overwrite is None else request.overwrite.covers
         replaced = [replace(e, kind=DELETE) for e in live if covers(e.partition)]
@@ -168,13 +167,13 @@ class TableCommit:
         return self.manifests.live(latest, pruning.wants_manifest, in_place=pruning.wants_place) if partitions else []
 
     def _delete_copies(self, request: CommitRequest, changes: Sequence[BucketFiles]) -> None:
-        """Deletes the renumbered files of earlier rounds; those of the request are the caller's, who may come again."""
+        """Deletes the renumbered files of earlier rounds; the caller owns the request's files and may retry."""
         given = [f for b in request.files for f in (*b.new_files, *b.changelog_files)]
         for change in changes:
             self.renumbering.delete(change, but=given)
 
     def _create(self, snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
-        """Whether the snapshot is ours now; False when another commit has its number."""
+        """Creates the snapshot. Returns False if another commit has taken its number."""
         path = self.manifests.paths.snapshot(snapshot.id)
         unknown: CommitUnknown | None = None
         for _ in range(_ASKED_AGAIN):
@@ -185,7 +184,7 @@ class TableCommit:
             found = self._is_at(path, snapshot)
             if found is not None:
                 return found
-            # it may still arrive; creating the same snapshot again does no harm
+            # it may still appear; creating the same snapshot again is harmless
         raise CommitUnknown(
             f"nobody knows whether '{path}' was created: ask with commit user {snapshot.commit_user} and identifier "
             f"{snapshot.commit_identifier}, or commit the same again"
@@ -207,21 +206,21 @@ class TableCommit:
         return self.snapshots.io.snapshot_owner
 
     def _is_at(self, path: str, snapshot: Snapshot) -> bool | None:
-        """Whether the file of a snapshot holds this one; None when there is no file."""
+        """Returns whether the snapshot's file contains this snapshot; None if there is no file."""
         found = self._content(path)
         if found is None:
             return None
-        # an owner writes the file in words of its own
+        # an owner writes the file with its own formatting
         return found == snapshot.to_json() or (self._owner is not None and Snapshot.from_json(found) == snapshot)
 
     def _follows_the_newest(
         self, snapshot: Snapshot, entries: Sequence[ManifestEntry], latest: Snapshot | None
     ) -> bool:
-        """Whether a created snapshot follows the newest one; False (and it is deleted) when its number was free only
-        because expiry or a rollback had removed a snapshot of this number while the commit was under way.
+        """Returns whether a created snapshot follows the newest one; otherwise deletes it.
 
-        Expiry removes the oldest first and never the newest, a rollback the newest first: with the snapshot before
-        it still there, all is well; but another one may have its number since a rollback. An owner knows by itself.
+        Its number may have been free only because expiry or a rollback removed a snapshot during the commit. Expiry
+        removes the oldest first and never the newest, a rollback the newest first. So the commit is valid if the
+        previous snapshot exists, unless that number was reused after a rollback. An owner checks this itself.
         """
         if self._owner is not None:
             return True
@@ -235,7 +234,7 @@ class TableCommit:
             raise
         ids = self.snapshots.ids()
         if snapshot.id + 1 in ids:
-            # what follows says what it was built on
+            # a later snapshot shows its base
             base = self.snapshots.get(snapshot.id + 1).base_manifest_list
             held = {e.identifier for e in self.manifests.live_of_list(base)}
             if all((e.identifier in held) == (e.kind == ADD) for e in entries):
@@ -268,7 +267,7 @@ class TableCommit:
             self.snapshots.write_hint(EARLIEST, snapshot.id)
 
     def _delete(self, writer: ManifestWriter) -> None:
-        """Deletes the manifests of a round that has certainly lost."""
+        """Deletes the manifests of a round that was certainly lost."""
         for name in writer.written:
             try:
                 writer.io.delete(writer.paths.manifest(name))
@@ -277,10 +276,10 @@ class TableCommit:
 
 
 class _Patience:
-    """How often and how long a commit is tried again.
+    """The retry policy of a commit: number of retries and wait times.
 
-    Each loss to another commit is progress of the table, so it alone ends nothing: of n writers each wins about each
-    nth round. Waits grow to 64 times the shortest one and no further, so that who lost often does not come last.
+    A loss to another commit is progress of the table, so losses alone do not end the retries. Of n writers each wins
+    about every nth round. Waits increase to at most 64 times the shortest one, so that frequent losers do not starve.
     """
 
     def __init__(self, options: Options) -> None:
@@ -291,7 +290,7 @@ class _Patience:
         self.losses, self.limit = 0, COMMIT_MAX_RETRIES.key
 
     def lost(self, seen: int) -> bool:
-        """Waits after a round that was lost, in which ``seen`` was the newest snapshot; False when it was the last."""
+        """Waits after a lost round in which ``seen`` was the newest snapshot. Returns False if no retry is left."""
         self.losses += 1
         self._stalled = self._stalled + 1 if seen == self._newest else 0
         self._newest = seen
@@ -306,7 +305,7 @@ class _Patience:
 
 
 def partition_changes(entries: Iterable[ManifestEntry], schema: TableSchema) -> list[PartitionChange]:
-    """The change of each partition that has entries, in the order in which they come first."""
+    """The change of each partition with entries, in the order of their first entries."""
     by_partition: dict[bytes, list[ManifestEntry]] = {}
     for entry in entries:
         by_partition.setdefault(entry.partition, []).append(entry)
@@ -328,7 +327,7 @@ def _sign(entry: ManifestEntry) -> int:
 
 
 def counted_commit(commit: TableCommit, request: CommitRequest, table: str) -> Snapshot:
-    """Commits, see ``TableCommit.commit``; the rows of a compaction were there before and do not count as written."""
+    """Commits and records metrics, see ``TableCommit.commit``; rows of a compaction do not count as written."""
     try:
         with METER.step("commit", table=table, kind=request.kind) as span:
             snapshot = commit.commit(request)

@@ -1,4 +1,4 @@
-"""Whether a commit still fits the newest snapshot (format sheet 2.1, step 3). Pure."""
+"""Conflict detection of a commit against the newest snapshot (format sheet 2.1, step 3). Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def changelog_of(files: Iterable[BucketFiles]) -> list[ManifestEntry]:
 
 
 def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], index: IndexChange) -> None:
-    """Raises CommitConflict when a deletion vector of the commit is for a data file that would not be live."""
+    """Raises CommitConflict if a deletion vector of the commit refers to a data file that would not be live."""
     named = [(e, r.data_file) for e in index.added for r in e.deletion_vectors or ()]
     if not named:
         return
@@ -44,9 +44,9 @@ def check_vectors(live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry
 
 
 def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None:
-    """Raises CommitConflict when a compacted bucket has other deletion vectors than the compaction has read.
+    """Raises CommitConflict if a compacted bucket has other deletion vectors than the compaction has read.
 
-    Rows that were deleted meanwhile would come back. ``before`` are the index files of the newest snapshot.
+    Concurrently deleted rows would reappear. ``before`` are the index files of the newest snapshot.
     """
     now: dict[tuple[bytes, int], set[str]] = defaultdict(set)
     for entry in before:
@@ -63,10 +63,10 @@ def check_seen(before: Iterable[IndexManifestEntry], index: IndexChange) -> None
 def check_conflicts(
     live: Sequence[ManifestEntry], changes: Sequence[ManifestEntry], kind: str, schema: TableSchema
 ) -> None:
-    """Raises CommitConflict when the changes do not fit the live files of the partitions they touch.
+    """Raises CommitConflict if the changes conflict with the live files of their partitions.
 
-    No file may be added and deleted at once; every deleted file must be live; the number of buckets of a partition
-    stays (unless the commit overwrites); files of one level ≥ 1 of a bucket must not overlap.
+    A commit must not add and delete the same file. Every deleted file must be live. The number of buckets of a
+    partition must not change (unless the commit overwrites). Files of one level ≥ 1 of a bucket must not overlap.
     """
     alive = {e.identifier: e for e in live}
     added = {e.identifier for e in changes if e.kind == ADD}

@@ -1,4 +1,4 @@
-"""Sequence numbers follow the order of commits: files that lost a race get higher ones."""
+"""Renumbering of files after a lost race, so that sequence numbers follow the order of commits."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Renumbering:
     files: DataFileReader
 
     def above(self, change: BucketFiles, highest: int | None) -> BucketFiles:
-        """The change with all new level-0 rows numbered above ``highest``; the same one when they are already.
+        """The change with all new level-0 rows numbered above ``highest``; unchanged if they already are.
 
-        What its changelog files tell of these rows has the same numbers.
+        The rows of its changelog files get the same numbers.
         """
         fresh = [f for f in change.new_files if f.level == 0]
         lowest = min((f.min_sequence_number for f in fresh), default=0)
@@ -59,7 +59,7 @@ class Renumbering:
         self, partition: bytes, bucket: int, file: DataFileMeta, shift: int, is_changelog: bool = False
     ) -> DataFileMeta:
         """Writes a copy of a file with ``shift`` added to every sequence number; the original stays."""
-        # in the file's own schema: columns that another one does not have would be lost
+        # in the file's own schema, because another schema may lack columns
         written = self.files.schemas.get(file.schema_id)
         files = replace(self.files, paths=replace(self.files.paths, schema=written))
         writer = DataFileWriter(
@@ -78,7 +78,7 @@ class Renumbering:
         return made[0]
 
     def delete(self, change: BucketFiles, but: Sequence[DataFileMeta]) -> None:
-        """Deletes the new and changelog files of a change that nobody will ever name, except ``but``."""
+        """Deletes the new and changelog files of a change that no snapshot will reference, except ``but``."""
         kept = {f.file_name for f in but}
         for file in (*change.new_files, *change.changelog_files):
             if file.file_name not in kept:

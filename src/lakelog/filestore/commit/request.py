@@ -1,4 +1,4 @@
-"""What one commit puts into a table: files, replaced partitions, index files, statistics."""
+"""The content of one commit: files, replaced partitions, index files, statistics."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Overwrite:
-    """The partitions (serialised rows; None: all) whose live files a commit replaces, whatever they are by then."""
+    """The partitions (serialised rows; None: all) whose files, live at commit time, a commit replaces."""
 
     partitions: frozenset[bytes] | None = None
 
     def covers(self, partition: bytes) -> bool:
-        """Whether the files of this partition go."""
+        """Returns whether the overwrite deletes the files of this partition."""
         return self.partitions is None or partition in self.partitions
 
 
 @dataclass(frozen=True)
 class SeenVectors:
-    """The deletion vector files of a bucket that a compaction has read: it must not miss those made since."""
+    """The deletion vector files of a bucket that a compaction has read; newer ones are a conflict."""
 
     partition: bytes
     bucket: int
@@ -32,10 +32,10 @@ class SeenVectors:
 
 @dataclass(frozen=True)
 class IndexChange:
-    """New index files, and names of those that they replace.
+    """New index files, and names of the files that they replace.
 
-    A new ``HASH`` file, and a new deletion vector file of a keyed table, replaces the one of its bucket without being
-    named (format sheet 4.4). A commit with ``seen`` is a conflict when a bucket has other deletion vectors by then.
+    A new ``HASH`` file, and a new deletion vector file of a keyed table, replaces its bucket's existing file without a
+    name here (format sheet 4.4). A commit with ``seen`` conflicts if a bucket has other deletion vectors.
     """
 
     added: tuple[IndexManifestEntry, ...] = ()
@@ -48,14 +48,14 @@ class IndexChange:
 
 @dataclass(frozen=True)
 class CommitRequest:
-    """What one commit puts into the table.
+    """The content of one commit.
 
-    ``user`` and ``identifier`` make it happen once: the same request again finds its snapshot. Identifiers of one user
-    grow. ``properties`` go into the snapshot; ``prepare`` makes more of them from the newest snapshot, anew in each
-    round, and may raise to give the commit up. ``first_try`` says that nobody can have tried this commit before (a
-    fresh user), which saves looking for it. ``allow_empty`` makes a snapshot without files. ``overwrite`` (kind
-    OVERWRITE) deletes what is live in partitions when the snapshot is made; ``statistics`` names a statistics file
-    (kind ANALYZE). ``rewrite_manifests`` leaves as few manifests as there can be (kind COMPACT).
+    ``user`` and ``identifier`` make it idempotent: a repeated request returns its snapshot. Identifiers of one user
+    increase. ``properties`` are stored in the snapshot. In each round ``prepare`` derives more properties from the
+    newest snapshot, and may raise to abort the commit. ``first_try`` skips the search for an earlier attempt (a new
+    user). ``allow_empty`` permits a snapshot without files. ``overwrite`` (kind OVERWRITE) deletes the live files of
+    partitions at commit time. ``statistics`` names a statistics file (kind ANALYZE). ``rewrite_manifests`` reduces the
+    manifests to the minimum number (kind COMPACT).
     """
 
     user: str

@@ -1,4 +1,4 @@
-"""Writes the manifests of a commit and makes the snapshot that names them (format sheet 2, 4)."""
+"""Writes the manifests of a commit and builds the snapshot that references them (format sheet 2, 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class NextSnapshot:
-    """Makes the snapshot that would follow ``latest``; nothing of it is visible yet."""
+    """Builds the snapshot after ``latest``, which is not visible yet."""
 
     manifests: Manifests
     writer: ManifestWriter
@@ -30,7 +30,7 @@ class NextSnapshot:
     ) -> Snapshot:
         """Writes manifests, manifest lists and the index manifest; returns the snapshot with their names.
 
-        Raises what ``request.prepare`` raises.
+        Raises as ``request.prepare``.
         """
         properties = dict(request.properties)
         if request.prepare is not None:
@@ -81,7 +81,7 @@ class NextSnapshot:
 
 
 def _after(snapshot: Snapshot, latest: Snapshot) -> Snapshot:
-    """The snapshot as the one that follows ``latest``, with what is carried on from one to the next."""
+    """The snapshot as the successor of ``latest``, with its inherited fields."""
     schema_id = max(snapshot.schema_id, latest.schema_id)
     inherited = latest.statistics if schema_id == latest.schema_id else None
     return replace(
@@ -100,8 +100,8 @@ def next_index(
 ) -> list[IndexManifestEntry]:
     """The index files after a commit. Pure.
 
-    Those of overwritten partitions go, those that the change names, and those whose bucket has a new one of a kind
-    that a bucket has once.
+    Removed are the files of overwritten partitions, the files that the change names, and files whose bucket has a new
+    file of a kind that is unique per bucket.
     """
     once = {_place(e) for e in change.added if e.index_type == HASH or is_keyed}
     kept = [

@@ -1,4 +1,4 @@
-"""The deletion vectors of a bucket while a compaction changes them (format sheet 10)."""
+"""The deletion vectors of a bucket during a compaction (format sheet 10)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lakelog.paimon.metadata.manifest import IndexManifestEntry
 
 
 class BucketVectors:
-    """What is deleted in the data files of a bucket: before a compaction, and after it.
+    """Deleted rows in the data files of a bucket, before and after a compaction.
 
-    ``entries`` are the index files of deletion vectors that the bucket has.
+    ``entries`` are the bucket's index files with deletion vectors.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class BucketVectors:
         self._new: dict[str, list[Indices]] = defaultdict(list)
 
     def deleted(self, data_files: Iterable[str]) -> dict[str, Positions]:
-        """The deleted positions of those of the data files that have any, as they were before."""
+        """The deleted positions per data file before the compaction, for the files with any."""
         names = set(data_files)
         return read_vectors(self._io, (p for p in self.places if p.data_file in names))
 
@@ -40,10 +40,10 @@ class BucketVectors:
         self._new[hits.file.file_name].append(hits.positions)
 
     def change(self, gone: Iterable[str]) -> IndexChange:
-        """Writes the vectors, if they are others now; those of data files that are ``gone`` are left out.
+        """Writes the vectors if they changed, without the vectors of the data files ``gone``.
 
-        A bucket of a keyed table has one index file; of other tables only the index files that name such a data file,
-        or one with newly deleted rows, are written again.
+        A bucket of a keyed table has one index file. For other tables only the index files that name such a data file,
+        or one with newly deleted rows, are rewritten.
         """
         dropped = set(gone)
         seen = (SeenVectors(self._partition, self._bucket, frozenset(e.file_name for e in self._entries)),)
@@ -54,12 +54,12 @@ class BucketVectors:
         held = {name for entry in replaced for name in _names(entry)}
         after = {name: at for name, at in self.deleted(held - dropped).items() if len(at)}
         for name, parts in self._new.items():
-            # a row is found once, and never if it was deleted before
+            # each row is found at most once, and never if it is already deleted
             after[name] = np.sort(np.concatenate([*parts, after.get(name, np.empty(0, dtype=np.int64))]))
         made = (write_vectors(self._io, self._paths, self._partition, self._bucket, after),) if after else ()
         return IndexChange(made, frozenset(e.file_name for e in replaced), seen)
 
 
 def _names(entry: IndexManifestEntry) -> set[str]:
-    """The data files whose vectors an index file holds."""
+    """The data files whose vectors an index file contains."""
     return {r.data_file for r in entry.deletion_vectors or ()}

@@ -1,4 +1,4 @@
-"""Runs a compaction task: bounded memory, files that need no rewrite only change their level (format sheet 7)."""
+"""Runs a compaction task in bounded memory; files without a rewrite only change their level (format sheet 7)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Compactor:
     files: DataFileReader
 
     def run_compaction(self, task: CompactionTask) -> CompactionResult:
-        """Writes the new files of a task and returns what the commit has to change.
+        """Writes the new files of a task and returns the changes to commit.
 
-        Sections of one run whose files are large and need no change are only moved to the output level. Called by the
-        writer, a job or the service; nothing is visible before the commit. Raises NotFound when another compaction
-        was faster and expiry removed its files.
+        Sections of one run whose files are large and need no rewrite are only moved to the output level. Called by the
+        writer, a job or the service. Nothing is visible before the commit. Raises NotFound if a concurrent compaction
+        won and expiry removed the files of the task.
         """
         paths = self.files.paths
         writer = DataFileWriter(self.files.io, paths, task.partition, task.bucket, task.output_level, COMPACT_SOURCE)
@@ -63,7 +63,7 @@ class Compactor:
 
 @dataclass
 class _Result:
-    """Files that only change their level, if that, files that were written, and changelog files."""
+    """Moved or unchanged files, written files and changelog files."""
 
     moved: list[DataFileMeta] = field(default_factory=list)
     written: list[DataFileMeta] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Result:
 
 
 class _Run:
-    """One task that runs."""
+    """The execution of one task."""
 
     def __init__(
         self, files: DataFileReader, task: CompactionTask, writer: DataFileWriter, vectors: BucketVectors
@@ -103,21 +103,21 @@ class _Run:
         return _Result([], self._writer.write(self._rows(self._task.files, merge_batch_rows([self._task.files]))))
 
     def _finish(self, waiting: Sequence[Section], merge: CompactionMerge, result: _Result) -> None:
-        """Merges sections into new files; one small file alone need not be written again."""
+        """Merges sections into new files; a single small file is not rewritten."""
         if len(waiting) == 1 and len(waiting[0].files) == 1 and not self._must_change(waiting[0].files[0], merge):
             self._move(waiting[0], merge, result)
         elif waiting:
             result.written += self._writer.write(self._merged(waiting, merge))
 
     def _move(self, section: Section, merge: CompactionMerge, result: _Result) -> None:
-        """Takes the file of a section over as it is; what its rows replace is looked up all the same."""
+        """Moves the file of a section without a rewrite, but looks up the rows that it replaces."""
         result.moved += section.files
         if merge.must_see(section.files[0]):
             for _ in self._merged([section], merge):
                 pass
 
     def _merged(self, parts: Sequence[Section], merge: CompactionMerge) -> Iterator[pa.RecordBatch]:
-        """The rows of sections; old ones go only when nothing older of their key is left below."""
+        """The rows of sections; drops deletes and expired rows only if no older rows of their keys remain."""
         columns = (*self._columns, SEQUENCE_COLUMN, KIND_COLUMN)
         output = Output(columns, with_deletes=not self._task.drop_deletes)
         for section in parts:

@@ -1,7 +1,7 @@
-"""Local copies of data files whose keys are looked up again and again: uncompressed, mapped into memory (sheet 7).
+"""Local copies of data files with repeated key lookups, uncompressed and memory-mapped (sheet 7).
 
-A compaction of a few new rows would else read, and unpack, what is as large as the table. Data files never change, so
-a copy is good as long as there is one. One cache serves all compactions of a process; the copies go with the process.
+Without copies, a compaction of a few new rows would read and decompress files as large as the table. Data files never
+change, so copies stay valid. All compactions of a process share one cache, which is deleted with the process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Copy:
 
 
 class LookupCache:
-    """Copies of files by name, the longest unused first. Thread-safe."""
+    """Copies of files by name, least recently used first. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,8 +51,8 @@ class LookupCache:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a file, from its copy; ``read`` reads the file itself.
 
-        ``name`` says which file, and which columns of it. The first lookup of a file only reads it: who compacts once
-        needs no copy. ``options`` are those of the table, with the size and the age of the cache.
+        ``name`` identifies the file and its columns. The first lookup of a file makes no copy, because a single
+        compaction needs none. ``options`` are the table's, with the size and the age of the cache.
         """
         limit = options.get_typed(LOOKUP_CACHE_SIZE)
         with self._lock:
@@ -72,7 +72,7 @@ class LookupCache:
 
     @property
     def size(self) -> int:
-        """Bytes of all copies."""
+        """Total bytes of the copies."""
         with self._lock:
             return sum(copy.size for copy in self._copies.values())
 
@@ -111,7 +111,7 @@ class LookupCache:
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        # who has it mapped keeps it
+        # readers keep their mapping
         self._copies.pop(name).path.unlink(missing_ok=True)
 
 
@@ -132,7 +132,7 @@ def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _mapped(path: Path) -> Iterator[pa.RecordBatch] | None:
-    """The batches of a copy; None when another thread has dropped it."""
+    """The batches of a copy; None if another thread has dropped it."""
     try:
         if not path.stat().st_size:
             return iter(())

@@ -1,4 +1,4 @@
-"""The merge of a compaction that looks up what it replaces in the levels above its output (format sheet 7, 10)."""
+"""Merge of a compaction that looks up replaced rows in the levels above its output (format sheet 7, 10)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lakelog.merge.lowest_level import LEVEL_COLUMN, LowestLevel, counting_rows,
 from lakelog.merge.numbers import order_numbers
 
 Tell = Callable[[pa.Table, pa.Table, Mask, Mask], None]
-"""Takes the rows of some keys before and after, and which of the keys have one (``merge.changes.change_rows``)."""
+"""Callback with the old and new rows of keys, and masks of the keys with each (``merge.changes.change_rows``)."""
 
 
 class LookupMerge(MergeEngine):
-    """Folds as ``LowestLevel``, with the old rows of keys that come with rows of level 0 alone, from the upper levels.
+    """Folds as ``LowestLevel``, and looks up the old rows of keys with only level-0 rows in the upper levels.
 
-    ``on_hits`` is told of each row that was found. ``takes_rows`` says whether the finder gives whole rows, which then
-    take part in the merge; ``tell``, which needs them, is told what became of the keys of level 0.
+    ``on_hits`` receives each found row. If ``takes_rows``, the finder returns whole rows, which take part in the merge.
+    ``tell``, which needs them, receives the changes of the keys of level 0.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LookupMerge(MergeEngine):
         return rows
 
     def _completed(self, piece: Piece) -> Piece:
-        """The piece with the rows that were found; its keys are folded even if they have one row."""
+        """The piece with the found rows; its keys are folded even if they have one row."""
         levels = piece.numbers(LEVEL_COLUMN)
         asked = np.flatnonzero(np.maximum.reduceat(levels, piece.starts) == 0)
         folded = replace(piece, folds_alone=np.ones(len(piece.starts), dtype=np.bool_))
@@ -63,7 +63,7 @@ class LookupMerge(MergeEngine):
 
 
 class OldestRowLookup(MergeEngine):
-    """Folds where the oldest row wins: a key that an upper level has keeps that row; the others are told."""
+    """Folds for engines whose oldest row wins: a key in an upper level keeps its row, and others are reported."""
 
     def __init__(self, inner: MergeEngine, upper: UpperLevels, tell: Tell | None = None) -> None:
         super().__init__(inner.schema)
@@ -86,7 +86,7 @@ class OldestRowLookup(MergeEngine):
 
 
 class TopLevelChanges(MergeEngine):
-    """Tells what becomes of the keys of the highest level in a full compaction; folds as the engine ``inner``."""
+    """Reports the changes of keys against the highest level in a full compaction; folds as the engine ``inner``."""
 
     def __init__(self, inner: MergeEngine, top_level: int, tell: Tell) -> None:
         super().__init__(inner.schema)
@@ -97,16 +97,15 @@ class TopLevelChanges(MergeEngine):
         is_old = piece.numbers(LEVEL_COLUMN) == self._top_level
         takes_levels = isinstance(self._inner, LowestLevel)
         rows = self._inner.fold(piece if takes_levels else replace(piece, rows=piece.rows.drop_columns([LEVEL_COLUMN])))
-        # a key that has only the row of the highest level has not changed
+        # a key with only a row of the highest level is unchanged
         tell_changes(self._tell, self._keys, piece, rows, is_old, (piece.sizes > 1) | ~is_old[piece.starts])
         return rows
 
 
 def tell_changes(tell: Tell, keys: Sequence[str], piece: Piece, result: pa.Table, is_old: Mask, is_told: Mask) -> None:
-    """Tells what became of keys (with the key columns ``keys``) of a piece with levels that was folded to ``result``.
+    """Reports the changes of keys (with the key columns ``keys``) of a piece with levels, folded to ``result``.
 
-    ``is_old`` marks the rows, in the order of the piece, that keys had before, one of a key at most; ``is_told`` the
-    keys to tell of.
+    ``is_old`` marks the old rows in the order of the piece, at most one per key. ``is_told`` marks the keys to report.
     """
     names = result.column_names
     of_row = np.repeat(np.arange(len(piece.starts)), piece.sizes)
@@ -121,7 +120,7 @@ def tell_changes(tell: Tell, keys: Sequence[str], piece: Piece, result: pa.Table
 
 
 def with_rows(piece: Piece, found: Sequence[tuple[Indices, Hits]], engine: MergeEngine) -> Piece:
-    """A piece with further rows; ``found`` are keys (their numbers in the piece) and the row of each."""
+    """A piece with additional rows; ``found`` are keys (their numbers in the piece) and their rows."""
     levels = [with_level(h.rows.select(piece.rows.column_names[:-1]), h.file.level) for _, h in found]
     rows = pa.concat_tables([piece.rows, pa.Table.from_batches(levels)])
     before = piece.rows.num_rows
@@ -138,7 +137,7 @@ def with_rows(piece: Piece, found: Sequence[tuple[Indices, Hits]], engine: Merge
 
 
 def keys_of_result(piece: Piece, result: pa.Table, keys: Sequence[str]) -> Indices:
-    """For each row of what a piece was folded to, the number of its key in the piece."""
+    """For each row of a folded piece, the number of its key in the piece."""
     if result.num_rows == len(piece.starts):
         return np.arange(result.num_rows)
     return find_keys(_keys_of(result, keys), _keys_of(piece.rows_at(piece.starts), keys))

@@ -1,4 +1,4 @@
-"""How the runs of a compaction are merged: what is looked up, and which files may change their level as they are."""
+"""Merge strategy of a compaction: lookups, and files that change their level without a rewrite."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ from lakelog.paimon.schema.schema import TableSchema
 
 LOOKUP: Final = "lookup"
 FULL_COMPACTION: Final = "full-compaction"
-"""Changelog producers whose changes compactions tell."""
+"""Changelog producers whose changes compactions write."""
 
 
 @dataclass(frozen=True)
 class CompactionMerge:
-    """The merge of one task; ``takes_levels`` asks for runs with their level (``merge.lowest_level``).
+    """The merge of one task; ``takes_levels`` requests runs with their level (``merge.lowest_level``).
 
-    Files of levels below ``sees_below`` go through it even if they are not written again, for what it looks up or
-    tells.
+    Files of levels below ``sees_below`` pass through it even without a rewrite, for its lookups and changelog.
     """
 
     engine: MergeEngine
@@ -52,9 +51,9 @@ class CompactionMerge:
     def of(
         files: DataFileReader, task: CompactionTask, vectors: BucketVectors, changes: CompactionChanges | None
     ) -> CompactionMerge:
-        """Called once for each task; ``changes`` takes what it tells, if it tells anything.
+        """The merge of a task; ``changes`` collects its changelog, if any.
 
-        Raises InvalidOption for options of the engine that do not fit the columns.
+        Raises InvalidOption for engine options that are incompatible with the columns.
         """
         schema, level = files.paths.schema, task.output_level
         options = Options(schema.options)
@@ -70,14 +69,14 @@ class CompactionMerge:
         return CompactionMerge(made, True, task, schema, sees_below=1 if task.upper_files or tell else 0)
 
     def must_see(self, file: DataFileMeta) -> bool:
-        """Whether the rows of a file that is not written again must go through the merge."""
+        """Returns whether the rows of a file without a rewrite must pass through the merge."""
         return file.level < self.sees_below
 
     def must_rewrite(self, file: DataFileMeta) -> bool:
-        """Whether a file cannot go to the output level as it is.
+        """Returns whether a file must be rewritten for the output level.
 
-        Its format or compression may not be that of the level. Rows of level 0 must become whole values on their way
-        up, unless they are that already or nothing is above.
+        Its format or compression may differ from the level's. Rows of level 0 must become complete values, unless they
+        already are or no level above has files.
         """
         options = Options(self.schema.options)
         if options.need(FORCE_REWRITE):
@@ -102,14 +101,13 @@ def _lookup_engine(
     if inner.oldest_wins:
         return OldestRowLookup(inner, upper.finder(with_rows=False), tell)
     marks = options.need(DELETION_VECTORS)
-    # where vectors hide the old rows, only a changelog and engines that make new rows of them, or may prefer them,
-    # need them
+    # if vectors hide the old rows, only a changelog and engines that combine or may prefer old rows need them
     needs_rows = tell is not None or not marks or not inner.number_decides
     return LookupMerge(inner, upper.finder(needs_rows), needs_rows, vectors.delete if marks else None, tell)
 
 
 def compaction_changes(writer: DataFileWriter) -> CompactionChanges | None:
-    """What takes the changes that a compaction tells; None for tables whose compactions tell nothing."""
+    """The changelog collector of a compaction; None for tables whose compactions write no changelog."""
     schema = writer.paths.schema
     tells = schema.is_keyed and producer_of(schema) in (LOOKUP, FULL_COMPACTION)
     return CompactionChanges(writer) if tells else None

@@ -1,4 +1,4 @@
-"""Decides what to compact in one bucket (format sheet 7)."""
+"""Selects the files to compact in one bucket (format sheet 7)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ from lakelog.paimon.schema.schema import DYNAMIC_BUCKET, TableSchema
 
 @dataclass(frozen=True)
 class CompactionTask:
-    """Files of one bucket to merge, and where the result goes.
+    """Files of one bucket to merge, and the output level.
 
-    ``drop_deletes``: nothing older is left below the result, or deletion vectors hide it, so delete rows have done
-    their work. ``to_top``: the output level is the highest that the table has. ``upper_files`` are those of the bucket
-    that stay where they are, on levels above the output: what the merged rows replace there is looked up.
-    ``vector_files`` are the index files with the bucket's deletion vectors; with ``purges`` files that have one are
-    written again without the deleted rows.
+    ``drop_deletes`` is True if no older rows remain, or deletion vectors hide them, so delete rows are obsolete.
+    ``to_top`` is True if the output level is the table's highest. ``upper_files`` are the unchanged files on levels
+    above the output, in which the merge looks up replaced rows. ``vector_files`` are the index files with the bucket's
+    deletion vectors. With ``purges``, files with a vector are rewritten without the deleted rows.
     """
 
     partition: bytes
@@ -55,7 +54,7 @@ def pick_compaction(
     full: bool = False,
     vector_files: Sequence[IndexManifestEntry] = (),
 ) -> CompactionTask | None:
-    """What to compact in one bucket; None when there is nothing to do.
+    """The compaction task of one bucket; None if there is nothing to do.
 
     ``entries`` are the live files of the bucket, ``vector_files`` its index files with deletion vectors.
     """
@@ -87,7 +86,7 @@ def pick_compaction(
 def _pick_keyed(
     runs: Sequence[SortedRun], schema: TableSchema, full: bool, deleted: Mapping[str, int]
 ) -> tuple[int, int] | None:
-    """How many of the newest runs to merge and to which level."""
+    """The number of newest runs to merge, and the output level."""
     options = Options(schema.options)
     picked = pick_runs(runs, options, full, clock.local_now_ms())
     if picked is None and full:
@@ -105,9 +104,9 @@ def _pick_keyed(
 def _pick_appended(
     files: Sequence[DataFileMeta], schema: TableSchema, full: bool, deleted: Mapping[str, int]
 ) -> tuple[DataFileMeta, ...]:
-    """Files with many deleted rows, or neighbouring small ones; both at once for a full compaction.
+    """Files with many deleted rows, or neighbouring small ones; both for a full compaction.
 
-    Where rows have an order, a file with many deleted rows is taken by itself.
+    If rows are ordered, a file with many deleted rows is selected alone.
     """
     options = Options(schema.options)
     ordered = sorted(files, key=lambda f: (f.min_sequence_number, f.creation_time_ms or 0, f.file_name))
@@ -125,7 +124,7 @@ def _pick_appended(
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """The compactor makes it, its caller commits it; nothing is visible before the commit.
+    """The uncommitted result of the compactor, which its caller commits.
 
     ``files`` are new, replaced and changelog files of the bucket, ``index`` its new index files.
     """
@@ -134,7 +133,7 @@ class CompactionResult:
     index: IndexChange = IndexChange()
 
     def __bool__(self) -> bool:
-        """Whether there is anything to commit."""
+        """Returns whether there is anything to commit."""
         return bool(self.files.new_files or self.files.deleted_files or self.files.changelog_files or self.index)
 
 

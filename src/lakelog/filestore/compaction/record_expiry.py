@@ -1,4 +1,4 @@
-"""Rows that are too old, by a column of their own: dropped when a compaction rewrites them (format sheet 12)."""
+"""Record-level expiry: a compaction drops rows that are too old by a time column (format sheet 12)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lakelog.paimon.types.types import AtomicType
 
 _ROOTS: Final = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 _MILLISECONDS_FROM: Final = 1_000_000_000_000
-"""A BIGINT from here on is milliseconds, below it seconds."""
+"""BIGINT values from this one on are milliseconds, smaller ones are seconds."""
 
 
 @dataclass(frozen=True)
 class RecordExpiry:
-    """Which rows of a table are older than ``record-level.expire-time``; ``oldest`` is in seconds since 1970."""
+    """The rule for rows older than ``record-level.expire-time``; ``oldest`` is in seconds since 1970."""
 
     schema: TableSchema
     column: str
@@ -34,9 +34,9 @@ class RecordExpiry:
 
     @staticmethod
     def of(schema: TableSchema) -> RecordExpiry | None:
-        """The rule of a table with a primary key as of now; None when its rows do not expire.
+        """The current rule of a table with a primary key; None if its rows do not expire.
 
-        Raises InvalidOption for a time field that is missing or of another type.
+        Raises InvalidOption for a time field that is missing or has an unsupported type.
         """
         options = Options(schema.options)
         age = options.get_typed(RECORD_EXPIRE_TIME)
@@ -56,13 +56,13 @@ class RecordExpiry:
         return RecordExpiry(schema, name, clock.now_ms() // 1000 - int(age.total_seconds()))
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are young enough; those without a time stay."""
+        """The rows that have not expired; rows without a time stay."""
         seconds = _seconds(batch.column(batch.schema.get_field_index(self.column)))
         young = pc.greater_equal(seconds, pa.scalar(self.oldest, pa.int64()))
         return batch.filter(pc.fill_null(young, True))
 
     def has_old(self, file: DataFileMeta) -> bool:
-        """Whether the statistics of a file say that a row of it is too old; False when they do not tell."""
+        """Returns whether the statistics of a file show an expired row; False if they are unknown."""
         if file.schema_id != self.schema.id or file.value_stats_cols is not None:
             return False
         fields = self.schema.fields

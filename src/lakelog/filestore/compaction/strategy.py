@@ -1,4 +1,4 @@
-"""Which sorted runs, or which files of a table without a key, a compaction takes (format sheet 7). Pure."""
+"""Selection of sorted runs, or of files of a table without a key, for a compaction (format sheet 7). Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lakelog.options.table import COMPACTION_TRIGGER, NUM_LEVELS, SIZE_AMPLIFICA
 from lakelog.paimon.metadata.data_file import DataFileMeta
 
 _SMALL_SHARE = 0.7
-"""A file below this share of the target size is small: worth writing again together with its neighbours."""
+"""A file below this share of the target size is small and is compacted with its neighbours."""
 
 
 def pick_runs(
     runs: Sequence[SortedRun], options: Options, full: bool = False, now_ms: int | None = None
 ) -> tuple[int, int] | None:
-    """How many of the newest runs to merge and to which level; None when there is nothing to do.
+    """The number of newest runs to merge, and the output level; None if there is nothing to do.
 
-    ``runs`` are newest first. With ``full``, or when the options of early full compactions say so (``now_ms`` is the
-    local time, as in ``_CREATION_TIME``), everything goes to the highest level. Else universal compaction, once
-    ``num-sorted-run.compaction-trigger`` runs are there: all runs when the newer ones together pass
-    ``compaction.max-size-amplification-percent`` of the oldest; the newest ones of like size
-    (``compaction.size-ratio``); or as many of the newest as bring the number below the trigger.
+    ``runs`` are newest first. With ``full``, or if an early full compaction is due (``now_ms`` is the local time, as in
+    ``_CREATION_TIME``), all runs are merged to the highest level. Otherwise it is a universal compaction, which starts
+    at ``num-sorted-run.compaction-trigger`` runs. It selects all runs if the newer ones together exceed
+    ``compaction.max-size-amplification-percent`` of the oldest. Else it selects the newest ones of similar size
+    (``compaction.size-ratio``), or as many of the newest as bring the number below the trigger.
     """
     trigger = options.need(COMPACTION_TRIGGER)
     top = _top_level(runs, options)
@@ -53,9 +53,9 @@ def pick_runs(
 
 
 def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1) -> tuple[int, int] | None:
-    """How many of the newest runs to merge, and to which level, so that nothing stays on level 0.
+    """The number of newest runs to merge, and the output level, so that level 0 becomes empty.
 
-    Called for tables whose level 0 is looked up, or not read, before it is compacted. None when level 0 has fewer than
+    Called for tables whose level 0 is looked up, or not read, before its compaction. None if level 0 has fewer than
     ``least`` files.
     """
     count = sum(run.level == 0 for run in runs)
@@ -65,7 +65,7 @@ def pick_level_zero(runs: Sequence[SortedRun], options: Options, least: int = 1)
 
 
 def lookup_interval(options: Options) -> int:
-    """How many files of level 0 a lookup compaction waits for (``lookup-compact``)."""
+    """Minimum files of level 0 for a lookup compaction (``lookup-compact``)."""
     if options.need(LOOKUP_COMPACT) == "radical":
         return 1
     trigger = options.need(COMPACTION_TRIGGER)
@@ -73,13 +73,13 @@ def lookup_interval(options: Options) -> int:
 
 
 def _top_level(runs: Sequence[SortedRun], options: Options) -> int:
-    """The highest level: that of the options, or a higher one that has files since they were others."""
+    """The highest level: that of the options, or a higher one with files from earlier options."""
     top = (options.get_typed(NUM_LEVELS) or options.need(COMPACTION_TRIGGER) + 1) - 1
     return max([top, *(run.level for run in runs)])
 
 
 def _is_due(runs: Sequence[SortedRun], options: Options, top: int, now_ms: int | None) -> bool:
-    """Whether an early full compaction is due: by time, because the bucket is small, or because much is new."""
+    """Returns whether an early full compaction is due: by time, for a small bucket, or for many new rows."""
     interval = options.get_typed(OPTIMIZATION_INTERVAL)
     if interval is not None and now_ms is not None:
         last = max((f.creation_time_ms or 0 for run in runs if run.level == top for f in run.files), default=0)
@@ -92,7 +92,7 @@ def _is_due(runs: Sequence[SortedRun], options: Options, top: int, now_ms: int |
 
 
 def _like_sized(runs: Sequence[SortedRun], count: int, ratio: int) -> int:
-    """The first ``count`` runs and those after them that are not larger than all before together."""
+    """The first ``count`` runs and the following ones that are not larger than all previous ones together."""
     size = sum(r.size for r in runs[:count])
     while count < len(runs) and size * (100 + ratio) >= runs[count].size * 100:
         size += runs[count].size
@@ -105,7 +105,7 @@ def _with_level(runs: Sequence[SortedRun], count: int, max_level: int) -> tuple[
         level = runs[count].level - 1
         if level > 0:
             return count, level
-        # level 0 can be no target: go on until the run of a higher level is in
+        # level 0 cannot be the output: add runs up to the first one of a higher level
         while count < len(runs):
             count += 1
             if runs[count - 1].level > 0:
@@ -118,10 +118,10 @@ def _with_level(runs: Sequence[SortedRun], count: int, max_level: int) -> tuple[
 def pick_small_files(
     files: Sequence[DataFileMeta], target_size: int, trigger: int, full: bool = False
 ) -> tuple[DataFileMeta, ...]:
-    """Neighbouring small files of an append table to join, in order; () when there are too few.
+    """Neighbouring small files of an append table to merge, in order; () if there are too few.
 
-    ``files`` in the order of their rows. Picks the first stretch of at least ``trigger`` small files (2 with ``full``),
-    as long as it stays within the target size or has not yet reached it.
+    ``files`` are in the order of their rows. Selects the first sequence of at least ``trigger`` small files (2 with
+    ``full``) that stays within the target size or has not reached it.
     """
     least = 2 if full else trigger
     held: list[DataFileMeta] = []
@@ -138,5 +138,5 @@ def pick_small_files(
 
 
 def is_small(file: DataFileMeta, target_size: int) -> bool:
-    """Whether a file is worth writing again."""
+    """Returns whether a file is small enough to be compacted."""
     return file.file_size < target_size * _SMALL_SHARE

@@ -1,4 +1,4 @@
-"""Finds the rows that keys have in the levels above the output of a compaction (format sheet 7)."""
+"""Lookup of keys in the levels above the output of a compaction (format sheet 7)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from lakelog.paimon.types.arrow import arrow_type
 
 @dataclass(frozen=True)
 class Hits:
-    """Rows of one data file that have wanted keys.
+    """Rows of one data file with requested keys.
 
-    ``keys`` are the places of the keys among those asked for, ``positions`` those of the rows in the file, ``rows`` the
-    rows with the columns that the finder reads.
+    ``keys`` are the indices of the keys in the request, ``positions`` the positions of the rows in the file, ``rows``
+    the rows with the columns of the finder.
     """
 
     file: DataFileMeta
@@ -38,9 +38,9 @@ class Hits:
 
 @dataclass(frozen=True)
 class UpperFiles:
-    """The files of a bucket that a compaction does not touch; all of them are older than what it compacts.
+    """The unchanged files of a bucket in a compaction, which are all older than the compacted files.
 
-    ``deleted`` are the deleted positions of those files that have a deletion vector.
+    ``deleted`` are the deleted positions of the files with a deletion vector.
     """
 
     reader: DataFileReader
@@ -62,7 +62,7 @@ class UpperFiles:
         names = schema.trimmed_primary_keys
         deleted = self.deleted.get(file.file_name)
         path = self.reader.paths.data_file(self.partition, self.bucket, file)
-        # branches share files, and may have given one schema id to different columns
+        # branches share files, and one schema id may have different columns in two branches
         copy = f"{self.reader.io.absolute(path)} {schema.id} {schema.select(columns)} {with_rows}"
         rows = process_cache().batches(
             copy,
@@ -77,9 +77,9 @@ class UpperFiles:
 
 
 class UpperLevels:
-    """Looks keys up, each call with larger keys than the one before: so each file is read once at most.
+    """Looks up keys in increasing order over all calls, so that each file is read at most once.
 
-    Holds one batch of each level.
+    Buffers one batch of each level.
     """
 
     def __init__(self, levels: Sequence[_Level], key_columns: int) -> None:
@@ -87,7 +87,7 @@ class UpperLevels:
         self._key_columns = key_columns
 
     def find(self, keys: Sequence[Part]) -> Iterator[Hits]:
-        """The newest row of each key that has one; ``keys`` are sorted key columns (``merge.keys``), each key once."""
+        """The newest row of each key with a row; ``keys`` are sorted, distinct key columns (``merge.keys``)."""
         left = np.arange(len(keys[0]))
         for level in self._levels:
             if not len(left):
@@ -125,7 +125,7 @@ class _Stretch:
         return key_at(self.parts, self.batch.num_rows - 1)
 
     def rows_of(self, wanted: Sequence[Part]) -> Indices:
-        """The row of each key; -1 for a key without one, or with one that is deleted."""
+        """The row of each key; -1 for a key without a row or with a deleted one."""
         at = find_keys(wanted, self.parts)
         if self.deleted is None or not len(self.deleted):
             return at
@@ -145,7 +145,7 @@ class _Level:
         self._held: _Stretch | None = None
 
     def between(self, low: Key, high: Key) -> Iterator[_Stretch]:
-        """The batches that may have keys from ``low`` to ``high``."""
+        """The batches with possible keys from ``low`` to ``high``."""
         while self._fill(low, high):
             held = self._held
             if held is None or held.low > high:
@@ -156,7 +156,7 @@ class _Level:
             self._held = None
 
     def _fill(self, low: Key, high: Key) -> bool:
-        """Whether there is a batch that does not end before ``low``; files outside of the keys are not opened."""
+        """Returns whether a batch does not end before ``low``; opens no files outside of the key range."""
         while self._held is None or self._held.high < low:
             self._held = next(self._stretches, None)
             if self._held is not None:
@@ -180,7 +180,7 @@ def _key_range(file: DataFileMeta, schema: TableSchema) -> tuple[Key, Key]:
 
 
 def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    # nanoseconds come without a zone
+    # nanoseconds have no zone
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.array(values, pa.timestamp("ns")).cast(kind)
     return pa.array(values, kind)

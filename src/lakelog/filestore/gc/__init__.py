@@ -1,1 +1,1 @@
-"""Removal of files that nothing reaches: expiry, orphans, partitions, consumers."""
+"""Removal of unreachable files: expiry, orphans, partitions, consumers."""

@@ -1,4 +1,4 @@
-"""The positions of named readers, which keep snapshots from expiry (format sheet 1, 12)."""
+"""The positions of named readers, which protect snapshots from expiry (format sheet 1, 12)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"consumer-(.+)")
 
 @dataclass(frozen=True)
 class Consumer:
-    """A reader: the next snapshot that it will read, and when it last moved (milliseconds)."""
+    """A reader: its next snapshot, and the time of its last progress (milliseconds)."""
 
     name: str
     next_snapshot: int
@@ -46,7 +46,7 @@ class Consumers:
         return out
 
     def position(self, name: str) -> int | None:
-        """The next snapshot of a consumer; None for one that is not known."""
+        """The next snapshot of a consumer; None for an unknown consumer."""
         return self._read(name)
 
     def smallest(self) -> int | None:
@@ -54,9 +54,9 @@ class Consumers:
         return min((c.next_snapshot for c in self.list()), default=None)
 
     def record(self, name: str, next_snapshot: int) -> None:
-        """Notes that a consumer has read all before ``next_snapshot``. Called by streaming readers, and to reset one.
+        """Records that a consumer has read all snapshots before ``next_snapshot``.
 
-        Raises InvalidRequest for a name or an id that cannot be.
+        Called by streaming readers, and to reset a consumer. Raises InvalidRequest for an invalid name or id.
         """
         if fault := name_fault(name):
             raise InvalidRequest(f"'{visible(name)}' cannot be the name of a consumer: {fault}")
@@ -65,14 +65,14 @@ class Consumers:
         self.io.write(self.paths.consumer(name), orjson.dumps({"nextSnapshot": next_snapshot}))
 
     def delete(self, name: str) -> None:
-        """Forgets a consumer. Raises NotFound."""
+        """Deletes a consumer. Raises NotFound."""
         if not self.io.exists(self.paths.consumer(name)):
             known = ", ".join(c.name for c in self.list()) or "none"
             raise NotFound(f"table {self.paths.root} has no consumer '{name}'; it has: {known}")
         self.io.delete(self.paths.consumer(name))
 
     def expire(self, older_than: timedelta) -> Sequence[Consumer]:
-        """Forgets the consumers that have not moved for this long, and returns them."""
+        """Deletes the consumers without progress for this time, and returns them."""
         limit = clock.now_ms() - older_than.total_seconds() * 1000
         gone = [c for c in self.list() if c.moved_ms < limit]
         for consumer in gone:

@@ -1,4 +1,4 @@
-"""Expires snapshots and changelogs, and the files that only they needed (format sheet 9, 12)."""
+"""Expires snapshots and changelogs, and deletes their unshared files (format sheet 9, 12)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _FOR_EVER: Final = 1 << 62
 
 @dataclass(frozen=True)
 class Retention:
-    """What expiry keeps: at least ``smallest`` and at most ``largest`` of the newest, between them what is younger
-    than ``time``; and how many it removes at most in one run."""
+    """The retention rule: keeps at least ``smallest`` and at most ``largest`` of the newest, and between them those
+    younger than ``time``; ``limit`` is the maximum number removed in one run."""
 
     smallest: int
     largest: int
@@ -49,7 +49,7 @@ class Retention:
 
 
 def snapshot_retention(given: Mapping[str, str]) -> Retention:
-    """The retention of snapshots by a table's options."""
+    """The retention of snapshots from a table's options."""
     options = Options(given)
     return Retention(
         options.need(SNAPSHOTS_MIN),
@@ -60,7 +60,7 @@ def snapshot_retention(given: Mapping[str, str]) -> Retention:
 
 
 def changelog_retention(given: Mapping[str, str]) -> Retention:
-    """The retention of changelogs: that of the snapshots where nothing else is said."""
+    """The retention of changelogs, which defaults to that of the snapshots."""
     options, of_snapshots = Options(given), snapshot_retention(given)
     smallest, largest = options.get_typed(CHANGELOGS_MIN), options.get_typed(CHANGELOGS_MAX)
     return Retention(
@@ -72,7 +72,7 @@ def changelog_retention(given: Mapping[str, str]) -> Retention:
 
 
 def outlives(changelogs: Retention, snapshots: Retention) -> bool:
-    """Whether a changelog stays when its snapshot goes."""
+    """Returns whether a changelog outlives its snapshot."""
     return (
         changelogs.smallest > snapshots.smallest
         or changelogs.largest > snapshots.largest
@@ -83,11 +83,11 @@ def outlives(changelogs: Retention, snapshots: Retention) -> bool:
 def pick_end(
     first: int, newest: int, time_of: Callable[[int], int | None], keep: Retention, now_ms: int, limit: int = _FOR_EVER
 ) -> int:
-    """The first id that stays when ids from ``first`` expire; ``first`` itself when nothing does. Pure.
+    """The first remaining id if ids from ``first`` expire; ``first`` itself if none does. Pure.
 
-    ``time_of`` is the commit time of an id in milliseconds (None: it is gone); ``limit`` is an id that must stay. An
-    id goes for its age only when the one after it is older than the retention time, so that what a reader began to
-    read before the next one came is there for that long.
+    ``time_of`` is the commit time of an id in milliseconds (None: it does not exist); ``limit`` is an id that must
+    stay. An id expires by age only if the next one is older than the retention time. So a snapshot is retained for that
+    time after it was superseded.
     """
     begin = max(newest - keep.largest + 1, first)
     end = min(newest - keep.smallest + 1, limit, first + keep.limit)
@@ -101,7 +101,7 @@ def pick_end(
 
 @dataclass(frozen=True)
 class Expiry:
-    """Expires the snapshots and changelogs of one branch; ``check`` raises when another table lies there by now."""
+    """Expires the snapshots and changelogs of one branch; ``check`` raises if the table was replaced."""
 
     references: ReachableFiles
     check: Callable[[], None] = lambda: None
@@ -109,9 +109,9 @@ class Expiry:
     def expire(self, keep: Retention | None = None, keep_from: Callable[[], int | None] | None = None) -> list[int]:
         """Removes old snapshots, oldest first; returns their ids.
 
-        ``keep`` None takes the table's options; ``keep_from`` says from which id on all stay, whatever their age. Never
-        removes the newest snapshot, one that a consumer has still to read, or a file that a snapshot, tag, branch or
-        changelog names. Safe at any time, also in several processes at once.
+        ``keep`` defaults to the table's options. ``keep_from`` returns the id from which on all are kept, regardless of
+        age. It never removes the newest snapshot, an unread snapshot of a consumer, or a file that a snapshot, tag,
+        branch or changelog references. Safe at any time, also concurrently in several processes.
         """
         removal = Removal(self.references)
         removal.finish()
@@ -135,9 +135,9 @@ class Expiry:
         keep_from: Callable[[], int | None] | None = None,
         minds_consumers: bool = True,
     ) -> list[int]:
-        """The ids that ``expire`` would remove now, oldest first; nothing is changed. See there for what is given.
+        """The ids that ``expire`` would remove now, oldest first, with the same parameters. Changes nothing.
 
-        With ``minds_consumers`` false, those that would go if no consumer needed them.
+        Without ``minds_consumers``, it ignores the positions of consumers.
         """
         snapshots = self._snapshots
         newest, first = snapshots.latest_id(), snapshots.earliest_id()
@@ -168,14 +168,14 @@ class Expiry:
             going = [replace(self._root(i), going=True) for i in ids]
             kept = self._root(end)
         except NotFound:
-            return  # another process is at it
+            return  # another process is expiring
         if outlives(changelog_retention(self._options), snapshot_retention(self._options)):
             self._keep_changelogs(ids)
         candidates = {path for root in going for path in references.metadata_of(root)}
         for root in going:
             candidates |= {p for e in references.changelog(root.snapshot) for p in references.entry_files(e)}
         for root in (*going[1:], kept):
-            # a file goes with the snapshot before the one that deleted it
+            # a file is removed with the snapshot before the one that deleted it
             candidates |= self._deleted_by(root)
         removal.remove(
             going,
@@ -192,7 +192,7 @@ class Expiry:
         try:
             entries = self.references.manifests.delta(root.snapshot)
         except NotFound:
-            return set()  # an expiry of another engine died here, after it had deleted the data files
+            return set()  # an expiry of another engine failed here, after it had deleted the data files
         added = {p for e in entries if e.kind == ADD for p in self.references.entry_files(e)}
         return {p for e in entries if e.kind != ADD for p in self.references.entry_files(e)} - added
 

@@ -1,4 +1,4 @@
-"""Removes files that nothing names: what killed writers, lost commits and killed expiries have left (sheet 1, 12)."""
+"""Removal of orphan files from killed writers, lost commits and killed expiries (sheet 1, 12)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _METADATA: Final = {
 _TEMPORARY: Final = re.compile(r"\..+\.tmp")
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
 OWN_DIRECTORIES: Final = ("schema", "snapshot", "changelog", "tag", "consumer")
-"""Those of the files that each branch has for itself."""
+"""The directories of files that each branch has separately."""
 _NOT_DATA: Final = frozenset({"manifest", "index", "statistics", *OWN_DIRECTORIES, "branch", "lakelog"})
 
 
 @dataclass(frozen=True)
 class Orphans:
-    """What a cleaning found, and deleted unless it only looked."""
+    """The orphans that a cleaning found, and deleted unless it was a dry run."""
 
     files: tuple[str, ...]
     bytes: int
@@ -44,19 +44,19 @@ class Orphans:
 class OrphanCleaning:
     """Cleans one table, all its branches at once.
 
-    1 list the files that are old enough · 2 ask which are decided but in no snapshot yet (``staged``) · 3 read what
-    snapshots, tags, changelogs and unfinished removals name · 4 delete the rest. In this order a file that is
-    committed meanwhile is in 2 or 3. What a running writer made is in neither: its age is what protects it, by the
-    storage's clock. A file whose name is not of the format stays.
+    1 list the files that are old enough · 2 get the files that are decided but in no snapshot yet (``staged``) · 3 read
+    the files that snapshots, tags, changelogs and unfinished removals reference · 4 delete the rest. In this order a
+    concurrently committed file is in 2 or 3. The files of a running writer are in neither. Their age, by the storage's
+    clock, protects them. A file whose name does not match the format stays.
     """
 
     references: ReachableFiles
     staged: Callable[[], Iterable[str]] = tuple
 
     def clean(self, older_than_ms: int = DAY_MS, dry_run: bool = False) -> Orphans:
-        """Removes what is older than ``older_than_ms`` and named by nobody, and directories that are empty.
+        """Removes unreferenced files that are older than ``older_than_ms``, and empty directories.
 
-        Raises NotFound when a manifest is missing (nothing is deleted then), InvalidRequest for a negative age.
+        Raises NotFound if a manifest is missing (nothing is deleted then), InvalidRequest for a negative age.
         """
         if older_than_ms < 0:
             raise InvalidRequest(f"orphan files cannot be older than {older_than_ms} ms: give an age of 0 or more")
@@ -89,7 +89,7 @@ class OrphanCleaning:
         return self.references.paths.root
 
     def _files(self) -> Iterator[tuple[str, int, int]]:
-        """(path, size, time of change) of all files that may be orphans, by their names."""
+        """(path, size, modification time) of all possible orphans, by their names."""
         for name, pattern in _METADATA.items():
             for path, status in self._inside(f"{self._root}/{name}"):
                 if pattern.fullmatch(status.name) or _TEMPORARY.fullmatch(status.name):
@@ -105,7 +105,7 @@ class OrphanCleaning:
         """Temporary files of a branch, and snapshots beyond a gap."""
         paths = self.references.of_branch(branch).paths
         found = [(name, *file) for name in OWN_DIRECTORIES for file in self._inside(f"{paths.branch_root}/{name}")]
-        # asked for after the listing: what was committed since is in it
+        # requested after the listing, so that it includes later commits
         chain = set(Snapshots(self._io, paths).chain_ids())
         for name, path, status in found:
             snapshot = _SNAPSHOT.fullmatch(status.name) if name == "snapshot" else None
@@ -135,7 +135,7 @@ class OrphanCleaning:
 
 
 def partition_levels(io: FileIO, paths: TablePaths) -> Iterator[list[tuple[str, FileStatus]]]:
-    """The directories below a table, a list a level, down to the buckets: (path, status)."""
+    """The directories below a table, one list per level, down to the buckets: (path, status)."""
     schema = paths.schema
     parents = [paths.data_root]
     for depth in range(len(schema.partition_keys) + 1):

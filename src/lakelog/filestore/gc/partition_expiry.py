@@ -37,7 +37,7 @@ Properties = Callable[[Snapshot | None], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class PartitionRule:
-    """When a partition is old: ``age`` after its time, or after its last change (``update-time``)."""
+    """The expiry rule of partitions: ``age`` after its time, or after its last change (``update-time``)."""
 
     age: timedelta
     strategy: str
@@ -47,7 +47,7 @@ class PartitionRule:
 
     @staticmethod
     def of(given: Mapping[str, str], age: timedelta | None = None, strategy: str | None = None) -> PartitionRule | None:
-        """The rule of a table's options, with another age or strategy where given; None when there is none."""
+        """The rule of a table's options, with an optional other age or strategy; None without a rule."""
         options = Options(given)
         age = options.get_typed(PARTITION_EXPIRATION_TIME) if age is None else age
         if age is None:
@@ -66,8 +66,7 @@ def pick_old_partitions(
 ) -> list[bytes]:
     """The partitions (serialised rows) to drop, oldest first. Pure; ``now`` is wall clock without a zone.
 
-    One without a time that can be read (NULL, other text) stays. Raises InvalidOption for a formatter that is not
-    known.
+    A partition without a parseable time (NULL, other text) stays. Raises InvalidOption for an unknown formatter.
     """
     changed: dict[bytes, float | None] = {}
     for entry in live:
@@ -85,7 +84,7 @@ def pick_old_partitions(
 
 
 def partition_time(values: Sequence[Any], keys: Sequence[str], rule: PartitionRule) -> datetime | None:
-    """The time that the values of a partition say; None when they say none."""
+    """The time in the values of a partition; None if they contain none."""
     texts = {key: None if value is None else str(value) for key, value in zip(keys, values, strict=True)}
     if rule.pattern is None:
         text = texts[keys[0]]
@@ -107,7 +106,7 @@ def partition_time(values: Sequence[Any], keys: Sequence[str], rule: PartitionRu
 
 @dataclass(frozen=True)
 class PartitionExpiry:
-    """Drops old partitions of one table with a commit that replaces them by nothing."""
+    """Drops old partitions of one table with an empty overwrite."""
 
     manifests: Manifests
     latest: Callable[[], Snapshot | None]
@@ -151,7 +150,7 @@ class PartitionExpiry:
 
 
 class _Changed(Exception):
-    """A partition that was old has new rows."""
+    """Raised if an old partition has new rows."""
 
 
 def _default_time(text: str) -> datetime:
@@ -159,14 +158,14 @@ def _default_time(text: str) -> datetime:
     if found is None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    # beyond their range the parts carry over, as in Java's lenient dates
+    # parts outside of their range carry over, as in Java's lenient dates
     start = datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
     fraction = int((found[7] or "0").ljust(6, "0")[:6])
     return start + timedelta(days=day - 1, hours=hour, minutes=minute, seconds=second, microseconds=fraction)
 
 
 def _directives(formatter: str) -> str:
-    """A format of Java's ``DateTimeFormatter`` as ``strptime`` takes it."""
+    """A format of Java's ``DateTimeFormatter``, converted for ``strptime``."""
     out = []
     for part in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']", formatter):
         if part[2] is None:

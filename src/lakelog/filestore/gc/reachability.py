@@ -1,4 +1,4 @@
-"""What a table needs: which files its snapshots, tags and changelogs name, on all branches (format sheet 1, 12)."""
+"""Reachability: the files that a table's snapshots, tags and changelogs reference (format sheet 1, 12)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _BRANCH: Final = re.compile(r"branch-(.+)")
 
 @dataclass(frozen=True)
 class GcRoot:
-    """One file that keeps others: a snapshot, a tag or a changelog of a branch.
+    """A root of reachability: a snapshot, a tag or a changelog of a branch.
 
-    ``follows``: the snapshot before it is a root as well, so that of the data files only those that it added count.
-    ``going``: it is about to be removed, and what is missing of it has been removed already.
+    If ``follows``, the previous snapshot is a root as well, so only its added data files count. If ``going``, the root
+    is about to be removed, and missing files of it are already removed.
     """
 
     path: str
@@ -46,7 +46,7 @@ class GcRoot:
 
 @dataclass(frozen=True)
 class ReachableFiles:
-    """The roots of a table and the files that they name; paths as ``TablePaths`` makes them."""
+    """The roots of a table and the files that they reference, with paths from ``TablePaths``."""
 
     io: FileIO
     paths: TablePaths
@@ -54,17 +54,17 @@ class ReachableFiles:
 
     @property
     def manifests(self) -> Manifests:
-        """The manifests, which all branches keep in one place."""
+        """The manifests, which all branches store in one directory."""
         return Manifests(self.io, self.paths)
 
     def of_branch(self, branch: str) -> ReachableFiles:
-        """The same table as another branch sees it."""
+        """The same table on another branch."""
         return replace(self, paths=replace(self.paths, branch=branch))
 
     # roots
 
     def branches(self) -> dict[str, int]:
-        """Each branch but main, by name → ms since 1970 of its directory's last change."""
+        """All branches except main: name → ms since 1970 of its directory's last change."""
         found = ((_BRANCH.fullmatch(s.name), s.mtime_ms) for s in self.io.list(self.paths.branches) if s.is_dir)
         return dict(sorted((match[1], changed) for match, changed in found if match))
 
@@ -76,7 +76,7 @@ class ReachableFiles:
             try:
                 found = read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
             except NotFound:
-                out.clear()  # expiry goes on from the oldest
+                out.clear()  # expiry continues from the oldest
                 continue
             out.append(GcRoot(self.paths.snapshot(snapshot_id), found, follows=bool(out)))
         return out
@@ -112,21 +112,21 @@ class ReachableFiles:
         return [*self.tag_roots(), *self.changelogs(), *self.chain()]
 
     def other_branches_roots(self) -> list[GcRoot]:
-        """All roots of all branches but this one."""
+        """All roots of all other branches."""
         others = [name for name in (MAIN_BRANCH, *self.branches()) if name != self.paths.branch]
         return [root for name in others for root in self.of_branch(name).branch_roots()]
 
     # files
 
     def used(self, roots: Callable[[], Sequence[GcRoot]]) -> set[str]:
-        """All files that the roots name; they are asked for again when one of them goes meanwhile.
+        """All files that the roots reference; restarts if a root is removed concurrently.
 
-        Raises NotFound for a manifest that is missing though its root is there.
+        Raises NotFound for a missing manifest of an existing root.
         """
         return self._read(roots, lambda root: self.metadata_of(root) | self.data_of(root))
 
     def used_among(self, candidates: set[str], roots: Callable[[], Sequence[GcRoot]]) -> set[str]:
-        """Those of the candidates that a root names, like ``used``; reads no more than it takes to say so."""
+        """The candidates that a root references, like ``used``, but with as few reads as possible."""
         names = {path.rpartition("/")[2] for path in candidates if not path.startswith(f"{self.paths.root}/manifest/")}
         if not candidates:
             return set()
@@ -135,7 +135,7 @@ class ReachableFiles:
         )
 
     def metadata_of(self, root: GcRoot) -> set[str]:
-        """Manifest lists, manifests, index manifest, index files and statistics file that a root names."""
+        """Manifest lists, manifests, index manifest, index files and statistics file that a root references."""
         snapshot = root.snapshot
         lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
         if root.kind == CHANGELOG:
@@ -171,7 +171,7 @@ class ReachableFiles:
         return {path for e in entries if wanted is None or wanted(e) for path in self.entry_files(e)}
 
     def files_going(self, root: GcRoot) -> set[str]:
-        """What a root that is about to be removed names; what is missing of it has been removed already."""
+        """The files of a root that is about to be removed; missing files are already removed."""
         going = replace(root, going=True)
         out = self.metadata_of(going)
         with contextlib.suppress(NotFound):
@@ -200,7 +200,7 @@ class ReachableFiles:
 
     @property
     def _keeps_deltas(self) -> bool:
-        """Whether a changelog without its snapshot is told by the files that the snapshot added."""
+        """True if a changelog without its snapshot consists of the snapshot's added files."""
         return producer_of(self.paths.schema) == "none"
 
     def _manifests_in(self, manifest_list: str, may_be_gone: bool) -> list[str]:
@@ -236,5 +236,5 @@ class ReachableFiles:
 
 
 def is_from_writer(file: DataFileMeta) -> bool:
-    """Whether a data file holds rows as they were written; a file that does not say so may."""
+    """Returns whether a data file contains rows as written; True if its metadata does not say."""
     return file.file_source in (None, APPEND_SOURCE)

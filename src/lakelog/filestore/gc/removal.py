@@ -1,4 +1,4 @@
-"""Removes snapshots, tags and changelogs and then the files that only they named, so that a crash leaks nothing."""
+"""Crash-safe removal of snapshots, tags and changelogs, and then of their unshared files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from lakelog.paimon.types.checked_values import read_as
 
 _THREADS: Final = 8
 _FORGOTTEN_MS: Final = 24 * 3_600_000
-"""Age of a note after which it is dropped though roots of it are there: its process never got that far."""
+"""Age after which a note is dropped although its roots exist, because its process failed before their removal."""
 
 
 @dataclass(frozen=True)
 class Removal:
     """Removes roots of one table.
 
-    1 note the files that may go · 2 delete the roots, in the order given · 3 look again at who names the files ·
-    4 delete those that nobody does · 5 delete the note. A root that is there is complete at every moment; after a
-    death the next removal finishes steps 3 to 5 from the note. Whoever makes a new root (a tag, a branch) writes it
-    first and then looks whether the snapshot is still there: so either step 3 sees the new root, or its maker sees
-    that the snapshot is gone.
+    1 write a note of the candidate files · 2 delete the roots, in order · 3 check again which files are referenced ·
+    4 delete the unreferenced ones · 5 delete the note. An existing root is always complete. After a crash the next
+    removal finishes steps 3 to 5 from the note. The creator of a new root (a tag, a branch) writes it first and then
+    checks that the snapshot still exists. So either step 3 sees the new root, or its creator sees that the snapshot was
+    deleted.
     """
 
     references: ReachableFiles
@@ -43,10 +43,10 @@ class Removal:
         before: Callable[[], None] | None = None,
         after: Callable[[], None] | None = None,
     ) -> int:
-        """Removes ``roots`` in order and those of ``candidates`` that none of ``keepers()`` names.
+        """Removes ``roots`` in order, and the ``candidates`` that none of ``keepers()`` references.
 
-        ``before`` runs before the first root goes, ``after`` when all are gone (hints). Returns the number of files
-        deleted besides the roots.
+        ``before`` runs before the first root is deleted, ``after`` when all are deleted (hints). Returns the number of
+        deleted files without the roots.
         """
         note = f"{self.references.paths.removals}/{new_uuid()}"
         # 1
@@ -71,7 +71,7 @@ class Removal:
         return len(gone)
 
     def finish(self) -> int:
-        """Does what removals that died have left; returns the number of files deleted. Called before each expiry."""
+        """Finishes interrupted removals; returns the number of deleted files. Called before each expiry."""
         deleted = 0
         for status in self.references.io.list(self.references.paths.removals):
             path = f"{self.references.paths.removals}/{status.name}"
@@ -82,25 +82,25 @@ class Removal:
             gone = candidates - self.references.used_among(candidates, self.all_roots)
             self.delete_all(gone)
             deleted += len(gone)
-            # one that is running is about to delete the roots that are left
+            # a running removal is about to delete the remaining roots
             is_over = not any(self._is_there(*root) for root in roots.items())
             if is_over or clock.now_ms() - status.mtime_ms > _FORGOTTEN_MS:
                 self.references.io.delete(path)
         return deleted
 
     def _is_there(self, path: str, base_manifest_list: str) -> bool:
-        """Whether a root is there, and not another one that has taken its place."""
+        """Returns whether a root exists and was not replaced."""
         try:
             return base_manifest_list.encode() in self.references.io.read(path)
         except NotFound:
             return False
 
     def all_roots(self) -> list[GcRoot]:
-        """Everything that names files, on all branches."""
+        """All roots on all branches."""
         return [*self.references.branch_roots(), *self.references.other_branches_roots()]
 
     def delete_all(self, files: Iterable[str]) -> None:
-        """Deletes files, several at a time (``file-operation.thread-num``). Raises what the first failure raised."""
+        """Deletes files in parallel (``file-operation.thread-num``). Raises the first error."""
         ordered = sorted(files)
         options = Options(self.references.paths.schema.options)
         threads = max(1, min(options.get_typed(FILE_THREADS) or _THREADS, len(ordered)))
@@ -114,6 +114,6 @@ class Removal:
 
 
 def _note(data: bytes) -> tuple[dict[str, str], set[str]]:
-    """The roots of a removal, and the files that may go."""
+    """The roots of a removal, and its candidate files."""
     found: dict[str, Any] = orjson.loads(data)
     return {str(path): str(first) for path, first in found["roots"].items()}, {str(name) for name in found["files"]}

@@ -1,8 +1,8 @@
-"""What a table is known by beside its name: an id that CREATE gave it, and that no later table of the name has.
+"""Identity of a table: an id that CREATE assigns and that no later table of the same name has.
 
-It is an option of the first schema, which every later one carries on: ALTER, also Paimon's, copies the options, RENAME
-moves the schemas with the directory, and DROP removes them. A table that was made without one, by Paimon or by an
-early version, is known by the time at which its first schema was made.
+The id is an option of the first schema, and later schemas inherit it. ALTER, also Paimon's, copies the options, RENAME
+moves the schemas with the directory, and DROP removes them. A table without an id, created by Paimon or an early
+version, is identified by the creation time of its first schema.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lakelog.paimon.types.checked_values import read_as
 
 TABLE_ID: Final = "lakelog.table-id"
 LOOK_EVERY_S: Final = 5.0
-"""So often those look who are at work for long and decide nothing."""
+"""Seconds between two identity checks of long-running work that decides nothing."""
 _SEEN: dict[tuple[int, str], float] = {}
-"""(process, key) → when the table was there last."""
+"""(process, key) → time of the last successful check."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of a table as it was opened: ``paths`` have the schema that it had then. Picklable."""
+    """The identity of an opened table; ``paths`` have its schema at that time. Picklable."""
 
     io: FileIO
     paths: TablePaths
@@ -36,19 +36,19 @@ class Identity:
 
     @property
     def text(self) -> str:
-        """What positions and decisions keep of it. Reads the first schema of a table that was made without an id."""
+        """The text that positions and decisions store. Reads the first schema if the table has no id."""
         return self.id or f"made-{self._read(self._first).time_millis}"
 
     @property
     def key(self) -> str:
-        """What a process may remember of the table goes by: its directory and its id. Reads nothing."""
+        """The key of per-process caches: the table's directory and id. Reads nothing."""
         return f"{self.paths.root}#{self.id or self.paths.schema.time_millis}"
 
     def check(self, within_s: float = 0.0) -> None:
-        """Raises TableReplaced when the table was renamed, or dropped, and perhaps another one has its name now.
+        """Raises TableReplaced if the table was renamed or dropped, with or without a new table of its name.
 
-        One small read; none when this process has made it within so many seconds, and then storage that is away is no
-        reason to stop either.
+        Costs one small read, or none if this process has checked within ``within_s`` seconds. With ``within_s``,
+        unavailable storage raises nothing.
         """
         key = os.getpid(), self.key
         if within_s and monotonic_s() < _SEEN.get(key, float("-inf")) + within_s:
@@ -60,7 +60,7 @@ class Identity:
                 return
             raise
         if found is None and self.io.snapshot_owner is not None:
-            return  # the server may keep the schemas for itself; it knows the table when it commits
+            return  # the server may store the schemas elsewhere; it checks the table at commit
         if found is None:
             raise TableReplaced(
                 f"table {self.name} is not in '{self.paths.root}' any more: it was dropped, or renamed, since it was "
@@ -75,7 +75,7 @@ class Identity:
 
     @property
     def id(self) -> str | None:
-        """The id that CREATE gave it, None for a table that was made without."""
+        """The id that CREATE assigned; None for a table without one."""
         return self.paths.schema.options.get(TABLE_ID)
 
     @property
@@ -83,7 +83,7 @@ class Identity:
         return replace(self.paths, branch=MAIN_BRANCH).schema_file(0)
 
     def _found(self) -> TableSchema | None:
-        """The schema's file as it is now, or with an id the first one: a branch that became main may have taken it."""
+        """The current schema file, or the first one if there is an id; fast-forward may have removed the former."""
         for path in (self.paths.schema_file(self.paths.schema.id), *([] if self.id is None else [self._first])):
             with contextlib.suppress(NotFound):
                 return self._read(path)
@@ -93,7 +93,7 @@ class Identity:
         return read_as(self.io, path, TableSchema.from_json)
 
     def _is_same(self, found: TableSchema) -> bool:
-        """Whether a schema that lies there is one of this table."""
+        """Returns whether a schema found at the path belongs to this table."""
         if self.id is not None or TABLE_ID in found.options:
             return found.options.get(TABLE_ID) == self.id
         return found.time_millis == self.paths.schema.time_millis

@@ -19,7 +19,7 @@ Key = tuple[Any, ...]
 
 
 class _NaN(float):
-    """NaN in a key: equal to itself and above all numbers, as rows are sorted in files."""
+    """NaN in a key: equal to itself and above all numbers, like the sort order of files."""
 
     def __hash__(self) -> int:
         return 0
@@ -44,23 +44,23 @@ class _NaN(float):
 
 
 def key_value(value: Any) -> Any:
-    """A value of a key column in a form that compares as rows are sorted in files."""
+    """A value of a key column in a form that compares like the sort order of files."""
     return _NaN(value) if isinstance(value, float) and math.isnan(value) else value
 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Reads the key ranges of files; ``types`` are those of the trimmed primary key."""
+    """Reads the key ranges of files; ``types`` are the column types of the trimmed primary key."""
 
     types: tuple[DataType, ...]
 
     @staticmethod
     def of(schema: TableSchema) -> KeyRange:
-        """For the files of a table."""
+        """The key ranges of a table's files."""
         return KeyRange(tuple(f.type for f in schema.select(schema.trimmed_primary_keys)))
 
     def low(self, file: DataFileMeta) -> Key:
-        """The smallest key; keys compare as the format sorts them (text by code point, which is byte order)."""
+        """The smallest key; keys compare in the format's sort order (text by code point, which is byte order)."""
         return self._key(file.min_key)
 
     def high(self, file: DataFileMeta) -> Key:
@@ -78,7 +78,7 @@ class KeyRange:
 
 @dataclass(frozen=True)
 class SortedRun:
-    """Files of one level whose key ranges do not overlap, in key order. At level 0 each file is a run of its own."""
+    """Files of one level whose key ranges do not overlap, in key order. At level 0 each file is a separate run."""
 
     level: int
     files: tuple[DataFileMeta, ...]
@@ -107,21 +107,21 @@ def _age(file: DataFileMeta) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Section:
-    """Files whose key ranges overlap, directly or through each other; other sections have other keys."""
+    """Files whose key ranges overlap, directly or transitively; sections have disjoint keys."""
 
     files: tuple[DataFileMeta, ...]
     low: Key
     high: Key
 
     def runs(self, keys: KeyRange) -> list[tuple[DataFileMeta, ...]]:
-        """The fewest runs of files that do not overlap, oldest first."""
+        """The minimum number of runs of non-overlapping files, oldest first."""
         if len(self.files) == 1:
             return [self.files]
         return [run.files for run in reversed(sorted_runs(self.files, keys))]
 
 
 def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
-    """Cuts the files of a bucket into sections, in key order."""
+    """The files of a bucket, grouped into sections in key order."""
     out: list[Section] = []
     held: list[DataFileMeta] = []
     low: Key = ()
@@ -140,7 +140,7 @@ def sections(files: Sequence[DataFileMeta], keys: KeyRange) -> list[Section]:
 
 
 def has_deletes(file: DataFileMeta) -> bool:
-    """Whether a file has rows of kind -U or -D; unknown counts as yes."""
+    """Returns whether a file has rows of kind -U or -D; True if unknown."""
     return file.delete_row_count is None or file.delete_row_count > 0
 
 

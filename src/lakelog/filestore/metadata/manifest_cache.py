@@ -1,4 +1,4 @@
-"""What this process has read of manifests, by storage and path, up to a number of bytes."""
+"""Process-wide cache of decoded manifests by storage and path, limited in bytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cachetools import LRUCache
 from lakelog.io.storage.file_io import FileIO
 
 CacheKey = tuple[FileIO, str]
-"""(storage, path); names carry a UUID, so a path never changes its content."""
+"""(storage, path); names contain a UUID, so the content of a path never changes."""
 
 
 class ManifestCache:
-    """Decoded manifests and manifest lists; those not used for longest go first. For any number of threads.
+    """LRU cache of decoded manifests and manifest lists. Thread-safe.
 
-    Shared by all tables of a process, so that each handle of a table profits from what others have read.
+    All tables of a process share it, so that each handle of a table benefits from the reads of others.
     """
 
     def __init__(self, limit: int) -> None:
@@ -27,26 +27,26 @@ class ManifestCache:
 
     @property
     def size(self) -> int:
-        """Bytes of all values."""
+        """Total bytes of the values."""
         return int(self._held.currsize)
 
     def get(self, key: CacheKey) -> Any | None:
-        """What was put under a key; None when it was not, or is gone."""
+        """The cached value of a key, or None."""
         with self._lock:
             return self._held.get(key, (None, 0))[0]
 
     def takes(self, nbytes: int) -> bool:
-        """Whether a value of this size is kept: one that would push out half of the others is not."""
+        """Returns whether a value of this size is cached; larger values would evict half of the others."""
         return nbytes <= self.limit // 2
 
     def put(self, key: CacheKey, value: Any, nbytes: int) -> None:
-        """Keeps a value of about ``nbytes``."""
+        """Caches a value of about ``nbytes``."""
         with self._lock:
             if key not in self._held and self.takes(nbytes):
                 self._held[key] = (value, nbytes)
 
     def clear(self) -> None:
-        """Forgets all, as a new process would."""
+        """Removes all values."""
         with self._lock:
             self._held.clear()
 

@@ -1,6 +1,6 @@
-"""The entries of a manifest as columns: filtered by place without being built, built when they are wanted (sheet 4.2).
+"""The entries of a manifest as columns, filtered by bucket before entry objects are built (sheet 4.2).
 
-A manifest of the format holds up to some hundred thousand entries, of which a plan for one key wants a few.
+A manifest of the format contains up to some hundred thousand entries, of which a plan for one key needs a few.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakelog.paimon.rows.partition import decode_partition, partition_types
 from lakelog.paimon.schema.schema import TableSchema
 
 PlaceTest = Callable[[bytes, int, int], bool]
-"""(serialised partition row, bucket, total buckets) → whether its files are wanted."""
+"""(serialised partition row, bucket, total buckets) → True if its files are needed."""
 
 _PLACE: Final = ("_PARTITION", "_BUCKET", "_TOTAL_BUCKETS")
 _REQUIRED: Final = ("_KIND", *_PLACE)
@@ -70,12 +70,12 @@ class EntryColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, about."""
+        """Approximate size in memory in bytes."""
         held = int(self.frame.estimated_size())
         return held + sum(rows.nbytes + len(place[0]) + 300 for place, rows in self.places)
 
     def entries(self, in_place: PlaceTest | None = None) -> list[ManifestEntry]:
-        """The entries, all or those of the places that ``in_place`` wants, in the order of the manifest."""
+        """The entries in manifest order; with ``in_place`` only those of the accepted buckets."""
         if in_place is None:
             return self._build(None)
         wanted = [rows for place, rows in self.places if in_place(*place)]
@@ -88,11 +88,11 @@ class EntryColumns:
         return self._build(rows)
 
     def deleted_names(self) -> list[str]:
-        """The names of the files that are deleted here."""
+        """The names of the files in DELETE entries."""
         return self.frame["_FILE._FILE_NAME"].filter(self.frame["_KIND"] == DELETE).to_list()
 
     def is_named(self, names: Sequence[str]) -> np.ndarray:
-        """For each entry, whether its file has one of these names."""
+        """A mask of the entries whose file has one of these names."""
         return self.frame["_FILE._FILE_NAME"].is_in(names).to_numpy()
 
     def _build(self, rows: np.ndarray | None) -> list[ManifestEntry]:
@@ -132,7 +132,7 @@ def decode_manifest(data: bytes, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Ent
 
 
 def manifest_meta(name: str, size: int, parts: Sequence[EntryColumns], schema: TableSchema) -> ManifestFileMeta:
-    """What a manifest list says of a manifest of ``size`` bytes that has these parts, at least one."""
+    """The manifest-list entry of a manifest of ``size`` bytes with these parts (at least one)."""
     places = {place for part in parts for place, _ in part.places}
     partitions = [decode_partition(p, schema) for p in {partition for partition, _, _ in places}]
     deleted = sum(len(part.deleted_names()) for part in parts)

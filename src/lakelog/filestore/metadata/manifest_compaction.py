@@ -1,4 +1,4 @@
-"""Keeps the manifests of a table few: joins small ones, forgets files that were added and deleted (sheet 4.3)."""
+"""Manifest compaction: merges small manifests and removes files that were added and deleted (sheet 4.3)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from lakelog.paimon.rows.partition import decode_partition
 from lakelog.paimon.schema.schema import TableSchema
 
 _COPIED_FROM: Final = 1000
-"""Manifests with at least so many entries are read again to copy blocks; smaller ones are in memory, or soon built."""
+"""Minimum entries of a manifest whose blocks are copied; smaller ones are cached, or cheap to decode."""
 
 
 def merge_manifests(
     metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
 ) -> list[ManifestFileMeta]:
-    """The manifests of a new base list: the same entries, order kept, in fewer files where it is worth it.
+    """The manifests of a new base list: the same entries in the same order, in fewer files if worthwhile.
 
-    Called by each commit with all manifests of the snapshot before. Small neighbours are joined when there are
-    ``manifest.merge-min-count`` small ones, and blocks of entries that nothing has deleted are copied as they are;
-    everything is rewritten to what is alive when manifests with deletes pass
-    ``manifest.full-compaction-threshold-size``.
+    Each commit calls it with all manifests of the previous snapshot. If there are ``manifest.merge-min-count`` small
+    manifests, small neighbours are merged, and blocks without deleted entries are copied unchanged. If manifests with
+    deletes exceed ``manifest.full-compaction-threshold-size``, all manifests are rewritten to the live entries.
     """
     options = Options(manifests.paths.schema.options)
     target = int(options.need(MANIFEST_TARGET_SIZE))
@@ -50,7 +49,7 @@ def merge_manifests(
 
 
 def are_few(metas: Sequence[ManifestFileMeta], schema: TableSchema) -> bool:
-    """Whether writing manifests again would leave as many: none has deletes, and their bytes need so many."""
+    """Returns whether a rewrite would not reduce the manifests: none has deletes, and their size needs all of them."""
     target = int(Options(schema.options).need(MANIFEST_TARGET_SIZE))
     least = -(-sum(m.file_size for m in metas) // target)
     return all(not m.num_deleted_files for m in metas) and len(metas) <= least
@@ -59,13 +58,13 @@ def are_few(metas: Sequence[ManifestFileMeta], schema: TableSchema) -> bool:
 def rewrite_manifests(
     metas: Sequence[ManifestFileMeta], manifests: Manifests, writer: ManifestWriter
 ) -> list[ManifestFileMeta]:
-    """What is alive, in as few manifests as there can be, ordered by partition and bucket.
+    """The live entries in the minimum number of manifests, ordered by partition and bucket.
 
-    Called when manifests with deletes have become large, and when a user asks for it.
+    Called if manifests with deletes have become large, and on a user's request.
     """
     target = int(Options(manifests.paths.schema.options).need(MANIFEST_TARGET_SIZE))
     entries = without_pairs(entry for meta in metas for entry in manifests.read(meta.file_name))
-    # by place, so that a plan of one partition finds it in one manifest
+    # sorted, so that a plan of one partition finds it in one manifest
     order = sorted({e.partition for e in entries}, key=lambda p: _order(decode_partition(p, manifests.paths.schema)))
     place = {partition: at for at, partition in enumerate(order)}
     entries.sort(key=lambda e: (place[e.partition], e.bucket))
@@ -91,9 +90,9 @@ def _join(group: Sequence[ManifestFileMeta], manifests: Manifests, writer: Manif
 def _copied(
     meta: ManifestFileMeta, gone: Sequence[str], manifests: Manifests
 ) -> tuple[Sequence[Block], Sequence[ManifestEntry]]:
-    """The blocks of a manifest that have no file with a name in ``gone``, and the entries of all other blocks.
+    """The blocks of a manifest without a file named in ``gone``, and the entries of all other blocks.
 
-    Most entries of a table that grows are never touched again, and need not be decoded to be kept.
+    Most entries of a growing table never change, so they can be copied without decoding.
     """
     is_large = meta.num_added_files + meta.num_deleted_files >= _COPIED_FROM
     blocks = manifests.blocks(meta.file_name) if is_large else None
@@ -122,7 +121,7 @@ def _order(values: Sequence[Any]) -> tuple[tuple[bool, Any], ...]:
 
 
 def without_pairs(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries without those that were added and then deleted; a DELETE of a file added elsewhere stays."""
+    """The entries without ADD and DELETE pairs of one file; a DELETE of a file added elsewhere stays."""
     kept: dict[tuple[object, ...], ManifestEntry] = {}
     for entry in entries:
         before = kept.get(entry.identifier)

@@ -38,9 +38,9 @@ from lakelog.paimon.types.checked_values import checked, read_as, sound
 MetaTest = Callable[[ManifestFileMeta], bool]
 EntryTest = Callable[[ManifestEntry], bool]
 _THREADS: Final = 8
-"""Manifests that are read at once; the storage is waited for, and decoding lets other threads run."""
+"""Manifests read in parallel; the threads wait for storage, and decoding releases the GIL."""
 _RECORD_BYTES: Final = 1500
-"""Memory of one decoded record of a manifest list or index manifest, about."""
+"""Approximate memory of one decoded record of a manifest list or index manifest."""
 HASH: Final = "HASH"
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 
@@ -71,26 +71,26 @@ class Manifests:
         wanted: EntryTest | None = None,
         in_place: PlaceTest | None = None,
     ) -> list[ManifestEntry]:
-        """The files alive in a snapshot.
+        """The live files of a snapshot.
 
-        ``in_manifest`` skips manifests and ``in_place`` whole buckets, before their entries are built; both must answer
-        alike for the ADD and the DELETE of one file. ``wanted`` is asked for added files only, since a DELETE may come
-        with other statistics. All are called by several threads at once.
+        ``in_manifest`` skips manifests and ``in_place`` whole buckets before their entries are built. Both must return
+        the same for the ADD and the DELETE of one file. ``wanted`` filters added files only, because a DELETE may have
+        other statistics. Several threads call them concurrently.
         """
         if snapshot is None:
             return []
         return live_files(self._entries(self.manifests_of(snapshot), in_manifest, wanted, in_place))
 
     def live_of_list(self, name: str) -> list[ManifestEntry]:
-        """The files alive after the manifests of one manifest list."""
+        """The live files after the manifests of one manifest list."""
         return live_files(self._entries(self.read_list(name)))
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """What one snapshot added and deleted."""
+        """The entries that one snapshot added and deleted."""
         return list(self._entries(self.read_list(snapshot.delta_manifest_list)))
 
     def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The changelog files of one snapshot; none when it has no changelog."""
+        """The changelog files of one snapshot; empty if it has no changelog."""
         name = snapshot.changelog_manifest_list
         return [] if name is None else list(self._entries(self.read_list(name)))
 
@@ -101,7 +101,7 @@ class Manifests:
         wanted: EntryTest | None = None,
         in_place: PlaceTest | None = None,
     ) -> Iterator[ManifestEntry]:
-        """The wanted entries of manifests, in order; manifests that are not in memory are read side by side."""
+        """The accepted entries of manifests, in order; manifests outside of the cache are read in parallel."""
         names = [m.file_name for m in metas if in_manifest is None or in_manifest(m)]
         missing = sum(MANIFEST_CACHE.get(self._key(name)) is None for name in names)
         read = partial(self._wanted, wanted=wanted, in_place=in_place)
@@ -116,11 +116,11 @@ class Manifests:
         return [e for part in parts for e in part if wanted is None or e.kind == DELETE or wanted(e)]
 
     def blocks(self, name: str) -> tuple[Block, ...] | None:
-        """The blocks of one manifest, plain; None when another writer has put other fields into it."""
+        """The uncompressed blocks of one manifest; None if another writer's manifest has different fields."""
         return read_as(self.io, self.paths.manifest(name), lambda data: read_blocks(data, MANIFEST_SCHEMA))
 
     def parts(self, name: str) -> Iterator[EntryColumns]:
-        """The parts of one manifest. They are kept if they fit, else each is gone before the next one is decoded."""
+        """The parts of one manifest, cached if they fit; otherwise each is released before the next one is decoded."""
         key = self._key(name)
         found: tuple[EntryColumns, ...] | None = MANIFEST_CACHE.get(key)
         if found is not None:
@@ -157,7 +157,7 @@ class Manifests:
 
 @dataclass
 class ManifestWriter:
-    """Writes the manifests of one commit; names carry one UUID and a counter. Remembers them, to delete what lost."""
+    """Writes the manifests of one commit; names contain one UUID and a counter. Tracks them for cleanup."""
 
     io: FileIO
     paths: TablePaths
@@ -166,10 +166,10 @@ class ManifestWriter:
     _number: Iterator[int] = field(default_factory=itertools.count)
 
     def write(self, entries: Sequence[ManifestEntry], blocks: Sequence[Block] = ()) -> ManifestFileMeta:
-        """Writes entries as a new manifest, behind ``blocks`` of others (see ``Manifests.blocks``)."""
+        """Writes entries as a new manifest, after ``blocks`` of others (see ``Manifests.blocks``)."""
         name = f"manifest-{self._uuid}-{next(self._number)}"
         data = self._put(name, MANIFEST_SCHEMA, [entry_to_record(e) for e in entries], blocks)
-        # the next plan and the next commit ask for it
+        # the next plan and the next commit read it
         parts = tuple(decode_manifest(data))
         MANIFEST_CACHE.put((self.io, self.paths.manifest(name)), parts, sum(part.nbytes for part in parts))
         return manifest_meta(name, len(data), parts, self.paths.schema)
@@ -204,7 +204,7 @@ class IndexManifests:
     manifests: Manifests
 
     def entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
-        """All index files of a snapshot: an index manifest is complete, unlike one of data files."""
+        """All index files of a snapshot; unlike a data manifest, an index manifest is complete."""
         if snapshot is None or snapshot.index_manifest is None:
             return []
         return list(self.manifests.read_records(snapshot.index_manifest, index_entry_from_record))

@@ -1,4 +1,4 @@
-"""Where the files of a table lie (format sheet 1)."""
+"""Paths of a table's files (format sheet 1)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAIN_BRANCH: Final = "main"
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths below the directory ``root`` of a table, as one of its branches sees it.
+    """Paths below the directory ``root`` of a table, for one of its branches.
 
-    Names of branches, tags and consumers come from users: one that would lead to another directory raises
-    InvalidRequest. All other names come from metadata: they raise Corrupt.
+    Names of branches, tags and consumers come from users. If such a name leads to another directory, it raises
+    InvalidRequest. All other names come from metadata and raise Corrupt.
     """
 
     root: str
@@ -30,7 +30,7 @@ class TablePaths:
 
     @property
     def branch_root(self) -> str:
-        """The directory of the branch's own schemas, snapshots, tags and consumers; all else is the table's."""
+        """The directory of the branch's own schemas, snapshots, tags and consumers; other files are shared."""
         return self.root if self.branch == MAIN_BRANCH else _inside(self.branches, "branch", self.branch)
 
     @property
@@ -66,7 +66,7 @@ class TablePaths:
 
     @property
     def branches(self) -> str:
-        """The directory of the branches, below the table's own."""
+        """The directory of the branches, below the table's directory."""
         return f"{self.root}/branch"
 
     @property
@@ -89,7 +89,7 @@ class TablePaths:
 
     @property
     def removals(self) -> str:
-        """The directory of the lists of files whose deletion has begun."""
+        """The directory of the lists of files whose deletion has started."""
         return f"{self.root}/lakelog/removals"
 
     @property
@@ -102,7 +102,7 @@ class TablePaths:
         return named_file(f"{self.root}/index", "_FILE_NAME of an index manifest", name)
 
     def bucket_index_file(self, partition: bytes, bucket: int, name: str, external_path: str | None = None) -> str:
-        """An index file of a bucket: with ``index-file-in-data-file-dir`` it lies beside the data files."""
+        """An index file of a bucket; with ``index-file-in-data-file-dir`` it is stored with the data files."""
         if external_path is not None:
             return external_path
         if not Options(self.schema.options).need(INDEX_BESIDE_DATA):
@@ -130,11 +130,11 @@ class TablePaths:
         return f"{self.data_root}/{directory}{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """A data file; an external path in its meta wins."""
+        """A data file; an external path in its metadata takes precedence."""
         return self.files_of(self.bucket_dir(partition, bucket), file)[0]
 
     def with_extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
-        """A data file and the files beside it that go with it, its index."""
+        """A data file and its extra files, such as its index."""
         return self.files_of(self.bucket_dir(partition, bucket), file)
 
     def files_of(self, directory: str, file: DataFileMeta) -> tuple[str, ...]:
@@ -145,9 +145,9 @@ class TablePaths:
 
 
 def named_file(directory: str, field: str, name: str) -> str:
-    """The path of a file whose name was read in ``field`` of the metadata. Raises Corrupt for one that leads elsewhere.
+    """The path of a file whose name was read from ``field`` of the metadata.
 
-    Every path that is made of such a name is made here.
+    All paths from such names are built here. Raises Corrupt for a name that leads to another directory.
     """
     why = file_name_fault(name) if isinstance(name, str) else "a file name is text"
     if why:

@@ -1,4 +1,4 @@
-"""The schemas that files of a table were written with, by id."""
+"""The schemas of a table's files, by id."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Schemas:
         return found
 
     def newest_id(self, at_least: int = 0) -> int:
-        """The id of the newest schema now, which an ALTER TABLE may have made after this table was opened.
+        """The current id of the newest schema, which an ALTER TABLE may have written after this table was opened.
 
-        Ids have no gap, so one look at the next one is enough; ``at_least`` is one that is known to be there.
+        Ids have no gaps, so it is enough to check the next one. ``at_least`` is an id that is known to exist.
         """
         newest = max(self.paths.schema.id, at_least)
         while self.io.exists(self.paths.schema_file(newest + 1)):
@@ -53,13 +53,13 @@ class Schemas:
         return newest
 
     def newest(self) -> TableSchema | None:
-        """The newest schema of the branch; None when there is none."""
+        """The newest schema of the branch; None without schemas."""
         ids = self.ids()
         return read_as(self.io, self.paths.schema_file(max(ids)), TableSchema.from_json) if ids else None
 
 
 def can_read_as(old: DataType, new: DataType) -> bool:
-    """Whether files with a column of the old type are read when the column has the new one."""
+    """Returns whether a column of the old type in files can be read as the new type."""
     if isinstance(old, RowType) and isinstance(new, RowType):
         before = {f.id: f.type for f in old.fields}
         return all(can_read_as(before[f.id], f.type) for f in new.fields if f.id in before)
@@ -71,10 +71,10 @@ def can_read_as(old: DataType, new: DataType) -> bool:
 
 
 def rows_as(rows: pa.Table, written: TableSchema, table: TableSchema) -> pa.Table:
-    """Rows that were made with one schema as those of another: columns by field id, cast where their types differ.
+    """Converts rows of one schema to another: columns by field id, cast if their types differ.
 
-    ``rows`` may have more columns behind those of ``written``; they stay at the end. Raises UnsupportedFeature,
-    InvalidSchema for a value that has no counterpart.
+    ``rows`` may have more columns after those of ``written``; they stay at the end. Raises UnsupportedFeature,
+    InvalidSchema for a value that cannot be cast.
     """
     sources = {f.id: f for f in written.fields}
     change = as_before if written.id > table.id else evolve

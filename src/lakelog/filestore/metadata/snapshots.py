@@ -1,8 +1,8 @@
-"""Reads the snapshots of a table: newest, oldest, by id, by who committed them (format sheet 1, 2).
+"""Reads the snapshots of a table: newest, oldest, by id, by committer (format sheet 1, 2).
 
-Finds the snapshot that a point in time means, by bisection over snapshot ids (format sheet 13).
+Finds the snapshot of a point in time by bisection over snapshot ids (format sheet 13).
 
-Pure: ``get`` answers with the snapshot of an id; of a history of n snapshots about log2 n are read.
+Pure: ``get`` returns the snapshot of an id; of a history of n snapshots about log2 n are read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Snapshots:
     def latest_id(self) -> int | None:
         """The newest id; None for a table without snapshots.
 
-        The hint is trusted only when no snapshot follows it; else the directory is listed.
+        The hint is trusted only if no snapshot follows it; otherwise the directory is listed.
         """
         hint = self._hint(LATEST)
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
@@ -43,16 +43,16 @@ class Snapshots:
         return max(self.ids(), default=None)
 
     def earliest_id(self) -> int | None:
-        """The oldest id that is still there; None for a table without snapshots."""
+        """The oldest existing id; None for a table without snapshots."""
         hint = self._hint(EARLIEST)
         if hint is not None and self.exists(hint):
             return hint
         return min(self.chain_ids(), default=None)
 
     def chain_ids(self) -> list[int]:
-        """The ids of the table's history by listing, oldest first: the run without a gap that ends at the newest.
+        """The ids of the table's history by listing, oldest first: the gapless run that ends at the newest.
 
-        One below or above a gap was left by a process that died before it could take it back (RFC 6).
+        A snapshot below or above a gap is the stray of a process that died before it could delete it (RFC 6).
         """
         ids = sorted(self.ids())
         end = self._end(ids)
@@ -60,12 +60,12 @@ class Snapshots:
         return [i for at, i in enumerate(ids) if end - i == len(ids) - 1 - at]
 
     def _end(self, ids: Sequence[int]) -> int:
-        """The newest id of the history among all that are there."""
+        """The newest id of the history among all existing ids."""
         newest = max(ids, default=0)
         hint = self._hint(LATEST)
         if hint is None or hint >= newest or hint not in ids or hint + 1 in ids:
             return newest
-        # what is above the gap is a stray, unless the hint is so old that expiry has passed it
+        # snapshots above the gap are strays, unless expiry has already removed the hinted one
         earliest = self._hint(EARLIEST)
         return hint if earliest is None or earliest <= hint else newest
 
@@ -75,11 +75,11 @@ class Snapshots:
         return [int(match[1]) for match in found if match]
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether this snapshot is there."""
+        """Returns whether this snapshot exists."""
         return self.io.exists(self.paths.snapshot(snapshot_id))
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """One snapshot. Raises NotFound naming the range that is there."""
+        """One snapshot. Raises NotFound, which names the existing range."""
         try:
             return read_as(self.io, self.paths.snapshot(snapshot_id), Snapshot.from_json)
         except NotFound:
@@ -89,7 +89,7 @@ class Snapshots:
 
     @contextlib.contextmanager
     def reading(self, snapshot_id: int | None, table: str) -> Iterator[None]:
-        """Around what reads a snapshot (None: none): the NotFound of one that has expired says so, and what to do."""
+        """Context of a snapshot read (None: no snapshot) that explains NotFound if the snapshot has expired."""
         try:
             yield
         except NotFound as why:
@@ -107,7 +107,7 @@ class Snapshots:
         return None if newest is None else self.get(newest)
 
     def backwards(self, start: Snapshot | None = None) -> Iterator[Snapshot]:
-        """The snapshots from ``start`` (None: the newest) back to the oldest; ends where expiry has been."""
+        """The snapshots from ``start`` (None: the newest) back to the oldest one that has not expired."""
         snapshot = self.latest() if start is None else start
         while snapshot is not None:
             yield snapshot
@@ -119,9 +119,9 @@ class Snapshots:
     def find(
         self, user: str, identifier: int, kind: str | None = None, start: Snapshot | None = None, after: int = 0
     ) -> Snapshot | None:
-        """The snapshot of one commit, looking back from ``start`` (None: the newest) to ids above ``after``.
+        """The snapshot of one commit, searched from ``start`` (None: the newest) back to ids above ``after``.
 
-        Identifiers of a user grow, so a smaller one of the same user and kind ends the search.
+        Identifiers of a user increase, so a smaller one of the same user and kind ends the search.
         """
         for snapshot in self.backwards(start):
             if snapshot.id <= after:
@@ -134,7 +134,7 @@ class Snapshots:
         return None
 
     def write_hint(self, name: str, snapshot_id: int) -> None:
-        """Writes a hint as well as it goes: it may be missing or old, readers verify it."""
+        """Writes a hint on a best-effort basis; readers verify it, because it may be missing or old."""
         try:
             self.io.write(self.paths.snapshot_hint(name), str(snapshot_id).encode())
         except LakelogError:
@@ -154,9 +154,9 @@ class ChangeHistory:
     snapshots: Snapshots
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """A snapshot, or the changelog that is left of it, which may name data files that are gone.
+        """A snapshot, or its remaining changelog, which may reference deleted data files.
 
-        Raises NotFound when neither is there.
+        Raises NotFound if neither exists.
         """
         paths = self.snapshots.paths
         # expiry writes the changelog before it deletes the snapshot
@@ -168,7 +168,7 @@ class ChangeHistory:
         return self.snapshots.get(snapshot_id)
 
     def earliest_id(self) -> int | None:
-        """The first id from which on every change is told; None for a table without snapshots."""
+        """The first id from which on all changes are recorded; None for a table without snapshots."""
         earliest = self.snapshots.earliest_id()
         if earliest is None:
             return None
@@ -185,9 +185,9 @@ GetSnapshot = Callable[[int], Snapshot]
 
 
 def pick_by_time(get: GetSnapshot, earliest: int, latest: int, millis: int) -> Snapshot | None:
-    """The newest snapshot committed at ``millis`` (ms since 1970) or before; None when all are younger.
+    """The newest snapshot committed at ``millis`` (ms since 1970) or before; None if all are newer.
 
-    Snapshots are taken to be committed in the order of their ids.
+    Assumes that snapshots are committed in the order of their ids.
     """
     found: Snapshot | None = None
     while earliest <= latest:
@@ -201,9 +201,9 @@ def pick_by_time(get: GetSnapshot, earliest: int, latest: int, millis: int) -> S
 
 
 def pick_by_watermark(get: GetSnapshot, earliest: int, latest: int, watermark: int) -> Snapshot | None:
-    """The first snapshot whose watermark is ``watermark`` or later; None when no snapshot has come so far.
+    """The first snapshot whose watermark is ``watermark`` or later; None if all watermarks are earlier.
 
-    Watermarks only grow. Snapshots before the first one with a watermark have none; they count as earlier.
+    Watermarks never decrease. Snapshots before the first one with a watermark count as earlier.
     """
     found: Snapshot | None = None
     while earliest <= latest:

@@ -1,6 +1,6 @@
-"""What snapshots changed, as rows with their kinds: the delta and the changelog files of snapshots (format sheet 9).
+"""Changes of snapshots as rows with kinds, from delta and changelog files (format sheet 9).
 
-Planned per bucket, read on executors. Rows come as they were written: not merged, in the order of the files.
+The driver plans them per bucket, and executors read them. Rows are returned as written, not merged, in file order.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ AUTO: Final = "auto"
 _KINDS: Final = pa.array(NAMES)
 _TAKEN_BACK: Final = pa.array(["-D", "+U", "-U", "+I"])
 KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
-"""The Arrow field of the column that says what a row is."""
+"""The Arrow field of the row kind column."""
 
 
 @dataclass(frozen=True)
 class ChangeSplit:
-    """Files of one bucket whose rows are changes, in order; read as they are. Picklable.
+    """Files of one bucket whose rows are changes, in order, read without a merge. Picklable.
 
-    ``takes_back``: the rows are no more, so +I becomes -D, +U becomes -U, and the other way round.
+    ``takes_back`` inverts the kinds of removed rows: +I becomes -D, +U becomes -U, and vice versa.
     """
 
     partition: bytes
@@ -65,7 +65,7 @@ class ChangeSplit:
 
 @dataclass(frozen=True)
 class DiffSplit:
-    """Two states of one bucket to compare: the splits of each, in key order. Picklable."""
+    """The splits of two states of one bucket to compare, in key order. Picklable."""
 
     partition: bytes
     bucket: int
@@ -83,7 +83,7 @@ AnyChange = ChangeSplit | DiffSplit
 
 
 def mode_of(mode: str, schema: TableSchema) -> str:
-    """``auto`` as what it means for a table: its changelog if it has one, else its delta."""
+    """The mode of a table, with ``auto`` resolved to its changelog if it has one, else to its delta."""
     if mode != AUTO:
         return mode
     return DELTA if producer_of(schema) == "none" else CHANGELOG
@@ -96,10 +96,10 @@ def producer_of(schema: TableSchema) -> str:
 
 
 def check_producer(schema: TableSchema) -> None:
-    """Raises InvalidOption for a changelog producer that does not go with the rest of a table.
+    """Raises InvalidOption for a changelog producer that is incompatible with the table.
 
-    Called for CREATE TABLE and ALTER TABLE. The format's own rules, and one more: the log of a table is its changelog
-    of producer ``input`` already, in an order that several writers of one bucket could not give to files.
+    Called for CREATE TABLE and ALTER TABLE. It checks the format's rules and one more. A table's log already is its
+    changelog of producer ``input``, in an order that several writers of one bucket cannot produce in files.
     """
     options = Options(schema.options)
     producer = producer_of(schema)
@@ -141,21 +141,21 @@ class Changes:
     pruning: Pruning = field(compare=False)
 
     def has(self, snapshot: Snapshot, mode: str) -> bool:
-        """Whether a snapshot has changes: new rows (mode delta), or changelog files."""
+        """Returns whether a snapshot has changes: new rows (mode delta), or changelog files."""
         if mode == CHANGELOG:
             return snapshot.changelog_manifest_list is not None
         return snapshot.commit_kind == APPEND
 
     def of_snapshot(self, snapshot: Snapshot, mode: str) -> list[ChangeSplit]:
-        """The changes that one snapshot made."""
+        """The changes of one snapshot."""
         return self._splits(self._entries(snapshot, mode), snapshot.id)
 
     def of_snapshots(self, snapshots: Iterable[Snapshot], mode: str) -> list[ChangeSplit]:
-        """The changes of several snapshots for a batch read, in the order of the snapshots inside each bucket.
+        """The changes of several snapshots for a batch read, in snapshot order within each bucket.
 
-        Overwrites count for nothing; in mode delta compactions do not either, in mode changelog they count. Of tables
-        whose batch reads leave level 0 out (deletion vectors, merge engines whose oldest row wins), files of level 0 do
-        not count. Files that wait for their bucket (postponed) never do, as in every batch read.
+        Overwrites are skipped. Compactions are skipped in mode delta and included in mode changelog. Files of level 0
+        are skipped if the table's batch reads skip them (deletion vectors, merge engines whose oldest row wins). Files
+        without a bucket (postponed) are always skipped, as in every batch read.
         """
         lowest = 1 if skips_level_zero(self.schema) or _oldest_wins(self.schema) else 0
         entries: list[ManifestEntry] = []
@@ -168,7 +168,7 @@ class Changes:
         return self._splits(entries, last)
 
     def overwrite_of(self, snapshot: Snapshot) -> list[ChangeSplit]:
-        """What an overwrite took (tables with a primary key only) and brought."""
+        """The rows that an overwrite removed (tables with a primary key only) and added."""
         gone = self._splits(self._entries(snapshot, DELTA, DELETE), snapshot.id) if self.schema.is_keyed else []
         return [*(replace(split, takes_back=True) for split in gone), *self.of_snapshot(snapshot, DELTA)]
 
@@ -199,19 +199,19 @@ class Changes:
 
 
 def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries of one manifest in the order in which the format's own reader gives them.
+    """The entries of one manifest in the order of the format's reference reader.
 
-    It groups them by (partition, bucket, number of buckets) in a hash table, whose order this is; so changes of
-    different buckets come in the same order here.
+    That reader groups them by (partition, bucket, number of buckets) in a hash table. This function reproduces the
+    order of the hash table, so changes of different buckets have the same order.
     """
     places: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     slots = 16
     for entry in entries:
-        # the table grows when something is asked of it while it is over-full, not when it becomes so
+        # the hash table grows on the first access while it is over-full, not when it becomes over-full
         if len(places) > slots * 3 // 4:
             slots *= 2
         places.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)
-    # of the places in one slot the newest comes first
+    # within one slot the newest entry is first
     newest_first = list(reversed(places))
     ordered = sorted(newest_first, key=lambda place: _slot(place, slots))
     return [entry for place in ordered for entry in places[place]]
@@ -219,16 +219,16 @@ def in_reading_order(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 def _slot(place: tuple[bytes, int, int], slots: int) -> int:
     partition, bucket, total = place
-    # a serialised row begins with four bytes that are not the row's own
+    # a serialised row begins with a prefix of four bytes
     return slot_of(31 * (31 * (31 + murmur_one(partition[4:])) + bucket) + total, slots)
 
 
 def read_changes(
     files: DataFileReader, split: ChangeSplit, columns: Sequence[str], filter: Predicate | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split that match, with ``_row_kind`` behind the table columns ``columns``.
+    """The matching rows of a split, with the table columns ``columns`` and ``_row_kind`` as the last column.
 
-    Called on executors. Raises NotFound when expiry has removed a file.
+    Called on executors. Raises NotFound if expiry has removed a file.
     """
     schema = files.paths.schema
     needed = [*columns, *sorted((filter.columns if filter else frozenset()) - set(columns))]
@@ -251,7 +251,7 @@ def with_kind_names(batch: pa.RecordBatch, columns: Sequence[str], names: pa.Arr
 
 
 def check_range(first: int, last: int, earliest: int | None, latest: int | None, root: str) -> None:
-    """Raises NotFound when changes between two snapshots (the first excluded) are not all there."""
+    """Raises NotFound if some changes between two snapshots (the first excluded) have expired."""
     if earliest is None or latest is None or first < earliest - 1 or last > latest:
         has = "it has no snapshots" if earliest is None else f"it has snapshots {earliest} to {latest}"
         raise NotFound(

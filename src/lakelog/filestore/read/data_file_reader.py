@@ -1,4 +1,4 @@
-"""Reads one data file as rows of the table's schema, whatever schema and format it was written with."""
+"""Reads a data file of any schema and format as rows of the table's schema."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SYSTEM_COLUMNS: Final = (SEQUENCE_NUMBER.name, VALUE_KIND.name)
 _BATCH_ROWS: Final = 1 << 16
 _LEAST_BATCH_ROWS: Final = 1 << 12
 _MERGE_BYTES: Final = 256 << 20
-"""What the batches at hand in one merge may take, about: two of each run."""
+"""Approximate memory of the batches of one merge, with two batches per run."""
 _EXPANSION: Final = 8
-"""Bytes in memory per byte in a file, at most as a rule."""
+"""Typical maximum of bytes in memory per byte in a file."""
 _PUSHED_ROOTS: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "CHAR", "DATE", "DOUBLE")
-"""Types whose values in a Parquet file are those of the column, so that a filter means the same there."""
+"""Types with identical values in Parquet files and columns, so that filters can be pushed down."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,16 @@ class DataFileReader:
         batch_rows: int = _BATCH_ROWS,
         with_numbers: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of the table columns ``columns``, then the system columns if asked for.
+        """Batches of the table columns ``columns``, then the system columns if requested.
 
         These are ``_SEQUENCE_NUMBER``, unless ``with_numbers`` is false, and ``_VALUE_KIND``.
 
-        Columns are found by field id in the schema that the file was written with: one that the file does not have
-        is NULL, one that had another type is cast. Partition columns come from ``partition`` (the serialised row):
-        files that were taken over from another table do not have them. Files of tables without a primary key number
-        their rows on from the smallest sequence number of their meta. ``filter`` drops some rows that do not match, not
-        all; ``vector`` is the deletion vector of the file, whose rows are left out. Raises NotFound, Corrupt,
-        UnsupportedFeature for a change of type that lakelog does not follow, InvalidSchema for a value that cannot be
-        read as the new type.
+        Columns are matched by field id in the file's schema. Missing columns are NULL, and columns of another type are
+        cast. Partition columns come from ``partition`` (the serialised row), because files adopted from another table
+        lack them. Files of tables without a primary key number their rows from the smallest sequence number of their
+        metadata. ``filter`` drops some non-matching rows, not all. ``vector`` is the file's deletion vector, whose rows
+        are skipped. Raises NotFound, Corrupt, UnsupportedFeature for an unsupported type change, InvalidSchema for a
+        value that cannot be cast to the new type.
         """
         table = self.paths.schema
         written = self.schemas.get(file.schema_id)
@@ -88,7 +87,7 @@ class DataFileReader:
             target = target.remove(len(columns))
         path = self.paths.data_file(partition, bucket, file)
         format_ = format_of(file.file_name)
-        # a filter inside the format would hide which row of the file a row is
+        # with a filter inside the format reader, the positions of the rows would be unknown
         by_format = format_.name == "parquet" and vector is None and not (system_columns and not table.is_keyed)
         asked = _pushed(filter, wanted)
         if asked is not None and not self._may_have_rows(path, file, written, asked):
@@ -117,9 +116,9 @@ class DataFileReader:
 
 
 def merge_batch_rows(runs: Sequence[Sequence[DataFileMeta]], share: float = 1.0) -> int:
-    """The rows of a batch with which a merge of these runs stays within its memory; ``share`` of the columns is read.
+    """The batch size in rows that keeps a merge of these runs within its memory; ``share`` of the columns is read.
 
-    A power of two, as row groups have, so that these are cut evenly. Pure.
+    It is a power of two like the size of row groups, so that these are split evenly. Pure.
     """
     rows = max(1, sum(f.row_count for run in runs for f in run))
     row_bytes = max(1.0, sum(f.file_size for run in runs for f in run) * _EXPANSION * share / rows)
@@ -128,9 +127,9 @@ def merge_batch_rows(runs: Sequence[Sequence[DataFileMeta]], share: float = 1.0)
 
 
 def check_whole(file: DataFileMeta, written: TableSchema) -> None:
-    """Raises UnsupportedFeature for a data file that has only some columns of the schema it was written with.
+    """Raises UnsupportedFeature for a data file that has only some columns of its schema.
 
-    Tables with data evolution, or with BLOB columns, have such files; rows are then put together from several.
+    Tables with data evolution or BLOB columns have such files, whose rows are assembled from several files.
     """
     if file.write_cols is not None and not set(file.write_cols) >= set(written.field_names):
         raise UnsupportedFeature(
@@ -146,7 +145,7 @@ def row_schema(table: TableSchema, columns: Sequence[str], system_columns: bool)
 
 
 def _pushed(filter: Predicate | None, wanted: Sequence[tuple[DataField, DataField | None]]) -> Predicate | None:
-    """The part of a filter that a Parquet reader decides right, with the file's column names."""
+    """The part of a filter that a Parquet reader evaluates correctly, with the file's column names."""
     names = {
         field.name: source.name
         for field, source in wanted
@@ -180,7 +179,7 @@ def _column(
 
 
 def _numbered(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """The batch with system columns for rows that have none in their file."""
+    """The batch with system columns, for files without them."""
     rows = batch.num_rows
     numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
     kinds = pa.array(np.full(rows, INSERT, dtype=np.int8))

@@ -1,4 +1,4 @@
-"""Deletion vectors: found in a snapshot, read where a data file is read, written (format sheet 4.4, 10)."""
+"""Deletion vectors: lookup in a snapshot, read with a data file, write (format sheet 4.4, 10)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from lakelog.paimon.metadata.manifest import ADD, DeletionVectorRange, IndexMani
 
 @dataclass(frozen=True)
 class DeletionVectorRef:
-    """Where the deletion vector of a data file lies: travels in a split, bytes are read by who reads the file."""
+    """The location of a data file's deletion vector, which a split contains; the file's reader reads its bytes."""
 
     data_file: str
     path: str
     offset: int
     cardinality: int | None = None
-    """How many rows it deletes; older writers do not tell."""
+    """The number of deleted rows; None from older writers."""
 
 
 def vector_places(
     entries: Iterable[IndexManifestEntry], paths: TablePaths
 ) -> dict[tuple[bytes, int], tuple[DeletionVectorRef, ...]]:
-    """The vectors that index files hold, per (partition, bucket) of their data files."""
+    """The vectors in index files, per (partition, bucket) of their data files."""
     out: dict[tuple[bytes, int], tuple[DeletionVectorRef, ...]] = {}
     for entry in entries:
         if entry.index_type != DELETION_VECTORS:
@@ -58,7 +58,7 @@ def read_vector(io: FileIO, place: DeletionVectorRef) -> Positions:
     """The deleted row positions of a data file, ascending.
 
     Called on executors, once per data file with a vector. Raises NotFound, Corrupt (naming the index file and the
-    data file), UnsupportedFeature for a kind of vector that is not known.
+    data file), UnsupportedFeature for an unknown kind of vector.
     """
     with io.open_input(place.path) as source:
         return _vector_at(source, place)
@@ -97,17 +97,17 @@ def without_deleted(batch: pa.RecordBatch, first: int, deleted: Positions) -> pa
 
 
 def vector_of(vectors: Sequence[DeletionVectorRef], data_file: str) -> DeletionVectorRef | None:
-    """The vector of a data file among those of its split; a data file has one at most."""
+    """The vector of a data file among those of its split; a data file has at most one."""
     return next((v for v in vectors if v.data_file == data_file), None)
 
 
 def write_vectors(
     io: FileIO, paths: TablePaths, partition: bytes, bucket: int, deleted: Mapping[str, Positions]
 ) -> IndexManifestEntry:
-    """Writes an index file with the deletion vectors of data files of a bucket; nobody names it before a commit.
+    """Writes an index file with the deletion vectors of a bucket's data files, not visible before a commit.
 
-    Called by a compaction, or by whoever deletes rows of a table without a primary key. ``deletion-vectors.bitmap64``
-    decides which kind of vectors it has.
+    Called by a compaction, or by a delete of rows from a table without a primary key. ``deletion-vectors.bitmap64``
+    selects the kind of vectors.
     """
     wide = Options(paths.schema.options).need(WIDE_VECTORS)
     ranges: list[DeletionVectorRange] = []

@@ -1,4 +1,4 @@
-"""Which files of a plan another Parquet reader may read by itself, with which columns (format sheet 6, 7)."""
+"""Selection of the files and columns of a plan for another Parquet reader (format sheet 6, 7)."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _SAME_EVERYWHERE: Final = frozenset(
     ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "CHAR", "VARCHAR", "BINARY", "VARBINARY")
     + ("DATE", "DECIMAL", "TIMESTAMP", "TIMESTAMP_LTZ")
 )
-"""Types that every Parquet reader gives the same values for; TIME is a number of milliseconds in Spark."""
+"""Types with the same values in every Parquet reader; TIME is a number of milliseconds in Spark."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9-][A-Za-z0-9._-]*\.parquet")
-"""Names that mean the same to every reader: Spark skips files that begin with _ or ., and tells others escaped."""
+"""Names with the same meaning for every reader; Spark skips files that begin with _ or . and escapes others."""
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _DIGITS_OF_MICROS: Final = 6
 """Timestamps with more digits are INT96 in a Parquet file."""
 
 ROWS_AT_ONCE: Final = 16 << 20
-"""Rows of which one process holds the keys at a time; 40 bytes or more each."""
+"""Maximum rows whose keys one process keeps in memory, with 40 bytes or more each."""
 _MOST_ROWS: Final = 4 * ROWS_AT_ONCE
 
 Sources = tuple[str | None, ...]
-"""For each column asked for its name in a file; None: the file does not have it, it is NULL."""
+"""The name in a file of each requested column; None if the file lacks the column, which is NULL then."""
 
 
 @dataclass(frozen=True)
 class NativeFile:
-    """A data file that is read as it is, but for some rows.
+    """A data file that is read without a merge, except for hidden rows.
 
-    These are the rows that ``vector`` names, or, in a file of the overlapping files ``merged``, those that a merge
-    would not give (``hidden_rows``; the vectors are in it).
+    ``vector`` names the hidden rows. In a file of the overlapping files ``merged`` they are the rows that a merge would
+    drop (``superseded_rows``, which includes the vectors).
     """
 
     path: str
@@ -51,32 +51,32 @@ class NativeFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows are read."""
+        """True if all rows are read."""
         return self.vector is None and self.merged is None
 
 
 @dataclass(frozen=True)
 class NativePlan:
-    """A plan taken apart: files by where they have the columns asked for, and the splits that are left."""
+    """A divided plan: native files grouped by the names of their columns, and the remaining splits."""
 
     files: dict[Sources, tuple[NativeFile, ...]]
     rest: tuple[Split, ...]
 
     @property
     def file_count(self) -> int:
-        """How many files are read natively."""
+        """The number of files that are read natively."""
         return sum(len(files) for files in self.files.values())
 
 
 def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schemas, paths: TablePaths) -> NativePlan:
-    """Takes the files out of a plan that hold the columns ``columns`` as every reader sees them and need no merge.
+    """Selects the files of a plan that need no merge and that every reader reads identically.
 
-    Called on the driver before a query of an engine with a Parquet reader of its own. Where the merge only chooses rows
-    (``hidden_rows.can_hide``) files that overlap are taken, too, all of a split or none, as long as the driver can read
-    the keys of all of them: 16 million rows a split, 64 million a plan. Files of another format, with names that not
-    every reader takes (``data-file.prefix``), with columns of another type than the table has now, of a partition whose
-    columns they may lack, or that hold only some columns of their rows stay in the splits. Reads schema files
-    (cached), nothing else.
+    The driver calls it before a query of an engine with its own Parquet reader. If a merge only selects rows
+    (``superseded_rows.merges_by_position``), overlapping files are selected, too. Either all files of a split are
+    selected or none. The driver must be able to read their keys: 16 million rows per split, 64 million per plan. Files
+    stay in the splits if they have another format, a name that not every reader accepts (``data-file.prefix``), columns
+    of another type than the table, possibly missing partition columns, or only some columns of their rows. Reads only
+    schema files (cached).
     """
     layouts = Layouts(columns, schemas, paths)
     splits = list(splits)
@@ -96,7 +96,7 @@ def pick_native(splits: Iterable[Split], columns: Sequence[str], schemas: Schema
         if kept or split.inline_runs:
             names = {f.file_name for f in kept}
             vectors = tuple(v for v in split.vectors if v.data_file in names)
-            # rows that are in no file yet have one per key: without the files there is nothing to merge them with
+            # inline rows have one row per key, so without files there is nothing to merge
             rest.append(replace(split, files=kept, vectors=vectors, needs_merge=False))
     return NativePlan({sources: tuple(files) for sources, files in native.items()}, tuple(rest))
 
@@ -109,7 +109,7 @@ def _native_file(split: Split, file: DataFileMeta, paths: TablePaths) -> NativeF
 
 
 class Layouts:
-    """Says for data files of a table where they have the columns ``columns``; for one plan."""
+    """The names of the columns ``columns`` in a table's data files, for one plan."""
 
     def __init__(self, columns: Sequence[str], schemas: Schemas, paths: TablePaths) -> None:
         self._columns, self._schemas, self._table = columns, schemas, paths.schema
@@ -118,7 +118,7 @@ class Layouts:
         self._partitioned = bool(set(columns) & set(self._table.partition_keys))
 
     def sources(self, file: DataFileMeta) -> Sources | None:
-        """The names of the columns in a file; None for a file that has to be read by lakelog."""
+        """The names of the columns in a file; None for a file that lakelog must read."""
         if not self._are_native or not _PLAIN_NAME.fullmatch(file.file_name) or file.write_cols is not None:
             return None
         if self._partitioned and not self._table.is_keyed and _is_taken_over(file):
@@ -129,7 +129,7 @@ class Layouts:
 
     def _found(self, written: TableSchema) -> Sources | None:
         names = [f.name.lower() for f in file_fields(written)]
-        # readers may take `a` and `A` for one column, and have hidden columns of their own
+        # readers may treat `a` and `A` as one column, and have their own hidden columns
         if len(set(names)) < len(names) or any(n.startswith(("_metadata", "_tmp_metadata")) for n in names):
             return None
         by_id = {f.id: f for f in written.fields}
@@ -145,10 +145,10 @@ class Layouts:
 
 
 def is_native_type(kind: DataType, inside_row: bool = False) -> bool:
-    """Whether every Parquet reader gives the values of a type as lakelog does.
+    """Returns whether every Parquet reader returns the same values of a type as lakelog.
 
-    Statistics of a Parquet file leave NaN out, which SQL has above all numbers: a filter on a float inside a ROW could
-    skip rows (floats outside are guarded by who reads them).
+    Statistics of a Parquet file omit NaN, which SQL sorts above all numbers. So a filter on a float inside a ROW could
+    skip rows (the reader guards floats outside of a ROW).
     """
     if isinstance(kind, AtomicType):
         if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
@@ -164,10 +164,10 @@ def is_native_type(kind: DataType, inside_row: bool = False) -> bool:
 
 
 def is_float(field: DataField) -> bool:
-    """Whether a column is FLOAT or DOUBLE."""
+    """Returns whether a column is FLOAT or DOUBLE."""
     return isinstance(field.type, AtomicType) and field.type.root in _FLOATS
 
 
 def _is_taken_over(file: DataFileMeta) -> bool:
-    """Whether a file may come from another table, without numbers of its rows: it may lack the partition columns."""
+    """Returns whether a file may be adopted from another table (no row numbers), so it may lack partition columns."""
     return file.max_sequence_number == 0

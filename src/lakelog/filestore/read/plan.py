@@ -25,11 +25,10 @@ BucketKey = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class Split:
-    """A part of a batch read that one task does: files of one bucket, and rows that are in no file yet.
+    """A part of a batch read for one task: files of one bucket, and rows that are in no file yet.
 
-    ``needs_merge`` false: the rows of the files are the result as they are, but for those that ``vectors`` delete.
-    ``inline_runs`` are Arrow IPC streams of rows (all table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``) newer than
-    all files.
+    Without ``needs_merge`` the result is all rows of the files, except those that ``vectors`` delete. ``inline_runs``
+    are Arrow IPC streams of rows (all table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``) newer than all files.
     """
 
     partition: bytes
@@ -49,7 +48,7 @@ class Split:
 
     @property
     def exact_rows(self) -> int | None:
-        """Rows of the result, from metadata; None where the files have to be read to know."""
+        """Rows of the result, from metadata; None if only a read can count them."""
         deleted = [vector.cardinality for vector in self.vectors]
         if self.needs_merge or self.inline_runs or None in deleted:
             return None
@@ -62,7 +61,7 @@ class Split:
 
 
 def skips_level_zero(schema: TableSchema) -> bool:
-    """Whether a batch read leaves level-0 files out until a compaction has made them visible (format sheet 7)."""
+    """Returns whether a batch read skips level-0 files until a compaction makes them visible (format sheet 7)."""
     options = Options(schema.options)
     if not schema.is_keyed:
         return False
@@ -76,9 +75,9 @@ def plan_splits(
     snapshot_id: int | None,
     vectors: Mapping[BucketKey, tuple[DeletionVectorRef, ...]] | None = None,
 ) -> dict[BucketKey, list[Split]]:
-    """The splits of live files per (partition, bucket), those of keyed tables in key order and without common keys.
+    """The splits of live files per (partition, bucket); splits of keyed tables are in key order with disjoint keys.
 
-    Pure. Files in the ``bucket-postpone`` directory are not visible yet and left out, so are those of level 0 where
+    Pure. Skips files in the ``bucket-postpone`` directory, which are not visible yet, and files of level 0 if
     ``skips_level_zero``. ``vectors`` are the deletion vectors of the snapshot.
     """
     lowest = 1 if skips_level_zero(schema) else 0
@@ -122,7 +121,7 @@ def _keyed(files: Sequence[DataFileMeta], schema: TableSchema, pruning: Pruning,
 
 @dataclass
 class _Group:
-    """The files of a split that is being made."""
+    """The files of a split under construction."""
 
     files: list[DataFileMeta]
     size: int

@@ -1,6 +1,6 @@
-"""Compares two states of a keyed table: which rows are new, changed or gone (format sheet 13, mode diff).
+"""Comparison of two states of a keyed table: new, changed and deleted rows (format sheet 13, mode diff).
 
-Both states are read merged and in key order, and walked through together, so memory stays bounded.
+It reads both states merged and in key order, and iterates them together, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _AFTER: Final = 1
 
 
 def plan_diff(before: Sequence[Split], after: Sequence[Split], snapshot_id: int) -> list[DiffSplit]:
-    """The buckets in which two states differ; one whose files are the same in both is left out. Pure.
+    """The buckets in which two states differ; skips buckets with the same files. Pure.
 
-    Raises UnsupportedFeature when a partition got another number of buckets in between.
+    Raises UnsupportedFeature if the number of buckets of a partition changed in between.
     """
     places: dict[BucketKey, tuple[list[Split], list[Split]]] = {}
     for side, splits in enumerate((before, after)):
@@ -60,17 +60,17 @@ def _check_same_buckets(before: Sequence[Split], after: Sequence[Split]) -> None
 
 
 def _contents(splits: Iterable[Split]) -> set[tuple[object, ...]]:
-    # what a split holds beside its files (deletion vectors) may differ though the files are the same
+    # splits with the same files may have different deletion vectors
     return {(s.files, s.needs_merge, getattr(s, "vectors", ())) for s in splits}
 
 
 def read_diff(
     files: DataFileReader, split: DiffSplit, columns: Sequence[str], filter: Predicate | None, keeps_deletes: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the later state that are new or changed, with ``_row_kind`` behind the table columns ``columns``.
+    """The new and changed rows of the later state, with the table columns ``columns`` and then ``_row_kind``.
 
-    With ``keeps_deletes`` also the keys that are gone: their last row with kind -D. ``filter`` is applied to the
-    outcome. Called on executors.
+    ``keeps_deletes`` adds the last row of each deleted key with kind -D. ``filter`` applies to the result. Called on
+    executors.
     """
     schema = files.paths.schema
     keys = schema.trimmed_primary_keys
@@ -90,7 +90,7 @@ def read_diff(
 def _side(
     files: DataFileReader, splits: Sequence[Split], columns: Sequence[str], filter: Predicate | None, number: int
 ) -> Iterator[pa.RecordBatch]:
-    """One state as a sorted run whose sequence number says which state it is."""
+    """One state as a sorted run whose sequence number identifies the state."""
     reader = SplitReader(files, keeps_kinds=True)
     keys = KeyRange.of(files.paths.schema)
     runs = [
@@ -101,9 +101,9 @@ def _side(
 
 
 def chains(splits: Iterable[Split], keys: KeyRange) -> list[list[Split]]:
-    """The fewest lists of parts of splits in which each part begins behind the keys of the part before it. Pure.
+    """The minimum number of lists of split parts in which each part starts after the keys of the previous one. Pure.
 
-    A split that is merged is one part; of the others each file is one, because files there are in no order.
+    A merged split is one part. In other splits each file is a part, because their files are not ordered.
     """
     parts: list[Split] = []
     for split in splits:
@@ -133,7 +133,7 @@ def _numbered(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[pa.Rec
 
 
 class _Same(MergeEngine):
-    """Keeps rows as they are: every key is there once."""
+    """Returns rows unchanged, because every key is unique."""
 
     sequence_fields: tuple[str, ...] = ()
 
@@ -145,7 +145,7 @@ class _Same(MergeEngine):
 
 
 class Difference(MergeEngine):
-    """Folds the row before and the row after of each key to what happened to the key; ``columns`` are compared."""
+    """Folds the old and the new row of each key to its change; ``columns`` are compared."""
 
     sequence_fields: tuple[str, ...] = ()
 

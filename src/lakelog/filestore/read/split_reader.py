@@ -1,4 +1,4 @@
-"""Reads one split: merges where runs overlap, drops deletes, filters (format sheet 7)."""
+"""Reads one split: merges overlapping runs, drops deletes, filters (format sheet 7)."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER
 from lakelog.paimon.schema.schema import TableSchema
 
 _RUNS_AT_ONCE: Final = 4
-"""Runs whose first batches are read at the same time."""
+"""Runs whose first batches are read in parallel."""
 
 
 def engine_of(schema: TableSchema) -> MergeEngine:
-    """The merge engine of a table. Raises InvalidOption for options of the engine that do not fit the columns."""
+    """The merge engine of a table. Raises InvalidOption for engine options that are incompatible with the columns."""
     return merge_engine(Options(schema.options).need(MERGE_ENGINE), schema)
 
 
 def files_engine_of(schema: TableSchema) -> MergeEngine:
-    """The engine that merges the files of a table: of tables whose compactions look up old values, ``LowestLevel``.
+    """The engine that merges a table's files: ``LowestLevel`` if its compactions look up old values.
 
-    Engines that pick one of the rows find the same row without. Raises InvalidOption as ``engine_of``.
+    Engines that select one of the rows select the same row without it. Raises InvalidOption as ``engine_of``.
     """
     engine = engine_of(schema)
     keeps_one = isinstance(engine, PickingEngine) and engine.folds_again
@@ -71,7 +71,7 @@ def inline_rows(split_runs: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 class SplitReader:
     """Reads splits of one table in bounded memory: two batches of each sorted run.
 
-    With ``keeps_kinds`` every key has its row, those that are deleted too, and ``_VALUE_KIND`` says what it is.
+    With ``keeps_kinds`` every key, also a deleted one, has a row, with its kind in ``_VALUE_KIND``.
     """
 
     files: DataFileReader
@@ -86,9 +86,9 @@ class SplitReader:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a split that match ``filter``, with the table columns ``columns`` (None: all), in batches.
 
-        Called on executors. Keyed tables give the newest row of each key, deleted keys none; the kinds +I and +U are
-        both just rows. ``newest`` is a sorted run of a keyed table that is newer than all of the split, with all table
-        columns and the system columns. Raises NotFound when expiry has removed a file, Corrupt, UnsupportedFeature.
+        Called on executors. Keyed tables return the newest row of each key, and none for deleted keys. The kinds +I and
+        +U are equivalent. ``newest`` is a sorted run of a keyed table that is newer than the split, with all table
+        columns and the system columns. Raises NotFound if expiry has removed a file, Corrupt, UnsupportedFeature.
         """
         schema = self.files.paths.schema
         wanted = list(schema.field_names if columns is None else columns)
@@ -133,7 +133,7 @@ class SplitReader:
         batch_rows = merge_batch_rows([run.files for run in chosen], len(needed) / len(schema.fields))
         runs: list[Iterator[pa.RecordBatch]] = []
         for run in chosen:
-            # rows of the oldest run may go early where they add nothing to those that replace them, in newer runs
+            # rows of the oldest run can be dropped early if newer rows replace them completely
             is_hidden = engine.number_decides and not runs and _is_oldest(run.files, split)
             pushed = filter if is_hidden else restrict_to(filter, keys)
             batches = self._run(split, run.files, needed, pushed, with_numbers, batch_rows)
@@ -174,12 +174,12 @@ def _numbers(files: Sequence[DataFileMeta]) -> tuple[int, int]:
 
 
 def leveled(batches: Iterable[pa.RecordBatch], level: int, engine: MergeEngine) -> Iterator[pa.RecordBatch]:
-    """The batches of a run, with its level where the engine asks for it."""
+    """The batches of a run, with its level if the engine needs it."""
     return (with_level(batch, level) for batch in batches) if isinstance(engine, LowestLevel) else iter(batches)
 
 
 def _started(runs: Sequence[Iterator[pa.RecordBatch]]) -> list[Iterator[pa.RecordBatch]]:
-    """The same runs, the first batch of each read side by side: what a filter leaves is often no more than that."""
+    """The same runs, with their first batches read in parallel; after a filter a run is often a single batch."""
     if len(runs) < _RUNS_AT_ONCE:
         return list(runs)
     with ThreadPoolExecutor(_RUNS_AT_ONCE, thread_name_prefix="runs") as threads:
@@ -193,7 +193,7 @@ def _is_oldest(files: Sequence[DataFileMeta], split: Split) -> bool:
 
 
 def _live(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that are no deletes, without the system columns."""
+    """The rows except deletes, without the system columns."""
     for batch in batches:
         kinds = batch.column(KIND_COLUMN)
         is_row = pc.or_(pc.equal(kinds, INSERT), pc.equal(kinds, UPDATE_AFTER))
@@ -207,13 +207,13 @@ def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatc
 
 
 def check_readable(schema: TableSchema) -> None:
-    """Raises InvalidRequest for options that do not say how rows of one key are merged. Called before a plan."""
+    """Raises InvalidRequest for options that do not define how rows of one key are merged. Called before a plan."""
     if schema.is_keyed:
         engine_of(schema)
 
 
 def check_files(entries: Iterable[ManifestEntry], schemas: Schemas) -> None:
-    """Raises UnsupportedFeature for live files that hold only some columns of their rows. Called in a plan."""
+    """Raises UnsupportedFeature for live files with only some columns of their rows. Called in a plan."""
     for entry in entries:
         if entry.file.write_cols is not None:
             check_whole(entry.file, schemas.get(entry.file.schema_id))
@@ -229,10 +229,10 @@ def attach_runs(
 ) -> None:
     """Adds runs (Arrow IPC streams, see ``Split.inline_runs``) to the splits of their bucket, in place.
 
-    Rows of keyed tables are sorted and folded here, then cut at the key ranges of the splits, so that parts of a bucket
-    without new rows stay free of a merge. A bucket without files gets a split of its own. Tables whose new files are
-    not visible yet (``skips_level_zero``) do not show these rows either. ``totals`` are the numbers of buckets of the
-    partitions that have another number than the table.
+    Rows of keyed tables are sorted and folded, then divided at the key ranges of the splits, so that parts of a bucket
+    without new rows need no merge. A bucket without files gets a new split. Tables whose new files are not visible yet
+    (``skips_level_zero``) skip these rows, too. ``totals`` are the numbers of buckets of partitions where they differ
+    from the table's.
     """
     if skips_level_zero(schema):
         return

@@ -1,8 +1,8 @@
-"""Which rows of overlapping files do not count: computed from their keys alone, so that the files need no merge.
+"""Superseded rows of overlapping files, computed from their keys alone, so that the files need no merge.
 
-Where the number decides (``deduplicate`` without sequence fields) a merge gives rows as they are in the files, or not
-at all. So it is enough to know the positions of the rows that are replaced or deleted; a reader leaves them out like
-rows in a deletion vector. What is found here holds as long as the files do, which never change.
+If the sequence number decides (``deduplicate`` without sequence fields), a merge returns rows unchanged or drops them.
+So the positions of the replaced and deleted rows are sufficient. A reader skips them like rows in a deletion vector.
+The result never expires, because files are immutable.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lakelog.paimon.rows.row_kind import DELETE, UPDATE_BEFORE
 from lakelog.paimon.schema.schema import TableSchema, file_fields
 
 Mask = npt.NDArray[np.bool_]
-"""One value per row of a file, true for a row that does not count."""
+"""One value per row of a file, true for a superseded row."""
 
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """The rows of one file as far as their keys need to be known.
+    """The keys of one file's rows.
 
-    ``parts`` are the key columns (``merge.keys``). ``deletes`` are rows whose kind is a delete (None: there is none),
-    ``gone`` those that a deletion vector names (None: likewise), ``numbers`` the sequence numbers; None says that all
-    of them are larger than those of the files before.
+    ``parts`` are the key columns (``merge.keys``). ``deletes`` marks the delete rows (None: there are none), ``gone``
+    the rows in a deletion vector (None: there are none). ``numbers`` are the sequence numbers; None means that all of
+    them are larger than those of the previous files.
     """
 
     parts: Sequence[Part]
@@ -52,14 +52,14 @@ class KeyedRows:
 
 
 def merges_by_position(schema: TableSchema) -> bool:
-    """Whether the rows of a table's merge are rows of its files, chosen by key and sequence number alone."""
+    """Returns whether a table's merge only selects rows of its files, by key and sequence number."""
     return schema.is_keyed and engine_of(schema).number_decides
 
 
 def superseded_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) -> list[Mask]:
-    """For each file the rows that a merge of all of them, oldest first, does not give.
+    """For each file a mask of the rows that a merge of all files, oldest first, drops.
 
-    Pure. A row counts when it is the newest of its key and no delete. With ``ignore_delete`` deletes take no part.
+    Pure. The merge keeps the newest row of each key unless it is a delete. ``ignore_delete`` excludes deletes.
     """
     rows = sum(file.row_count for file in files)
     hidden = np.zeros(rows, dtype=np.bool_)
@@ -87,10 +87,10 @@ def superseded_masks(files: Sequence[KeyedRows], ignore_delete: bool = False) ->
 
 
 def hidden_in_split(files: DataFileReader, split: Split) -> dict[str, Mask]:
-    """The rows of a split that its merge leaves out, by file name; for tables that ``merges_by_position`` accepts.
+    """The rows of a split that its merge drops, by file name; for tables that ``merges_by_position`` accepts.
 
-    Called on the driver or on executors. Reads the key columns of all files, the row kinds where there are deletes, and
-    the sequence numbers where those of two runs overlap. The rows of ``split.inline_runs`` hide rows of files, too.
+    Called on the driver or on executors. Reads the key columns of all files, the row kinds of files with deletes, and
+    the sequence numbers of runs with overlapping ones. The rows of ``split.inline_runs`` hide rows of files, too.
     Raises NotFound, Corrupt.
     """
     schema = files.paths.schema
@@ -154,7 +154,7 @@ def _taken(part: Part, rows: npt.NDArray[np.int64]) -> Part:
 
 
 def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mask:
-    """For each row whether no later one (by number, then by place) has its key."""
+    """A mask of the rows without a later row (by number, then by position) of their key."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray) and numbers is None:
         return _newest_number(parts[0])
     frame = pl.DataFrame([pl.Series(str(at), part) for at, part in enumerate(parts)])
@@ -169,7 +169,7 @@ def _newest(parts: Sequence[Part], numbers: npt.NDArray[np.int64] | None) -> Mas
 
 
 def _newest_number(keys: npt.NDArray[np.int64]) -> Mask:
-    """The same for one column of numbers: sorted runs one behind the other, which a stable sort only merges."""
+    """``_newest`` for one numeric column of concatenated sorted runs, which a stable sort merges efficiently."""
     order = np.argsort(keys, kind="stable")
     held = keys[order]
     newest = np.ones(len(keys), dtype=np.bool_)

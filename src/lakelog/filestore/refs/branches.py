@@ -1,4 +1,4 @@
-"""The branches of a table: histories of their own over the same data files (format sheet 12)."""
+"""The branches of a table: separate histories over shared data files (format sheet 12)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCHEMA: Final = re.compile(r"schema-(\d+)")
 
 @dataclass(frozen=True)
 class Branches:
-    """The branches of one table, made from and merged into main."""
+    """The branches of one table, created from and merged into main."""
 
     references: ReachableFiles
 
@@ -38,11 +38,11 @@ class Branches:
         return self.references.paths
 
     def list(self) -> Sequence[str]:
-        """The names of all branches but main."""
+        """The names of all branches except main."""
         return [name for name in self.references.branches() if self._is_whole(name)]
 
     def schema(self, name: str) -> TableSchema:
-        """The newest schema of a branch. Raises NotFound naming the nearest branch."""
+        """The newest schema of a branch. Raises NotFound, which suggests the closest branch."""
         ids = self.schema_ids(name)
         if not ids:
             raise self._no_branch(name)
@@ -51,11 +51,11 @@ class Branches:
     def create(
         self, name: str, tag: str | None = None, snapshot_id: int | None = None, if_not_exists: bool = False
     ) -> None:
-        """Makes a branch from a tag, from a snapshot, or (neither given) an empty one with the newest schema.
+        """Creates a branch from a tag, from a snapshot, or (without both) an empty one with the newest schema.
 
-        The branch's schemas are written last, the oldest of them at the end, and without it there is no branch: a death
-        leaves something that the same call does again. A server that commits to the table makes the branch itself, from
-        a tag or empty. Raises AlreadyExists, NotFound, InvalidRequest for a bad name, UnsupportedFeature.
+        The branch's schemas are written last, the oldest one at the end. Without the oldest schema the branch does not
+        exist, so a repeated call recovers from a crash. A server that commits to the table creates the branch itself,
+        from a tag or empty. Raises AlreadyExists, NotFound, InvalidRequest for an invalid name, UnsupportedFeature.
         """
         _check_name(name)
         if tag is not None and snapshot_id is not None:
@@ -86,7 +86,7 @@ class Branches:
             snapshot = Snapshots(self._io, self._main).get(snapshot_id)
             self._io.write(made.snapshot(snapshot_id), self._io.read(self._main.snapshot(snapshot_id)))
             schema_id = snapshot.schema_id
-        # expiry deletes a root before it looks for others: one that is there now has seen the branch
+        # expiry deletes a root before it lists the others: if the root still exists, expiry will see the branch
         root = self._main.tag(tag) if tag is not None else self._main.snapshot(snapshot_id or 0)
         if (tag is not None or snapshot_id is not None) and not self._io.exists(root):
             self._io.delete_dir(made.branch_root)
@@ -96,9 +96,9 @@ class Branches:
                 self._io.write(made.schema_file(number), self._io.read(self._main.schema_file(number)))
 
     def delete(self, name: str) -> None:
-        """Deletes a branch and the files that only it named. Raises NotFound.
+        """Deletes a branch and the files that only it referenced. Raises NotFound.
 
-        Where a server commits to the table it deletes the branch, and data files stay until orphans are cleaned.
+        If a server commits to the table, it deletes the branch, and data files stay until orphan cleaning.
         """
         if not self._io.exists(self._of(name).branch_root) or name == MAIN_BRANCH:
             raise self._no_branch(name)
@@ -119,10 +119,10 @@ class Branches:
         )
 
     def fast_forward(self, name: str) -> None:
-        """Makes main what a branch is: main's snapshots, tags and schemas from the branch's first one on go.
+        """Fast-forwards main to a branch: replaces main's snapshots, tags and schemas from the branch's first one on.
 
-        The branch stays. Removed newest first and copied oldest first, so main is a whole state at every moment; the
-        same call again finishes what a death has left. A server that commits to the table does it itself. Raises
+        The branch stays. Main is always a complete state, because snapshots are removed newest first and copied oldest
+        first. A repeated call recovers from a crash. A server that commits to the table does it itself. Raises
         NotFound, InvalidRequest for a branch without snapshots.
         """
         self.schema(name)
@@ -137,7 +137,7 @@ class Branches:
         first = chain[0].snapshot
         held = self.references.branch_roots()
         newest = max((r.snapshot.id for r in held if r.kind == SNAPSHOT), default=0)
-        # a history that ends before the branch begins cannot go on in it
+        # a history that ends before the branch begins cannot continue in it
         old = [r for r in held if r.snapshot.id >= first.id or (r.kind == SNAPSHOT and newest < first.id - 1)]
         going = [r for r in sorted(old, key=lambda r: -r.snapshot.id) if not self._is_in(r, chain)]
         begins = all(r.snapshot.id != first.id for r in old if r.kind == SNAPSHOT)
@@ -147,13 +147,13 @@ class Branches:
             going,
             candidates,
             removal.all_roots,
-            # where main has expired it, it is below main's chain and no part of it until all that is newer has gone
+            # if main has expired it, it is below main's chain and not part of it until all newer ones are removed
             before=lambda: self._copy_snapshot(chain[0]) if begins else None,
             after=lambda: self._copy(name, chain),
         )
 
     def _is_in(self, root: GcRoot, chain: Sequence[GcRoot]) -> bool:
-        """Whether main has this root from the branch already."""
+        """Returns whether main already has this root of the branch."""
         return any(
             root.snapshot.id == r.snapshot.id and root.snapshot.base_manifest_list == r.snapshot.base_manifest_list
             for r in chain
@@ -187,12 +187,12 @@ class Branches:
             )
 
     def _is_whole(self, name: str) -> bool:
-        """Whether a branch is there: its oldest schema was written last."""
+        """Returns whether a branch is complete, which its oldest schema, written last, indicates."""
         oldest = self.schema_ids(MAIN_BRANCH)[:1]
         return set(oldest) <= set(self.schema_ids(name)) and bool(oldest)
 
     def schema_ids(self, name: str) -> Sequence[int]:
-        """The ids of a branch's schemas, ascending; empty when there is no such branch."""
+        """The ids of a branch's schemas, ascending; empty if the branch does not exist."""
         found = (_SCHEMA.fullmatch(s.name) for s in self._io.list(self._of(name).schemas))
         return sorted(int(match[1]) for match in found if match)
 

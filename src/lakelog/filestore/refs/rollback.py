@@ -1,4 +1,4 @@
-"""Takes a branch back to an older snapshot or tag (format sheet 12)."""
+"""Rollback of a branch to an older snapshot or tag (format sheet 12)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.metadata.tag import snapshot_json_of
 
 _ROUNDS: Final = 100
-"""Commits that may land while the newest snapshots are removed."""
+"""Maximum concurrent commits while the newest snapshots are removed."""
 
 
 @dataclass(frozen=True)
 class Rollback:
     """Makes an older state of one branch the newest.
 
-    Snapshots go newest first, so that at every moment the newest one that is left is a whole state of the table, and
-    a commit that is under way finds that the snapshot before it is gone (``filestore/commit/commit.py``). Files that
-    only removed snapshots named go after all of those have gone. Where a server owns the snapshots, it does this.
+    Snapshots are removed newest first, so that the newest remaining one is always a complete state of the table. A
+    concurrent commit detects that its previous snapshot was removed (``filestore/commit/commit.py``). The unshared
+    files of the removed snapshots are deleted last. If a server owns the snapshots, it does the rollback.
     """
 
     references: ReachableFiles
 
     def to_snapshot(self, snapshot_id: int) -> Snapshot:
-        """Removes all that came after a snapshot: snapshots, changelogs, tags. Raises NotFound."""
+        """Removes all snapshots, changelogs and tags after a snapshot. Raises NotFound."""
         target = self._snapshots.get(snapshot_id)
         if snapshot_id not in self._snapshots.chain_ids():
             raise NotFound(f"snapshot {snapshot_id} of table {self.references.paths.root} has expired")
@@ -39,7 +39,7 @@ class Rollback:
         return target
 
     def to_tag(self, name: str) -> Snapshot:
-        """Removes all that came after the snapshot of a tag, which may have expired. Raises NotFound."""
+        """Removes everything after the snapshot of a tag, which may have expired. Raises NotFound."""
         tag = Tags(self.references).get(name)
         target = tag.snapshot
         if self._is_done_by_owner(name):
@@ -48,10 +48,10 @@ class Rollback:
         snapshots = self._snapshots
         chain = snapshots.chain_ids()
         if target.id not in chain:
-            # what died commits left below the history would become a part of it again
+            # strays of failed commits below the history would become a part of it again
             for stray in set(snapshots.ids()) - {target.id, *chain}:
                 self.references.io.delete(self.references.paths.snapshot(stray))
-        # below the chain it is no part of it, until all that is newer has gone
+        # below the chain it is not part of it until all newer ones are removed
         data = snapshot_json_of(self.references.io.read(self.references.paths.tag(name)))
         if not self.references.io.create(path, data) and not _same(self._snapshots.get(target.id), target):
             raise InvalidRequest(
@@ -62,7 +62,7 @@ class Rollback:
         return target
 
     def to_time(self, time_ms: int) -> Snapshot:
-        """Rolls back to the newest snapshot that is not younger than this. Raises NotFound when all are."""
+        """Rolls back to the newest snapshot that is not newer than this time. Raises NotFound if all are newer."""
         for root in reversed(self.references.chain()):
             if root.snapshot.time_millis <= time_ms:
                 return self.to_snapshot(root.snapshot.id)

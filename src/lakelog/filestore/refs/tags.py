@@ -1,4 +1,4 @@
-"""The tags of a branch: snapshots under names, which expiry leaves alone (format sheet 12)."""
+"""The tags of a branch: named snapshots that expiry keeps (format sheet 12)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tags:
         return self.references.tags()
 
     def get(self, name: str) -> Tag:
-        """One tag. Raises NotFound naming the nearest one."""
+        """One tag. Raises NotFound, which suggests the closest one."""
         try:
             return read_as(self.references.io, self.references.paths.tag(name), partial(tag_from_json, name))
         except NotFound:
@@ -46,7 +46,7 @@ class Tags:
             raise NotFound(f"table {self.references.paths.root} has no tag '{name}'{hint}") from None
 
     def exists(self, name: str) -> bool:
-        """Whether a tag of this name is there; no tag has a '/' in its name."""
+        """Returns whether the tag exists; no tag has a '/' in its name."""
         return "/" not in name and self.references.io.exists(self.references.paths.tag(name))
 
     def create(
@@ -56,11 +56,11 @@ class Tags:
         retained: timedelta | None = None,
         if_not_exists: bool = False,
     ) -> Tag:
-        """Names a snapshot (None: the newest), for ever or for the time ``retained``.
+        """Tags a snapshot (None: the newest), without limit or for the time ``retained``.
 
-        Without ``retained`` the option ``tag.default-time-retained`` counts. Raises AlreadyExists unless
-        ``if_not_exists`` or the tag names this snapshot already; NotFound for a snapshot that is not there, or that
-        expiry takes at this moment.
+        Without ``retained`` the option ``tag.default-time-retained`` applies. Raises AlreadyExists unless
+        ``if_not_exists`` or the tag already names this snapshot. Raises NotFound for a snapshot that does not exist or
+        expires concurrently.
         """
         _check_name(name)
         path, io = self.references.paths.tag(name), self.references.io
@@ -81,7 +81,7 @@ class Tags:
         return tag_from_json(name, data)
 
     def replace(self, name: str, snapshot_id: int | None = None, retained: timedelta | None = None) -> Tag:
-        """Lets an existing tag name another snapshot (None: the newest); files that only the old one kept go.
+        """Moves a tag to another snapshot (None: the newest) and deletes files that only the old one referenced.
 
         Raises NotFound for an unknown tag or snapshot.
         """
@@ -102,7 +102,7 @@ class Tags:
         return tag_from_json(name, data)
 
     def rename(self, name: str, new_name: str) -> Tag:
-        """Gives a tag another name: the new one is there before the old one goes. Raises NotFound, AlreadyExists."""
+        """Renames a tag; writes the new one before it deletes the old one. Raises NotFound, AlreadyExists."""
         _check_name(new_name)
         io, paths = self.references.io, self.references.paths
         tag = self.get(name)
@@ -113,7 +113,7 @@ class Tags:
         return replace(tag, name=new_name)
 
     def delete(self, name: str) -> Tag:
-        """Deletes a tag and the files that only it kept. Raises NotFound."""
+        """Deletes a tag and the files that only it referenced. Raises NotFound."""
         tag = self.get(name)
         root = GcRoot(self.references.paths.tag(name), tag.snapshot, TAG)
         removal = Removal(self.references)
@@ -121,9 +121,9 @@ class Tags:
         return tag
 
     def expire(self, now: datetime | None = None, older_than: datetime | None = None) -> Sequence[Tag]:
-        """Deletes the tags whose retention is over, and with ``older_than`` those without one that are older.
+        """Deletes the tags whose retention has expired, and tags without one that are older than ``older_than``.
 
-        Both times are wall clock of this machine's zone, without a zone. Returns what was deleted.
+        Both times are wall clock of this machine's zone, without a zone. Returns the deleted tags.
         """
         gone = self.over(now, older_than)
         for tag in gone:
@@ -144,7 +144,7 @@ class Tags:
         return made < older_than
 
     def _files(self, root: GcRoot) -> set[str]:
-        """What may go with a tag: nothing while its own snapshot is there."""
+        """The files to delete with a tag; none while its snapshot exists."""
         if self._snapshots.exists(root.snapshot.id) and self._same(root.snapshot):
             return set()
         return self.references.files_going(root)
@@ -164,7 +164,7 @@ class Tags:
         try:
             data = io.read(paths.snapshot(snapshot_id))
         except NotFound:
-            # one that expired but has a tag can be tagged again
+            # an expired snapshot with a tag can be tagged again
             named = [tag.name for tag in self.list() if tag.snapshot.id == snapshot_id]
             if not named:
                 raise self._gone(snapshot_id) from None
@@ -172,9 +172,9 @@ class Tags:
         return tag_to_json(data, _local_now(), kept)
 
     def _is_kept(self, snapshot_id: int, name: str) -> bool:
-        """Whether something besides this tag keeps a snapshot, asked when the tag has been written.
+        """Returns whether something other than this tag keeps a snapshot; called after the tag is written.
 
-        Expiry deletes a snapshot before it looks for tags, so it has seen the tag of one that is there now.
+        Expiry deletes a snapshot before it lists the tags. If the snapshot still exists, expiry will see the tag.
         """
         named = (tag.name for tag in self.list() if tag.snapshot.id == snapshot_id)
         return self._snapshots.exists(snapshot_id) or any(other != name for other in named)

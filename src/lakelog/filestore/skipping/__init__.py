@@ -1,1 +1,1 @@
-"""Predicates, and the files that they rule out."""
+"""Predicates, and data skipping with them."""

@@ -1,4 +1,4 @@
-"""File indexes: made while a data file is written, asked before one is read (Paimon's file index ``bloom-filter``)."""
+"""File indexes, written with a data file and checked before a read (Paimon's file index ``bloom-filter``)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from lakelog.paimon.types.arrow import arrow_type
 
 @dataclass(frozen=True)
 class FileIndexWriter:
-    """The indexes of one data file that is being written; none for tables that ask for none."""
+    """The indexes of one data file during its write; empty for tables without file indexes."""
 
     schema: TableSchema
     filters: dict[str, BloomFilter]
 
     @staticmethod
     def of(schema: TableSchema) -> FileIndexWriter:
-        """Raises InvalidOption, InvalidSchema for an unknown column, UnsupportedFeature for one that has no filter.
+        """Raises InvalidOption, InvalidSchema for an unknown column, UnsupportedFeature for an unsupported type.
 
-        Called for CREATE TABLE and ALTER TABLE too, so that no write is the first to find that out.
+        CREATE TABLE and ALTER TABLE call it, too, to validate the options before the first write.
         """
         filters = {}
         for bloom in bloom_columns(schema.options):
@@ -49,12 +49,12 @@ class FileIndexWriter:
         return FileIndexWriter(schema, filters)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes the next rows of the file."""
+        """Adds the next rows of the file."""
         for name, filter in self.filters.items():
             filter.add(hash_values(batch.column(name), self.schema.field(name).type))
 
     def finish(self, io: FileIO, path: str, meta: DataFileMeta) -> DataFileMeta:
-        """The meta of the finished file at ``path``, with its index in it or in a file beside it."""
+        """The metadata of the finished file at ``path``, with its index embedded or in a separate file."""
         if not self.filters:
             return meta
         data = encode_file_index({name: {BLOOM_FILTER: filter.to_bytes()} for name, filter in self.filters.items()})
@@ -65,11 +65,10 @@ class FileIndexWriter:
 
 
 def may_have_rows(io: FileIO, path: str, file: DataFileMeta, written: TableSchema, filter: Predicate) -> bool:
-    """Whether a data file may have rows that match, by its index; files without one may.
+    """Returns whether a data file may have matching rows, by its index; True without an index.
 
-    ``path`` is that of the data file, ``filter`` has the column names of ``written``, the schema of the file. Called
-    before a file is opened, only where rows that do not match may be left out. An index that is gone, damaged or of
-    another version says nothing: the rows are there without it.
+    ``path`` is the data file, ``filter`` has the column names of ``written``, the file's schema. Called before a file
+    is opened, only if non-matching rows may be skipped. A missing, damaged or unsupported index is ignored.
     """
     wanted = {}
     for name in filter.columns:

@@ -1,4 +1,4 @@
-"""Predicates over table columns: a small tree that prunes files and filters rows; travels to executors as it is."""
+"""Predicates over table columns: a picklable tree that prunes files and filters rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPPOSITES: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">="
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """What is known of a column in some rows; None means unknown."""
+    """Known bounds of a column in some rows; None means unknown."""
 
     low: Any = None
     high: Any = None
@@ -39,7 +39,7 @@ class ColumnBounds:
 
     @property
     def only_nulls(self) -> bool:
-        """Whether every row is NULL here."""
+        """True if every row is NULL in this column."""
         return self.null_count is not None and self.null_count == self.row_count
 
 
@@ -48,7 +48,7 @@ _UNKNOWN: Final = ColumnBounds()
 
 
 class Predicate(ABC):
-    """A condition on the columns of one row, with SQL's rules for NULL: only what is true matches.
+    """A condition on the columns of one row, with SQL's rules for NULL; a row matches only if it is true.
 
     A ``datetime`` without zone, compared with a column with zone, is local time, as everywhere in Python.
     """
@@ -56,7 +56,7 @@ class Predicate(ABC):
     @property
     @abstractmethod
     def columns(self) -> frozenset[str]:
-        """Names of the columns it looks at."""
+        """Names of the referenced columns."""
 
     @abstractmethod
     def may_match(self, bounds: Bounds) -> bool:
@@ -77,7 +77,7 @@ class Predicate(ABC):
 
 @dataclass(frozen=True, init=False)
 class And(Predicate):
-    """All parts are true; without parts it always is."""
+    """True if all parts are true; always true without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -103,7 +103,7 @@ class And(Predicate):
 
 @dataclass(frozen=True, init=False)
 class Or(Predicate):
-    """Some part is true."""
+    """True if some part is true."""
 
     parts: tuple[Predicate, ...]
 
@@ -129,7 +129,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True)
 class Not(Predicate):
-    """The part is false."""
+    """True if the part is false."""
 
     part: Predicate
 
@@ -193,7 +193,7 @@ class Compare(Predicate):
         return _OPERATORS[self.op](pc.field(self.column), literal(self.value, kind))
 
     def _with_nan(self, value: pa.Scalar) -> pc.Expression:
-        # Arrow has NaN unlike everything, and leaves it out of the statistics by which it skips parts of a file
+        # in Arrow NaN equals nothing, and is missing from the statistics by which it skips parts of a file
         field, is_nan = pc.field(self.column), pc.is_nan(pc.field(self.column))
         if _is_nan(self.value):
             return {"=": is_nan, ">=": is_nan, "!=": ~is_nan, "<": ~is_nan}.get(
@@ -211,7 +211,7 @@ class Compare(Predicate):
 
 @dataclass(frozen=True)
 class In(Predicate):
-    """The column has one of the values; a value of None matches no row."""
+    """True if the column has one of the values; a value of None matches no row."""
 
     column: str
     values: tuple[Any, ...]
@@ -246,7 +246,7 @@ class In(Predicate):
 
 @dataclass(frozen=True)
 class IsNull(Predicate):
-    """The column is NULL (or, with ``expected`` false, is not)."""
+    """True if the column is NULL (or, with ``expected`` false, is not)."""
 
     column: str
     expected: bool = True
@@ -300,13 +300,13 @@ class StartsWith(Predicate):
 
 
 def conjunction(predicates: Iterable[Predicate]) -> Predicate | None:
-    """One predicate that needs all of them; None when there is none."""
+    """The conjunction of the predicates; None without predicates."""
     parts = tuple(part for p in predicates for part in conjuncts(p))
     return None if not parts else parts[0] if len(parts) == 1 else And(*parts)
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    """The parts that all have to be true, as far as they can be told apart."""
+    """The top-level conjuncts of a predicate."""
     if predicate is None:
         return ()
     if isinstance(predicate, And):
@@ -315,13 +315,13 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
 
 
 def restrict_to(predicate: Predicate | None, columns: Iterable[str]) -> Predicate | None:
-    """The part of a predicate that can be decided by these columns alone."""
+    """The part of a predicate that needs only these columns."""
     known = frozenset(columns)
     return conjunction(p for p in conjuncts(predicate) if p.columns <= known)
 
 
 def equal_values(predicate: Predicate | None, column: str) -> tuple[Any, ...] | None:
-    """The few values that a column can have in rows that match; None when that is not known."""
+    """The possible values of a column in matching rows; None if unknown."""
     for part in conjuncts(predicate):
         if isinstance(part, Compare) and part.column == column and part.op == "=":
             return (part.value,)
@@ -335,10 +335,10 @@ def _is_nan(value: Any) -> bool:
 
 
 def _order(bound: Any, value: Any) -> int | None:
-    """-1, 0, 1 as the bound is smaller, equal, larger; None when it is unknown or they cannot be compared."""
+    """-1, 0 or 1 if the bound is smaller, equal or larger; None if it is unknown or not comparable."""
     if isinstance(bound, datetime) and isinstance(value, datetime) and bound.tzinfo and not value.tzinfo:
         value = value.astimezone()
-    # numpy compares nothing with nothing without a word
+    # numpy compares a datetime64 with other types without an error
     if bound is None or isinstance(bound, np.datetime64) != isinstance(value, np.datetime64):
         return None
     try:
@@ -363,7 +363,7 @@ def _type_of(column: str, schema: pa.Schema) -> pa.DataType | None:
 
 
 def literal(value: Any, kind: pa.DataType | None) -> pa.Scalar:
-    """The value as a scalar of a column's type, or of its own type when the column's cannot hold it exactly."""
+    """The value as a scalar of a column's type, or of its own type if the column's cannot represent it exactly."""
     if kind is None:
         return pa.scalar(value)
     if isinstance(value, datetime) and value.tzinfo is None and pa.types.is_timestamp(kind) and kind.tz:

@@ -1,4 +1,4 @@
-"""What a filter lets planning skip: manifests, partitions, buckets, files (format sheet 4, 5.1)."""
+"""Pruning of manifests, partitions, buckets and files by a filter (format sheet 4, 5.1)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from lakelog.paimon.types.evolution import same_type
 from lakelog.paimon.types.types import DataType
 
 _MOST_KEYS: Final = 1000
-"""Bucket keys that are hashed one by one; a filter with more prunes no bucket."""
+"""Maximum bucket keys of a filter; a filter with more prunes no bucket."""
 _MOST_PARTITIONS: Final = 100
-"""Partitions asked for that are compared with each manifest; more skip no manifest."""
+"""Maximum requested partitions that prune manifests; more prune no manifest."""
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """The tests of one plan. ``partitions`` and ``buckets`` are those asked for (None: all)."""
+    """The pruning tests of one plan, with the requested ``partitions`` and ``buckets`` (None: all)."""
 
     schemas: Schemas
     filter: Predicate | None = None
@@ -70,7 +70,7 @@ class Pruning:
 
     @cached_property
     def _partitions_asked(self) -> Predicate | None:
-        """The partitions asked for as a condition on their columns; None when they are all, or many."""
+        """The requested partitions as a condition on their columns; None if all or too many."""
         keys = self._schema.partition_keys
         if self.partitions is None or not keys or len(self.partitions) > _MOST_PARTITIONS:
             return None
@@ -78,10 +78,10 @@ class Pruning:
         return Or(*(And(*map(_is, keys, row)) for row in rows))
 
     def wants_manifest(self, meta: ManifestFileMeta) -> bool:
-        """Whether a manifest may have entries that are wanted.
+        """Returns whether a manifest may have requested entries.
 
-        The bucket that a key has is no test here: a manifest list does not say how many buckets the partitions of its
-        entries have, and other engines rescale partitions to numbers that no schema names.
+        It does not test the bucket of a key, because a manifest list lacks the bucket counts of its partitions, and
+        other engines may rescale a partition to a bucket count that is in no schema.
         """
         return self._wants_partitions(meta) and self._wants_buckets(meta)
 
@@ -99,13 +99,13 @@ class Pruning:
         return low is None or high is None or _any_between(self.buckets, low, high)
 
     def wants_entry(self, entry: ManifestEntry) -> bool:
-        """Whether a file's partition, bucket and key range are wanted; the same for its ADD and its DELETE."""
+        """Returns whether a file's partition, bucket and key range match; the same for its ADD and its DELETE."""
         if not self.wants_place(entry.partition, entry.bucket, entry.total_buckets):
             return False
         return self._on_key is None or self._on_key.may_match(self._key_bounds(entry.file))
 
     def wants_place(self, partition: bytes, bucket: int, total_buckets: int) -> bool:
-        """Whether rows of a bucket are wanted."""
+        """Returns whether a bucket may have requested rows."""
         if self.buckets is not None and bucket not in self.buckets:
             return False
         if self.partitions is not None and partition not in self.partitions:
@@ -114,7 +114,7 @@ class Pruning:
         return (wanted is None or bucket in wanted) and self._wants_partition(partition)
 
     def may_have_rows(self, file: DataFileMeta) -> bool:
-        """Whether a file has rows that match, by its value statistics.
+        """Returns whether a file may have matching rows, by its value statistics.
 
         Only for files whose rows hide no older rows of other files: append tables, and sections of one run.
         """
@@ -142,7 +142,7 @@ class Pruning:
         keys = self._schema.trimmed_primary_keys
         key_range = KeyRange.of(self._schema)
         bounds = dict(_bounds(file.key_stats, keys, key_range.types, file.row_count))
-        # the first key column is bounded by the key range itself, never cut, whatever the statistics
+        # the key range itself bounds the first key column, and is never truncated, regardless of the statistics
         bounds[keys[0]] = ColumnBounds(key_range.low(file)[0], key_range.high(file)[0], 0, file.row_count)
         return bounds
 
@@ -182,7 +182,7 @@ def _one(stats: SimpleStats, types: tuple[DataType, ...], at: int, rows: int) ->
 
 
 def _buckets_of(filter: Predicate | None, schema: TableSchema, total: int) -> frozenset[int] | None:
-    """The buckets that hold the rows with the bucket keys a filter names; None when it names none or too many."""
+    """The buckets of the bucket keys in a filter; None if the filter has none or too many."""
     keys = schema.select(schema.bucket_keys)
     if filter is None or total <= 1 or not keys or Options(schema.options).need(BUCKET_FUNCTION) != "default":
         return None
@@ -205,11 +205,11 @@ def _buckets_of(filter: Predicate | None, schema: TableSchema, total: int) -> fr
 
 
 def exact_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """Values of a filter as a column of a type; None when the type does not hold each of them exactly.
+    """Values of a filter as a column of a type; None if the type cannot represent each of them exactly.
 
-    Called where values are hashed: equal values must have equal bits, so floats are never exact.
+    The values are hashed, so equal values must have equal bits, and floats are never exact.
     """
-    # Arrow imports pandas for values of Python, which takes longer than the rest of a plan; polars does not
+    # Arrow imports pandas for Python values, which takes longer than the rest of a plan; polars does not
     if pa.types.is_integer(kind) and all(type(v) is int and abs(v) < 1 << 63 for v in values):
         try:
             return pl.Series(values, dtype=pl.Int64).to_arrow().cast(kind)

@@ -1,4 +1,4 @@
-"""Which bucket a key of a table with dynamic buckets is in, by its hash (format sheet 11). Pure."""
+"""Assignment of keys to dynamic buckets by their hash (format sheet 11). Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.paimon.rows.bucket import Hashes
 
 _MOST_BUCKETS: Final = 1 << 15
-"""Other engines keep the number of such a bucket in 16 bits."""
+"""Maximum dynamic buckets; other engines store their numbers in 16 bits."""
 Buckets = npt.NDArray[np.int32]
 
 
 @dataclass
 class BucketAssigner:
-    """The buckets of the keys of one partition; a hash that was assigned once keeps its bucket for ever.
+    """The buckets of the keys of one partition; an assigned hash keeps its bucket permanently.
 
-    A new hash goes to a bucket with fewer keys than ``target``, all those alike, else to a new bucket; past ``most``
-    buckets (-1: no limit) they all grow. An empty partition begins with ``initial`` buckets.
+    A new hash is assigned evenly to a bucket with fewer keys than ``target``, else to a new bucket. With ``most``
+    buckets (-1: no limit) all of them grow. An empty partition starts with ``initial`` buckets.
     """
 
     target: int
@@ -41,7 +41,7 @@ class BucketAssigner:
 
     @staticmethod
     def of(known: Mapping[int, Hashes], options: Options) -> BucketAssigner:
-        """An assigner that knows the hashes of each bucket; the rest is in the table's options."""
+        """An assigner with the known hashes of each bucket and the table's options."""
         made = BucketAssigner(
             max(1, options.need(DYNAMIC_TARGET_ROWS)),
             options.get_typed(DYNAMIC_INITIAL_BUCKETS) or 1,
@@ -53,7 +53,7 @@ class BucketAssigner:
         return made
 
     def assign(self, hashes: Hashes) -> Buckets:
-        """The bucket of each hash; new ones get theirs now. Raises InvalidRequest when there are too many buckets."""
+        """The bucket of each hash; assigns new hashes. Raises InvalidRequest for too many buckets."""
         distinct, inverse = np.unique(hashes, return_inverse=True)
         new = distinct[self._find(distinct) < 0]
         if len(new):
@@ -62,11 +62,11 @@ class BucketAssigner:
 
     @property
     def added(self) -> dict[int, Hashes]:
-        """Bucket → hashes that were assigned to it here."""
+        """Bucket → its newly assigned hashes."""
         return {bucket: np.concatenate(parts) for bucket, parts in self._added.items()}
 
     def _find(self, hashes: Hashes) -> Buckets:
-        """Buckets of hashes; -1 for those that are new."""
+        """Buckets of hashes; -1 for new ones."""
         if not len(self._hashes):
             return np.full(len(hashes), -1, dtype=np.int32)
         at = np.searchsorted(self._hashes, hashes).clip(max=len(self._hashes) - 1)
@@ -95,7 +95,7 @@ class BucketAssigner:
         self._learn(new, placed)
 
     def _room(self, wanted: int) -> dict[int, int]:
-        """Bucket → keys that it may take yet; never empty."""
+        """Bucket → remaining capacity in keys; never empty."""
         for bucket in range(self.initial if not self.counts else 0):
             if self.most < 0 or bucket < self.most:
                 self.counts[bucket] = 0
@@ -122,7 +122,7 @@ class HashIndex:
     def entries(
         self, snapshot: Snapshot | None, partitions: Collection[bytes]
     ) -> dict[bytes, list[IndexManifestEntry]]:
-        """The index files of some partitions in a snapshot; every one of them has a list, perhaps an empty one."""
+        """The index files of some partitions in a snapshot; each partition has a list, possibly empty."""
         out: dict[bytes, list[IndexManifestEntry]] = {p: [] for p in partitions}
         for entry in IndexManifests(self.manifests).entries(snapshot):
             if entry.index_type == HASH and entry.partition in out:
@@ -136,7 +136,7 @@ class HashIndex:
     def write(
         self, partition: bytes, before: Mapping[int, Hashes], added: Mapping[int, Hashes]
     ) -> list[IndexManifestEntry]:
-        """A whole new file for each bucket with new hashes; nobody names it yet."""
+        """Writes a complete new file for each bucket with new hashes, not referenced yet."""
         uuid = new_uuid()
         made = []
         for number, (bucket, new) in enumerate(sorted(added.items())):
@@ -149,7 +149,7 @@ class HashIndex:
         return made
 
     def delete(self, entries: Iterable[IndexManifestEntry]) -> None:
-        """Deletes files that nobody will ever name."""
+        """Deletes files that no snapshot will reference."""
         for entry in entries:
             self.manifests.io.delete(self._path(entry))
 

@@ -1,4 +1,4 @@
-"""Writes the new rows of one bucket as level-0 files, and what happened as changelog files (producer ``input``)."""
+"""Writes the new rows of one bucket as level-0 files, and their changes as changelog files (producer ``input``)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, kinds_from_text
 
 
 class BucketWriter:
-    """``write`` many times, then ``finish`` once (or ``close`` after a failure).
+    """A writer of one bucket: ``write`` many times, then ``finish`` once (or ``close`` after a failure).
 
     Rows of keyed tables are sorted and folded to one row per key in a memtable of ``write-buffer-size``; rows of append
-    tables keep their order. Rows without given sequence numbers take the next ones, from ``first_sequence``.
+    tables keep their order. Rows without sequence numbers get the next ones, from ``first_sequence``.
 
-    With changelog producer ``input`` and ``tells_changes``, every row goes to a changelog file too, sorted by key, then
-    age. Overwrites tell no changes.
+    With changelog producer ``input`` and ``tells_changes``, every row is also written to a changelog file, sorted by
+    key, then age. Overwrites write no changelog.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class BucketWriter:
         limit = int(options.need(WRITE_BUFFER_SIZE))
         self._engine = engine_of(self._schema)
         self._tells = tells_changes and self._schema.is_keyed and producer_of(self._schema) == "input"
-        # an append table has no key to sort by: its rows go on in order, file by file
+        # an append table has no key to sort by, so its rows are written in order
         held = KeepAll(self._schema) if self._tells else self._engine
         self._memtable = Memtable(self._schema.trimmed_primary_keys, held, limit)
         self._appended: list[pa.Table] = []
@@ -71,9 +71,9 @@ class BucketWriter:
         kinds: pa.Array | pa.ChunkedArray | None = None,
         sequences: pa.Array | pa.ChunkedArray | None = None,
     ) -> None:
-        """Takes rows with all table columns by name.
+        """Adds rows with all table columns by name.
 
-        ``kinds`` are row kinds as numbers (int8; None: all +I; a column ``rowkind.field`` wins over them),
+        ``kinds`` are row kinds as numbers (int8; None: all +I; a column ``rowkind.field`` takes precedence),
         ``sequences`` their sequence numbers (int64; None: the next ones). Raises InvalidSchema for a missing column, a
         wrong type, an unknown row kind, or a delete in an append table.
         """
@@ -96,7 +96,7 @@ class BucketWriter:
             self._append(table)
 
     def finish(self) -> tuple[DataFileMeta, ...]:
-        """Writes what is held and returns the metas of all files, in key order; none without rows."""
+        """Writes the buffered rows and returns the metadata of all files, in key order; empty without rows."""
         try:
             self._made += self._files.write(self._rows())
             if self._tells:
@@ -107,11 +107,11 @@ class BucketWriter:
 
     @property
     def changelog_files(self) -> tuple[DataFileMeta, ...]:
-        """The metas of the changelog files that ``finish`` wrote, in key order."""
+        """The metadata of the changelog files that ``finish`` wrote, in key order."""
         return tuple(self._told)
 
     def close(self) -> None:
-        """Forgets the rows that are not written."""
+        """Discards the unwritten rows."""
         self._memtable.close()
         self._appended.clear()
 

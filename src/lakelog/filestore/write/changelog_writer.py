@@ -1,7 +1,7 @@
-"""Changelog files: what happened to the rows of a bucket, beside its data files (format sheet 6.1, 9).
+"""Changelog files: the changes of a bucket's rows, in addition to its data files (format sheet 6.1, 9).
 
-They have the columns of data files and lie in the same directories, but only the changelog manifest list of the
-snapshot that made them names them. They are sorted by key; a key may have several rows, in the order of the changes.
+They have the columns and directories of data files, but only the changelog manifest list of their snapshot references
+them. They are sorted by key, and a key may have several rows in the order of the changes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lakelog.options.option import Options
 from lakelog.paimon.metadata.data_file import APPEND_SOURCE, DataFileMeta
 
 _HELD_BYTES: Final = 64 << 20
-"""Changelog rows of a compaction that wait in memory; then they become a file."""
+"""Maximum bytes of changelog rows that a compaction buffers before it writes a file."""
 
 
 def changelog_style(options: Options, level: int) -> FileStyle:
-    """The style of changelog files; what is not given for them is as in data files of the level, without indexes.
+    """The style of changelog files, which defaults to that of the level's data files, without indexes.
 
-    Raises InvalidOption for a value that an option does not have.
+    Raises InvalidOption for an invalid value.
     """
     data = data_style(options, level)
     return FileStyle(
@@ -44,9 +44,9 @@ def changelog_style(options: Options, level: int) -> FileStyle:
 
 
 def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> list[DataFileMeta] | None:
-    """Changelog files that are copies of data files; None where the options write the two in different ways.
+    """Changelog files as copies of data files; None if the options write the two in different styles.
 
-    Called by a flush in which every key came once, so that both have the same rows: copying costs less than encoding.
+    Called by a flush with unique keys, whose two kinds of files have the same rows. A copy is cheaper than encoding.
     """
     options = Options(beside.paths.schema.options)
     style, data = changelog_style(options, beside.level), data_style(options, beside.level)
@@ -70,10 +70,10 @@ def copied_changelog(beside: DataFileWriter, files: Sequence[DataFileMeta]) -> l
 
 
 def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
-    """A writer of changelog files that go with the data files of another writer: same bucket, level and names' counter.
+    """A writer of changelog files with the same bucket, level and name counter as a writer of data files.
 
-    Called by a flush (producer ``input``) and by compactions. Its ``write`` takes rows in key order, several of one key
-    allowed; the metas belong into ``BucketFiles.changelog_files``. The format counts them all as appended.
+    Called by a flush (producer ``input``) and by compactions. Its ``write`` takes rows in key order, with several per
+    key allowed. The caller adds the metadata to ``BucketFiles.changelog_files``. The format counts all as appended.
     """
     return DataFileWriter(
         beside.io,
@@ -89,7 +89,7 @@ def changelog_writer(beside: DataFileWriter) -> DataFileWriter:
 
 
 class CompactionChanges:
-    """What a compaction tells: collects what became of keys, in key order, and writes it as changelog files.
+    """The changelog of a compaction: collects the changes of keys, in key order, and writes them as changelog files.
 
     ``beside`` writes the data files of the compaction.
     """
@@ -102,7 +102,7 @@ class CompactionChanges:
         self._made: list[DataFileMeta] = []
 
     def tell(self, before: pa.Table, after: pa.Table, has_before: Mask, has_after: Mask) -> None:
-        """Takes the rows of keys before and after; see ``merge.changes.change_rows``."""
+        """Adds the old and new rows of keys; see ``merge.changes.change_rows``."""
         rows = change_rows(before, after, has_before, has_after, self._compared)
         self._held += rows.to_batches()
         self._bytes += rows.nbytes
@@ -110,7 +110,7 @@ class CompactionChanges:
             self._write()
 
     def finish(self) -> tuple[DataFileMeta, ...]:
-        """Writes what is held and returns the metas of all files, in key order; none without changes."""
+        """Writes the buffered rows and returns the metadata of all files, in key order; empty without changes."""
         self._write()
         return tuple(self._made)
 

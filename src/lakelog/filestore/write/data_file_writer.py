@@ -38,26 +38,26 @@ from lakelog.paimon.types.arrow import arrow_schema, file_schema
 
 _CHUNK_ROWS: Final = 1 << 18
 _CHUNK_BYTES: Final = 64 << 20
-"""Rows handed to the format at once, at most."""
+"""Maximum bytes of rows per write to the format."""
 _JOINED_ROWS: Final = 1 << 14
-"""Batches with fewer rows are joined: each costs some statistics."""
+"""Batches with fewer rows are merged, because statistics have a cost per batch."""
 _CHECKED_ROWS: Final = 1000
-"""A small target size is checked this often."""
+"""Rows between two checks of a small target size."""
 _FIRST_RATIO: Final = 0.5
-"""Bytes in the file per byte in memory, until the first file is there to measure it."""
+"""Bytes in the file per byte in memory, until the first file allows a measurement."""
 
 
 def target_file_size(schema: TableSchema) -> int:
-    """The size at which a new data file begins: 128 MiB with a primary key, 256 MiB without, unless given."""
+    """The size at which a new data file begins; default: 128 MiB with a primary key, 256 MiB without."""
     given = Options(schema.options).get_typed(TARGET_FILE_SIZE)
     return given if given is not None else (128 << 20) if schema.is_keyed else (256 << 20)
 
 
 @dataclass(frozen=True)
 class FileStyle:
-    """How the files of one kind at one level are named and written, by the table's options.
+    """The names and encoding of files of one kind at one level, from the table's options.
 
-    ``has_index`` says whether the file indexes that the table asks for are made.
+    ``has_index`` is True if the table's file indexes are written.
     """
 
     prefix: str
@@ -68,7 +68,7 @@ class FileStyle:
 
 
 def data_style(options: Options, level: int) -> FileStyle:
-    """The style of data files. Raises InvalidOption for a value that an option does not have."""
+    """The style of data files. Raises InvalidOption for an invalid value."""
     return FileStyle(
         options.need(DATA_FILE_PREFIX),
         _of_level(FILE_FORMAT, FILE_FORMAT_PER_LEVEL, options, level),
@@ -79,7 +79,7 @@ def data_style(options: Options, level: int) -> FileStyle:
 
 @dataclass(frozen=True)
 class FileNames:
-    """Gives the files of one writer their names: one UUID, and a counter that all kinds of files share."""
+    """File names of one writer, from one UUID and a counter that all kinds of files share."""
 
     uuid: str = field(default_factory=new_uuid)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -91,7 +91,7 @@ class FileNames:
 
 @dataclass
 class DataFileWriter:
-    """Writes the files of one bucket at one level; all names carry one UUID and a counter.
+    """Writes the files of one bucket at one level; all names contain one UUID and a counter.
 
     ``one_file`` puts all rows of one ``write`` into one file, however large; ``style`` is that of the table's data
     files at the level unless given. Changelog files are written by ``changelog_files.changelog_writer``.
@@ -120,8 +120,7 @@ class DataFileWriter:
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFileMeta]:
         """Writes rows (table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``; keyed tables: sorted, one row per key).
 
-        Returns the metas of the files, in key order; none without rows. The files are seen by nobody before a commit
-        names them.
+        Returns the metadata of the files, in key order; empty without rows. The files are invisible before a commit.
         """
         chunks = _Peekable(_chunks(batches, self._chunk_bytes))
         out: list[DataFileMeta] = []
@@ -163,7 +162,7 @@ class DataFileWriter:
 
 
 def _of_level(whole: Option[str], per_level: Option[str], options: Options, level: int) -> str:
-    """An option's value for the files of a level. Raises InvalidOption for a value that the option does not have."""
+    """An option's value for the files of a level. Raises InvalidOption for an invalid value."""
     given = levels_of(per_level, options).get(level)
     return options.need(whole) if given is None else whole.parse(given)
 
@@ -176,7 +175,7 @@ def _in_file_order(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 
 class _Peekable:
-    """An iterator that knows whether it goes on."""
+    """An iterator with a check for further items."""
 
     def __init__(self, chunks: Iterator[pa.RecordBatch]) -> None:
         self._chunks = chunks
@@ -193,7 +192,7 @@ class _Peekable:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: Callable[[], int]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of a size worth a look each: small ones joined, those that are too large cut."""
+    """The same rows in batches of suitable size: small ones merged, large ones split."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -214,5 +213,5 @@ def _chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: Callable[[], int]) -
 
 
 def _one_batch(parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """One batch, or a few where a text column passes 2 GiB."""
+    """One batch, or a few if a text column exceeds 2 GiB."""
     return parts if len(parts) == 1 else list(pa.Table.from_batches(parts).combine_chunks().to_batches())

@@ -1,4 +1,4 @@
-"""What the meta of a data file says of its rows, collected while they are written."""
+"""Row statistics in the metadata of a data file, collected during the write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakelog.paimon.types.arrow import arrow_schema
 from lakelog.paimon.types.types import DataField
 
 _KEY_MODE: Final = "truncate(128)"
-"""Mode of the key columns' own statistics, whatever the mode of the values is."""
+"""Mode of the key columns' own statistics, independent of the mode of the values."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class FileStats:
     _bounds: list[pa.Table] = field(default_factory=list)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes the next rows (table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``), which follow in key order."""
+        """Adds the next rows (table columns, ``_SEQUENCE_NUMBER``, ``_VALUE_KIND``), in key order."""
         sequences = pc.min_max(batch.column(SEQUENCE_COLUMN)).as_py()
         kinds = batch.column(KIND_COLUMN)
         keys = [batch.column(k) for k in self.schema.trimmed_primary_keys]
@@ -66,7 +66,7 @@ class FileStats:
         )
 
     def meta(self, file_name: str, file_size: int, level: int, source: int, creation_time_ms: int) -> DataFileMeta:
-        """The meta of the finished file."""
+        """The metadata of the finished file."""
         keys = self.schema.select(self.schema.trimmed_primary_keys)
         value_stats, columns = self._value_stats()
         return DataFileMeta(
@@ -92,7 +92,7 @@ class FileStats:
         return encode_row([python_values(k.slice(row, 1))[0] for k in keys], types)
 
     def _value_stats(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """Statistics of the columns, and the names of those that have some (None: all have a place)."""
+        """Statistics of the columns, and the names of the included columns (None: all)."""
         options = Options(self.schema.options)
         modes = self._modes(options)
         kept = [f for f in self.schema.fields if modes[f.name].strip().lower() != "none"]
@@ -105,7 +105,7 @@ class FileStats:
         return self._stats(kept, modes), tuple(f.name for f in kept)
 
     def _modes(self, options: Options) -> dict[str, str]:
-        """Column → mode: its own, else that of the file; in thin files keys always have statistics."""
+        """Column → mode: its own, or that of the file; in thin files keys always have statistics."""
         given = parse_stats_modes(options)
         keys = self.schema.trimmed_primary_keys if options.need(THIN_MODE) else ()
         first = options.need(STATS_FIRST_COLUMNS)
@@ -122,7 +122,7 @@ class FileStats:
     def _stats(self, fields: Sequence[DataField], modes: Mapping[str, str]) -> SimpleStats:
         bounds = pa.concat_tables(self._bounds)
         stats = collect_stats(bounds, fields, "none", modes)
-        # nulls were counted in all rows, not in the bounds
+        # the null count covers all rows, not only the bounds
         counts = dict(zip(self.schema.field_names, self._null_counts, strict=True))
         kept = zip(fields, stats.null_counts, strict=False)
         return replace(stats, null_counts=tuple(None if n is None else counts[f.name] for f, n in kept))
@@ -133,7 +133,7 @@ def _nullable(schema: TableSchema) -> pa.Schema:
 
 
 def _extremes(column: pa.Array) -> pa.Array:
-    """Three values with the smallest and the largest of the column among them (and NaN when it is there)."""
+    """Three values that include the minimum and the maximum of the column (and NaN if present)."""
     kind = column.type
     if pa.types.is_nested(kind) or column.null_count == len(column):
         return pa.nulls(3, kind)

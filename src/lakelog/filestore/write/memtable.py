@@ -1,4 +1,4 @@
-"""The write buffer of one bucket: takes rows in any order, gives them sorted, one row per key."""
+"""The write buffer of one bucket: accepts rows in any order, returns them sorted, one row per key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ _SPILL_ROWS = 65536
 class Memtable:
     """Rows with sequence numbers, sorted when read.
 
-    Above ``limit`` bytes the rows at hand are sorted (and folded where that changes nothing) and spilled to a file of
-    this machine; reading merges the spilled runs with the rest, so memory stays bounded. Call ``close`` at the end, it
-    deletes the spilled files.
+    Above ``limit`` bytes the buffered rows are sorted (and folded if that does not change the result) and spilled to a
+    local file. A read merges the spilled runs with the rest, so memory is bounded. ``close`` deletes the spilled files.
     """
 
     keys: tuple[str, ...]
@@ -34,7 +33,7 @@ class Memtable:
     _disk: ScratchFileIO = field(default_factory=ScratchFileIO)
 
     def add(self, rows: pa.Table) -> None:
-        """Takes rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
+        """Adds rows with ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``."""
         if rows.num_rows == 0:
             return
         self._rows.append(rows)
@@ -56,7 +55,7 @@ class Memtable:
         yield from merge_runs(runs, self.keys, self.engine)
 
     def close(self) -> None:
-        """Forgets the rows and deletes what was spilled."""
+        """Discards the rows and deletes the spilled files."""
         self._rows.clear()
         self._bytes = 0
         for path in self._spilled:
@@ -81,7 +80,7 @@ class Memtable:
                 ):
                     stream.write_table(rows, max_chunksize=_SPILL_ROWS)
         except BaseException:
-            self.close()  # the write ends here: its spilled files must not fill the disk
+            self.close()  # the write ends here, so its spilled files must not fill the disk
             raise
         self._rows.clear()
         self._bytes = 0

@@ -14,11 +14,11 @@ LOCKS: Registry[CreateLock] = Registry(
     {"file": "lakelog.io.locks.file:FileLock", "sql": "lakelog.io.locks.sql:SqlLock"},
     {"sqlalchemy": "sql-catalog"},
 )
-"""Kind of lock → class, made of its address."""
+"""Kind of lock → class, constructed with its address."""
 
 
 def lock_of(options: Mapping[str, str]) -> CreateLock | None:
-    """The lock that these storage options (canonical keys) ask for. Raises InvalidOption when it has no address."""
+    """The lock in these storage options (canonical keys). Raises InvalidOption if it has no address."""
     typed = Options(options)
     kind = typed.need(STORAGE_LOCK)
     return None if kind == "none" else LOCKS.create(kind, typed.need(STORAGE_LOCK_ADDRESS))

@@ -15,7 +15,7 @@ from lakelog.io.storage.delegating import WAIT_S, CreateLock, slot_of
 
 @dataclass(frozen=True)
 class FileLock(CreateLock):
-    """``flock`` on files of a local directory; the system frees it when the holder dies."""
+    """``flock`` on files of a local directory; the system releases it if the holder dies."""
 
     directory: str
 

@@ -1,4 +1,4 @@
-"""A lock by a row of a database that all writers reach, through SQLAlchemy."""
+"""A lock by a row of a database that all writers share, through SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ROWS = sa.Table(
 
 @dataclass(frozen=True)
 class SqlLock(CreateLock):
-    """A transaction that has changed the row of the path's slot: every database makes a second one wait.
+    """A transaction that has changed the row of the path's slot, so that a second transaction waits.
 
-    It lasts as long as the connection, so that the database frees it when the holder dies. The table
-    ``lakelog_locks`` is made when it is missing. ``url`` is SQLAlchemy's and may hold a password.
+    It ends with the connection, so that the database releases it if the holder dies. The table ``lakelog_locks`` is
+    created if it is missing. ``url`` is SQLAlchemy's and may contain a password.
     """
 
     url: str = field(repr=False)
@@ -51,7 +51,7 @@ class SqlLock(CreateLock):
 
 
 def _change(connection: sa.Connection, slot: int) -> None:
-    """Waits for the row and changes it; makes it first if nobody has."""
+    """Waits for the row and changes it; creates it if it does not exist."""
     change = sa.update(_ROWS).where(_ROWS.c.slot == slot).values(holder=new_attempt())
     while connection.execute(change).rowcount == 0:
         connection.rollback()

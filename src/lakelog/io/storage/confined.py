@@ -1,4 +1,4 @@
-"""The storage of one table: no path leads out of the table's directory, whatever its metadata says."""
+"""The storage of one table, confined to the table's directory regardless of its metadata."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _UP: Final = re.compile(r"(?:^|/)\.\.?(?=/|$)")
 
 
 def confined(io: FileIO, root: str) -> FileIO:
-    """The storage as a table in the directory ``root`` has it; called where a table is opened."""
+    """The storage of a table in the directory ``root``; called when a table is opened."""
     inner = io.inner if isinstance(io, ConfinedFileIO) else io
     return ConfinedFileIO(inner, root)
 
 
 @dataclass(frozen=True)
 class ConfinedFileIO(DelegatingFileIO):
-    """Another storage, below ``root`` only. Every call raises Corrupt for a path that leads out of it.
+    """Another storage, restricted to ``root``. Every call raises Corrupt for a path outside of it.
 
-    A symbolic link counts as what it leads to; deleting one removes the link. Files below the external roots of the
-    storage can be read as well. They may belong to several tables, so deleting one does nothing.
+    A symbolic link counts as its target, but ``delete`` removes the link. Files below the external roots of the storage
+    are readable, too. They may belong to several tables, so ``delete`` ignores them.
     """
 
     root: str
@@ -95,7 +95,7 @@ class ConfinedFileIO(DelegatingFileIO):
 
     @cached_property
     def _place(self) -> str:
-        """Where the table's directory really is."""
+        """The real path of the table's directory."""
         return self.inner.real(self.root)
 
     @cached_property
@@ -124,7 +124,7 @@ class ConfinedFileIO(DelegatingFileIO):
         return not _UP.search(path) and any(_is_below(self.inner.real(path), root) for root in self._external)
 
     def _is_own_entry(self, path: str) -> bool:
-        """Whether the directory of an entry, which may be a link, is the table's; False for one of an external root."""
+        """Returns whether an entry, possibly a link, is in the table's directory; False for external roots."""
         directory, _, name = path.rstrip("/").rpartition("/")
         if path.rstrip("/") == self.root or (name not in ("", ".", "..") and self._is_inside(directory)):
             return True

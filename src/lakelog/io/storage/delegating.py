@@ -1,4 +1,4 @@
-"""Storage that is another one but for a part: everything passes through to it."""
+"""Storages that delegate all other calls to another one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lakelog.io.storage.snapshot_owner import SnapshotOwner
 
 _SLOTS: Final = 64
 WAIT_S: Final = 60.0
-"""How long to wait for a lock; whoever holds it does two requests."""
+"""Timeout of a lock in seconds; its holder sends two requests."""
 
 
 @dataclass(frozen=True)
 class DelegatingFileIO(FileIO):
-    """Another storage; what a subclass overrides is its own."""
+    """Delegates to another storage, except for the methods that a subclass overrides."""
 
     inner: FileIO
 
@@ -87,7 +87,7 @@ class DelegatingFileIO(FileIO):
 
 @dataclass(frozen=True)
 class ExternalFileIO(DelegatingFileIO):
-    """Another storage, and the directories in which external files may lie."""
+    """Another storage, with the allowed directories of external files."""
 
     roots: tuple[str, ...]
 
@@ -98,7 +98,7 @@ class ExternalFileIO(DelegatingFileIO):
 
 @dataclass(frozen=True)
 class ServerCommittedFileIO(DelegatingFileIO):
-    """Another storage, and who commits what lies in it."""
+    """Another storage, with the owner that commits its snapshots."""
 
     owner: SnapshotOwner
 
@@ -109,12 +109,12 @@ class ServerCommittedFileIO(DelegatingFileIO):
 
 @dataclass(frozen=True)
 class LockedFileIO(DelegatingFileIO):
-    """Another storage whose ``create`` is atomic among all who use the same lock; everything else passes through."""
+    """Another storage whose ``create`` is atomic among all users of the same lock."""
 
     lock: CreateLock
 
     def create(self, path: str, data: bytes) -> bool:
-        """As every storage's. Raises Unavailable when the lock cannot be had, CommitUnknown when the write was lost."""
+        """As ``FileIO.create``. Raises Unavailable if the lock times out, CommitUnknown if the outcome is unknown."""
         with self.lock.held(path):
             if self.inner.exists(path):
                 return False
@@ -126,14 +126,14 @@ class LockedFileIO(DelegatingFileIO):
 
 
 class CreateLock(ABC):
-    """A lock by path. A frozen, picklable value: every executor that has it takes part.
+    """A lock by path. A frozen, picklable value that executors share.
 
-    It is free again when its holder dies, without a lease that could run out under a slow holder.
+    It is released if its holder dies, without a lease that could expire for a slow holder.
     """
 
     @abstractmethod
     def held(self, path: str) -> AbstractContextManager[None]:
-        """Holds the lock of a path for a while.
+        """Holds the lock of a path during the block.
 
         Raises Unavailable when it cannot be had in a minute, and CommitUnknown at the end when it may have been lost
         in between.

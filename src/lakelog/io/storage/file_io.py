@@ -39,7 +39,7 @@ class FileIO(ABC):
 
     @property
     def snapshot_owner(self) -> SnapshotOwner | None:
-        """Who makes snapshots visible; None where creating their files does."""
+        """The owner that makes snapshots visible; None if creating their files does."""
         return None
 
     @property
@@ -48,11 +48,11 @@ class FileIO(ABC):
         return ()
 
     def real(self, path: str) -> str:
-        """The absolute path without symbolic links, where the storage has any."""
+        """The absolute path without symbolic links, if the storage supports them."""
         return self.absolute(path)
 
     def absolute(self, path: str) -> str:
-        """The same place in the form that this storage uses everywhere: no trailing slash, not relative."""
+        """The path in this storage's canonical form: absolute, without a trailing slash."""
         return path.rstrip("/")
 
     @abstractmethod
@@ -61,30 +61,30 @@ class FileIO(ABC):
 
     @abstractmethod
     def open_input(self, path: str) -> pa.NativeFile:
-        """A file to read at random places; the caller closes it."""
+        """A file with random access, which the caller closes."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Puts a file, replacing one that exists; a reader sees the old bytes or the new ones. Makes directories."""
+        """Writes or atomically replaces a file; a reader sees the old bytes or the new ones. Creates directories."""
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> bool:
-        """Puts a file if there is none, atomically: all bytes or no file. Makes directories.
+        """Creates a file atomically if it does not exist: all bytes or no file. Creates directories.
 
-        Returns False when the file exists, whoever made it. Raises CommitUnknown when the outcome cannot be told;
-        the caller reads the file to find out.
+        Returns False if the file exists, regardless of its creator. Raises CommitUnknown if the outcome is unknown; the
+        caller reads the file to determine it.
         """
 
     @abstractmethod
     def open_output(self, path: str) -> pa.NativeFile:
-        """A new file to write from start to end; it is durable after ``close``. Makes directories.
+        """A new file for sequential writes, durable after ``close``. Creates directories.
 
-        Names of such files are never used twice, so nothing is said about one that exists.
+        Names of such files are unique, so the behaviour for an existing file is undefined.
         """
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Returns whether a file or directory exists."""
 
     @abstractmethod
     def size(self, path: str) -> int:
@@ -92,25 +92,25 @@ class FileIO(ABC):
 
     @abstractmethod
     def list(self, path: str) -> list[FileStatus]:
-        """The files and directories directly inside a directory, by name; empty when it does not exist."""
+        """The files and directories directly inside a directory, by name; empty if it does not exist."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Removes a file; one that is missing is fine."""
+        """Deletes a file; does nothing if it does not exist."""
 
     @abstractmethod
     def delete_dir(self, path: str) -> None:
-        """Removes a directory with all it holds; one that is missing is fine."""
+        """Deletes a directory recursively; does nothing if it does not exist."""
 
     @abstractmethod
     def makedirs(self, path: str) -> None:
-        """Makes a directory and those above it; one that exists is fine."""
+        """Creates a directory and its parents; does nothing if it exists."""
 
     def rename_dir(self, path: str, new_path: str) -> None:
-        """Gives a directory another place, at once: at every moment all of it is at the old or at the new one.
+        """Renames a directory atomically.
 
-        Makes the directories above the new place. Raises NotFound, AlreadyExists when something is at the new place,
-        UnsupportedFeature where the storage has no such step (object stores copy file by file).
+        Creates the parents of the new path. Raises NotFound, AlreadyExists if the new path exists, UnsupportedFeature
+        if the storage has no atomic rename (object stores copy file by file).
         """
         raise UnsupportedFeature(
             f"'{path}' cannot be moved to '{new_path}': this storage cannot rename a directory in one step; "
@@ -118,24 +118,24 @@ class FileIO(ABC):
         )
 
     def within(self, root: str) -> FileIO:
-        """The same storage for whoever works inside a directory that others may move or remove: it never makes it.
+        """The same storage for use inside a directory ``root`` that others may move or delete.
 
-        There a write makes the directories below ``root`` only, and raises TableReplaced when that is gone. A storage
-        without real directories, where none can be moved either, is itself.
+        It never creates ``root``. A write creates only directories below it, and raises TableReplaced if it does not
+        exist. A storage without real directories, which cannot be moved, returns itself.
         """
         return self
 
     def free_bytes(self, path: str) -> int | None:
-        """The free space where a path is, or where it would be; None where the storage has no limit that it tells."""
+        """The free space in bytes at an existing or future path; None if the storage reports no limit."""
         return None
 
     def delete_empty_dir(self, path: str) -> None:
-        """Removes a directory if it is empty at this moment; stores without real directories have nothing to do."""
+        """Deletes a directory if it is empty; storages without real directories do nothing."""
         return
 
 
 def moved(root: str) -> TableReplaced:
-    """The error for a table whose directory is gone."""
+    """The error for a table whose directory was deleted."""
     return TableReplaced(
         f"there is no table in '{root}' any more: it was dropped, or renamed, since it was opened. Nothing was "
         f"written; open it again by the name that it has now"

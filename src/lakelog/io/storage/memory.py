@@ -1,4 +1,4 @@
-"""Files in the memory of one process: the twin of local files, for tests and for tables that may vanish."""
+"""Files in the memory of one process, the counterpart of local files, for tests and temporary tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.io.storage.file_io import FileIO, FileStatus
 
 @dataclass
 class _Store:
-    """The files (bytes, time of change) and directories behind one name."""
+    """The files (bytes, modification time) and directories of one store."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ _STORES: dict[str, _Store] = {}
 
 
 class MemoryFileIO(FileIO):
-    """Files by name of a store; two with the same name see the same files."""
+    """Files of a named store; two values with the same name share the files."""
 
     def __init__(self, name: str = "default") -> None:
         self._name = name
@@ -132,7 +132,7 @@ class MemoryFileIO(FileIO):
 
 
 class _Output(io.BytesIO):
-    """Bytes on their way into a store; the file is there after ``close``."""
+    """An output into a store; the file exists after ``close``."""
 
     def __init__(self, target: MemoryFileIO, path: str) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class _Output(io.BytesIO):
         super().close()
 
     def __del__(self) -> None:
-        """An output that nobody closed is no file: its writer is gone."""
+        """Discards an output without ``close``, because its writer has failed."""
 
 
 def _key(path: str) -> str:

@@ -1,6 +1,6 @@
-"""Object stores (Amazon S3 and what speaks its protocol, Google, Azure) through obstore: a real conditional put.
+"""Object stores (Amazon S3 and compatible ones, Google, Azure) through obstore, with a real conditional put.
 
-A directory is a common beginning of names. ``makedirs`` puts a hidden, empty object into it, so that it lasts.
+A directory is a common prefix of names. ``makedirs`` puts a hidden, empty object into it, so that it persists.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lakelog.options.storage import (
 )
 
 _MARKER: Final = ".lakelog-directory"
-"""Name of the hidden object that keeps a directory; listings leave it out."""
+"""Name of the hidden object that marks a directory; listings omit it."""
 
 _TIMEOUT: Final = timedelta(seconds=30)
 _RETRY: Final[dict[str, Any]] = {
@@ -53,12 +53,12 @@ _RETRY: Final[dict[str, Any]] = {
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _ONCE: Final[dict[str, Any]] = {**_RETRY, "max_retries": 0}
-"""For a conditional put: a repeated one would answer that the object exists, though it is its own."""
+"""Options of a conditional put without retries, because a retry would find its own object and fail."""
 _CONFLICT_PAUSES_S: Final = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
-"""Seconds to wait after each conditional put that was refused although there is no object."""
+"""Seconds to wait after each conditional put that was rejected although there is no object."""
 
 _open_store: Any = from_url
-"""Its overloads are by kind of store, which only the URI tells."""
+"""Untyped, because its overloads depend on the kind of store, which only the URI determines."""
 
 _PART_BYTES: Final = 8 << 20
 _DELETE_AT_ONCE: Final = 1000
@@ -66,10 +66,10 @@ _DELETE_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True)
 class ObjectStoreFileIO(FileIO):
-    """The objects of every bucket that these options reach; paths are URIs like ``s3://bucket/warehouse/…``.
+    """The objects of all buckets accessible with these options; paths are URIs like ``s3://bucket/warehouse/…``.
 
-    ``options`` are storage options with canonical keys. They travel with the value, and its text does not show them.
-    Clients are made where they are used, once a process.
+    ``options`` are storage options with canonical keys. They are pickled with the value, but its repr hides them.
+    Clients are created on use, once per process.
     """
 
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -99,7 +99,7 @@ class ObjectStoreFileIO(FileIO):
             obstore.put(*self._place(path), data)
 
     def create(self, path: str, data: bytes) -> bool:
-        """As every storage's. Raises UnsupportedFeature for a store that has no conditional put or ignores it."""
+        """As ``FileIO.create``. Raises UnsupportedFeature for a store that lacks or ignores a conditional put."""
         self._check_conditions(path)
         with self._errors(path, changes=True):
             return self._create(path, data)
@@ -125,7 +125,7 @@ class ObjectStoreFileIO(FileIO):
         out = [FileStatus(f"{root}/{p.rpartition('/')[2]}", 0, 0, True) for p in found["common_prefixes"]]
         for one in found["objects"]:
             name = one["path"].rpartition("/")[2]
-            # other engines keep a directory by an object of its own name with a slash
+            # other engines mark a directory by an object of its own name with a slash
             if name != _MARKER and one["path"] != key:
                 out.append(FileStatus(f"{root}/{name}", one["size"], _milliseconds(one["last_modified"]), False))
         return sorted(out, key=lambda s: s.path)
@@ -150,23 +150,23 @@ class ObjectStoreFileIO(FileIO):
         return _client(root, self.options, once), key
 
     def _create(self, path: str, data: bytes) -> bool:
-        """A put that says whether it made the object; a conflict that left nothing there is tried again."""
+        """A put that returns whether it created the object; retries a conflict that left no object."""
         store, key = self._place(path, once=True)
         for pause_s in _CONFLICT_PAUSES_S:
             try:
                 obstore.put(store, key, data, mode="create", use_multipart=False)
                 return True
             except (AlreadyExistsError, PreconditionError):
-                # S3 also answers so to a put that met a delete or another put: then there may be nothing yet
+                # S3 also responds so to a put concurrent with a delete or another put; then there may be no object yet
                 if _is_object(store, key):
                     return False
             sleep(pause_s)
         raise CommitUnknown(f"'{path}' was refused as if it existed, but does not: look again, then create it again")
 
     def _check_conditions(self, path: str) -> None:
-        """Finds out, once a process and bucket, that the second of two conditional puts is refused.
+        """Checks, once per process and bucket, that the store rejects the second of two conditional puts.
 
-        A store that ignores the condition would overwrite a commit of somebody else without a word.
+        A store that ignores the condition would silently overwrite another writer's commit.
         """
         checked = (os.getpid(), split_uri(path)[0], self.options)
         if checked in _CHECKED:
@@ -187,7 +187,7 @@ class ObjectStoreFileIO(FileIO):
 
     @contextlib.contextmanager
     def _errors(self, path: str, changes: bool = False) -> Iterator[None]:
-        """The one place where errors of the store become ours; ``changes``: a lost answer is an unknown commit."""
+        """Translates errors of the store; with ``changes`` a lost response is CommitUnknown."""
         try:
             yield
         except FileNotFoundError as why:
@@ -204,7 +204,7 @@ class ObjectStoreFileIO(FileIO):
             text = f"'{path}' cannot be read or written: {self._text(why)}"
             if "NotImplemented" in str(why):
                 raise _needs_lock(path, f"has no conditional put ({self._text(why)})") from None
-            # the client says where it failed: a request that found no server has done nothing
+            # the error names the failed step: a request that found no server has had no effect
             if changes and "kind: Connect" not in str(why) and "SlowDown" not in str(why):
                 raise CommitUnknown(f"'{path}' may or may not have been made: {self._text(why)}") from None
             raise Unavailable(text) from None
@@ -218,7 +218,7 @@ class ObjectStoreFileIO(FileIO):
 
 
 class _Output(io.RawIOBase):
-    """Bytes on their way into a store, in parts; the object is there after ``close``, and never half."""
+    """A multipart upload into a store; the complete object appears after ``close``."""
 
     def __init__(self, target: ObjectStoreFileIO, path: str) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class _Output(io.RawIOBase):
                 self._sink.close()
 
     def __del__(self) -> None:
-        """An output that nobody closed is no object: its writer is gone."""
+        """Discards an output without ``close``, because its writer has failed."""
 
 
 _CLIENTS: dict[tuple[object, ...], Any] = {}
@@ -255,7 +255,7 @@ _LOCK = threading.Lock()
 
 
 def split_uri(path: str) -> tuple[str, str]:
-    """``s3://bucket/a/b`` as (``s3://bucket``, ``a/b``). Raises InvalidRequest for what is no such URI."""
+    """``s3://bucket/a/b`` as (``s3://bucket``, ``a/b``). Raises InvalidRequest for another URI."""
     scheme, found, rest = path.partition("://")
     bucket, _, key = rest.partition("/")
     if not found or not bucket:
@@ -266,7 +266,7 @@ def split_uri(path: str) -> tuple[str, str]:
 
 
 def _client(root: str, options: tuple[tuple[str, str], ...], once: bool) -> Any:
-    """The client of a bucket; one a process, because it keeps connections open."""
+    """The client of a bucket; one per process, because it keeps connections open."""
     key = (os.getpid(), root, options, once)
     with _LOCK:
         if key not in _CLIENTS:
@@ -296,7 +296,7 @@ def _new_client(root: str, options: Options, once: bool) -> Any:
 
 
 def _tail(store: Any, key: str) -> tuple[bytes, int]:
-    """The end of an object and its size, in one request where the store can."""
+    """The end of an object and its size, in one request if the store supports it."""
     try:
         found = obstore.get(store, key, options={"range": {"suffix": RangedInput.TAIL_BYTES}})
         return bytes(found.bytes()), int(found.meta["size"])

@@ -1,4 +1,4 @@
-"""A file that is read by ranges over a network: few requests, each of a good size."""
+"""A file that is read by ranges over a network, with few and large requests."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import ClassVar
 class RangedInput(io.RawIOBase):
     """A readable, seekable file over ``fetch(start, length)``.
 
-    ``end`` are the last bytes of the file, fetched by whoever opened it: the footer of a data file, and a small file as
-    a whole, cost no further request. Not for several threads at a time (Arrow's wrapper has a lock).
+    ``end`` are the last bytes of the file, fetched when it was opened, so that the footer of a data file, or a whole
+    small file, needs no further request. Not thread-safe (Arrow's wrapper has a lock).
     """
 
     TAIL_BYTES: ClassVar[int] = 256 << 10
-    """How much of the end to fetch with the size: a request costs more time than these bytes."""
+    """Bytes of the end to fetch with the size, because a request costs more time than these bytes."""
 
     AHEAD_BYTES: ClassVar[int] = 1 << 20
-    """Smallest range of a request in the middle of a file."""
+    """Minimum range of a request in the middle of a file."""
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, end: bytes) -> None:
         super().__init__()

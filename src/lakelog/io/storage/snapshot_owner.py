@@ -1,4 +1,4 @@
-"""Who makes a table's snapshots visible where that is not the storage: the server of a catalog."""
+"""The owner that makes a table's snapshots visible instead of the storage: the server of a catalog."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PartitionChange:
-    """What one commit does to one partition: added − removed, by its manifest entries.
+    """The change of one partition by one commit: added − removed, from its manifest entries.
 
-    ``spec`` has the values of the partition columns as text, as they stand in the directory; ``newest_ms`` is when the
-    newest of the files was made.
+    ``spec`` has the values of the partition columns as text, as in the directory; ``newest_ms`` is the creation time of
+    the newest file.
     """
 
     spec: Mapping[str, str]
@@ -24,34 +24,34 @@ class PartitionChange:
 
 
 class SnapshotOwner(ABC):
-    """The one that commits to a table; frozen and picklable, for whoever has the table's storage commits through it."""
+    """The committer of a table; frozen and picklable, because all users of the table's storage commit through it."""
 
     @abstractmethod
     def commit(self, branch: str, snapshot: bytes, changes: Sequence[PartitionChange]) -> bool:
-        """Makes a snapshot visible, if its number is free; False when another commit has it.
+        """Makes a snapshot visible if its number is free. Returns False if another commit has taken it.
 
-        ``snapshot`` is the JSON of its file, which the owner writes. Raises CommitUnknown when the answer was lost
-        (look at the snapshot's file), TableReplaced, CommitConflict, Unavailable (nothing was done).
+        ``snapshot`` is the JSON of its file, which the owner writes. Raises CommitUnknown if the response was lost
+        (check the snapshot's file), TableReplaced, CommitConflict, Unavailable (nothing was changed).
         """
 
     @abstractmethod
     def roll_back(self, branch: str, to: int | str) -> None:
-        """Makes a snapshot (its id) or a tag (its name) the newest state; what came after it is removed.
+        """Rolls back to a snapshot (its id) or a tag (its name) and removes everything after it.
 
         Raises NotFound, CommitUnknown, Unavailable.
         """
 
     @abstractmethod
     def create_branch(self, name: str, tag: str | None) -> None:
-        """Makes a branch from a tag, an empty one without.
+        """Creates a branch from a tag, or an empty one without a tag.
 
-        Raises AlreadyExists, NotFound, CommitUnknown (look whether the branch is there), Unavailable.
+        Raises AlreadyExists, NotFound, CommitUnknown (check whether the branch exists), Unavailable.
         """
 
     @abstractmethod
     def drop_branch(self, name: str) -> None:
-        """Deletes a branch; data files that only it named stay. Raises NotFound, CommitUnknown, Unavailable."""
+        """Deletes a branch; its unshared data files stay. Raises NotFound, CommitUnknown, Unavailable."""
 
     @abstractmethod
     def forward_branch(self, name: str) -> None:
-        """Makes main what a branch is. Raises NotFound, CommitUnknown, Unavailable."""
+        """Fast-forwards main to a branch. Raises NotFound, CommitUnknown, Unavailable."""

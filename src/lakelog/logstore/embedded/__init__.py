@@ -1,4 +1,4 @@
-"""The embedded log: SQLite files beside the table."""
+"""The embedded log: SQLite files in the table's directory."""
 
 from __future__ import annotations
 

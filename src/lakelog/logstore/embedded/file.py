@@ -1,4 +1,4 @@
-"""The SQLite file of an embedded log as one client has it open, and whether it is still the one at its place."""
+"""An open SQLite file of an embedded log, with detection of a replaced file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUSY_MS = 30_000
 
 @contextlib.contextmanager
 def translated_errors(location: LogLocation) -> Iterator[None]:
-    """The one place in which SQLite's errors become lakelog's."""
+    """Translates SQLite's errors into lakelog's."""
     try:
         yield
     except sqlite3.OperationalError as failed:
@@ -32,8 +32,8 @@ def translated_errors(location: LogLocation) -> Iterator[None]:
 class EmbeddedFile:
     """An open log file. Raises as ``LogSystem.check``.
 
-    Who has a file open goes on with it when it is deleted, moved with its table or replaced, and would not notice: so
-    each use looks at what lies at its place, which costs a microsecond.
+    An open file stays usable after it is deleted, moved with its table or replaced. So each use checks the file at the
+    path, which costs a microsecond.
     """
 
     def __init__(self, location: LogLocation) -> None:
@@ -45,21 +45,21 @@ class EmbeddedFile:
 
     @property
     def is_stale(self) -> bool:
-        """Whether another file, or none, is at the place of this one, or what is in it is another log's now."""
+        """True if the path has another file or none, or if the file lost committed records."""
         return self._went_back or _file_at(self._location.address) != self._file
 
     def check(self) -> None:
-        """Raises NotFound when it is stale."""
+        """Raises NotFound if the file is stale."""
         if not self.is_stale:
             return
-        _opened(self._location).close()  # what is wrong with it a new client finds as well
+        _opened(self._location).close()  # a new client reports the cause
         raise NotFound(
             f"the embedded log {self._location.address} was replaced by a copy of it while it was open: records that "
             f"came since the copy was made may be missing. Do it again: the copy is opened, and compared with the table"
         )
 
     def check_end(self, bucket: int, end: int, is_committed: bool = True) -> None:
-        """Raises NotFound when a bucket ends before an end that it had; one that ``is_committed`` is remembered."""
+        """Raises NotFound if a bucket ends before a known end; remembers the end if ``is_committed``."""
         if end < self._ends.get(bucket, 0):
             self._went_back = True
             raise NotFound(
@@ -98,7 +98,7 @@ def _opened(location: LogLocation) -> sqlite3.Connection:
         )
     with translated_errors(location):
         database = sqlite3.connect(
-            f"file:{quote(os.path.abspath(location.address))}?mode=rw",  # never makes the file
+            f"file:{quote(os.path.abspath(location.address))}?mode=rw",  # never creates the file
             timeout=_BUSY_MS / 1000,
             isolation_level=None,
             check_same_thread=False,

@@ -1,4 +1,4 @@
-"""Tries an embedded log: whether the disk has what SQLite needs."""
+"""Probe of the embedded log: checks that the disk supports SQLite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SLOW_MS = 50.0
 
 
 def probe(system: LogSystem, location: LogLocation) -> LogServer:
-    """Makes a log at a path where there is none, appends a record, reads it and drops the log. Raises Unavailable."""
+    """Creates a log at an unused path, appends a record, reads it and drops the log. Raises Unavailable."""
     made = system.create(location)
     try:
         appender, reader = system.appender(made), system.reader(made)

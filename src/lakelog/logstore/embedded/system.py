@@ -1,9 +1,9 @@
-"""The embedded log: one SQLite file in WAL mode, for all processes of one machine, with nothing else running.
+"""The embedded log: one SQLite file in WAL mode, for all processes of one machine, without a server.
 
 File layout (SQLite): ``meta(key, value)`` holds log id, machine, buckets; ``records(bucket, offset, ts, key, value,
 header)`` with primary key (bucket, offset), stored in that order; ``ends(bucket, next, trimmed)`` the next offset and
-the first one still held. ``synchronous=FULL``: an acknowledged row survives a power loss; measured, it costs next to
-nothing here because a micro-batch is one transaction.
+the first retained one. With ``synchronous=FULL`` an acknowledged row survives a power loss. The measured cost is
+negligible because a micro-batch is one transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lakelog.logstore.embedded.probe import probe
 
 _POLL_S = 0.001
 _TRIM_EVERY = 256
-"""Appends between two looks for expired records."""
+"""Appends between two checks for expired records."""
 
 _TABLES = """
 create table meta (key text primary key, value text not null) without rowid;
@@ -58,7 +58,7 @@ class EmbeddedLogSystem(LogSystem):
         with translated_errors(location):
             os.makedirs(os.path.dirname(location.address), exist_ok=True)
             with contextlib.closing(sqlite3.connect(part)) as database:
-                # in the file for good, so that no first opener needs the lock that the change takes
+                # stored in the file, so that no later client needs the lock of this change
                 database.execute("pragma journal_mode = wal")
                 database.executescript(_TABLES)
                 meta = {"log_id": made.log_id, "machine": made.machine, "buckets": str(made.buckets)}
@@ -74,7 +74,7 @@ class EmbeddedLogSystem(LogSystem):
         return made
 
     def set_retention(self, location: LogLocation) -> None:
-        """Nothing to do: appenders trim by the retention of their location."""
+        """Does nothing, because appenders trim by the retention of their location."""
 
     def drop(self, location: LogLocation) -> None:
         for suffix in ("", "-wal", "-shm"):
@@ -166,7 +166,7 @@ class EmbeddedAppender(LogAppender):
         return _Known(first, count)
 
     def flush(self) -> None:
-        """Nothing waits: every append is durable already."""
+        """Does nothing, because every append is durable."""
 
     @property
     def is_stale(self) -> bool:
@@ -194,7 +194,7 @@ class EmbeddedAppender(LogAppender):
 
 
 class EmbeddedReader(LogReader):
-    """Reads by primary key; waits by looking at the file's change counter each millisecond."""
+    """Reads by primary key; waits by polling the file's change counter every millisecond."""
 
     def __init__(self, location: LogLocation) -> None:
         self._location, self._file = location, EmbeddedFile(location)

@@ -1,4 +1,4 @@
-"""Arrow rows ⇄ JSON texts, column type by column type; vectorised by polars and pyarrow, in Python for maps and NaN."""
+"""Conversion between Arrow rows and JSON texts; vectorised by polars and pyarrow, in Python for maps and NaN."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECOND = {"s": "", "ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
 def to_json_texts(rows: pa.RecordBatch) -> pl.Series:
-    """One JSON object per row, all columns in order, nulls written."""
+    """One JSON object per row, with all columns in order, including nulls."""
     if all(_vectorised(f.type) for f in rows.schema) and not _has_odd_floats(rows):
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)
@@ -65,7 +65,7 @@ def _text(column: pl.Expr, kind: pa.DataType) -> pl.Expr:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """One value as orjson can write it."""
+    """One value in a form that orjson can serialize."""
     if value is None:
         return None
     if pa.types.is_floating(kind):
@@ -89,7 +89,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 
 def read_type(kind: pa.DataType) -> pa.DataType:
-    """The type as which a column is read from JSON before ``parsed_column`` makes it what it is."""
+    """The type in which a column is read from JSON before ``parsed_column`` converts it."""
     as_text = pa.types.is_date(kind) or pa.types.is_time(kind)
     as_text = as_text or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
     if as_text:
@@ -102,7 +102,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
 
 
 def parsed_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column as read from JSON, in its own type."""
+    """A column read from JSON, converted to its own type."""
     if column.type == kind:
         return column
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -126,19 +126,19 @@ def _dates(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _number(text: str, kind: pa.DataType) -> int:
-    """A date or timestamp as Arrow stores it, of any year: Arrow's own parser knows those with four digits only."""
+    """A date or timestamp of any year, as Arrow stores it; Arrow's own parser supports four-digit years only."""
     unit = "D" if pa.types.is_date(kind) else kind.unit
     return int(np.array(text.removesuffix("Z"), f"datetime64[{unit}]").astype(np.int64))
 
 
 def _times(texts: pa.Array | pa.Scalar, kind: pa.DataType) -> pa.Array | pa.Scalar:
-    """Times of day from text, by way of a day: Arrow reads no bare times."""
+    """Times of day from text, parsed with a dummy date, because Arrow does not parse bare times."""
     whole = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, " ")
     return pc.cast(pc.cast(whole, pa.timestamp(kind.unit)), kind)
 
 
 def restored(value: Any, kind: pa.DataType) -> Any:
-    """One value as JSON gives it, as ``pa.array`` takes it for the type."""
+    """One JSON value in a form that ``pa.array`` accepts for the type."""
     if value is None:
         return None
     if pa.types.is_list(kind):
@@ -161,7 +161,7 @@ def restored(value: Any, kind: pa.DataType) -> Any:
 
 
 def plain_rows(objects: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Parsed JSON objects as a table; the slow way, for what pyarrow's reader does not know."""
+    """Parsed JSON objects as a table; the slow path for types that pyarrow's reader does not support."""
     columns = [_column([o.get(f.name) for o in objects], f) for f in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 

@@ -1,4 +1,4 @@
-"""What a log format does: rows of a table ⇄ keys and values of log records."""
+"""Interface of log formats: rows of a table ⇄ keys and values of log records."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lakelog.logstore.base import Records
 
 @dataclass(frozen=True)
 class Messages:
-    """What is appended to one bucket for its rows: ``records`` of one change each, or of many where the format packs.
+    """The records of one bucket's rows: ``records`` with one change each, or with many if the format packs.
 
     Row i of the bucket is change ``change_of_row[i]`` of record ``record_of_row[i]``; the -U of a pair shares the
-    place of its +U.
+    change number of its +U.
     """
 
     records: Records
@@ -30,10 +30,10 @@ class LogFormat(ABC):
     """A format; stateless. Registered in ``logstore.formats.LOG_FORMATS``."""
 
     changes_per_record: ClassVar[int] = 1
-    """The most changes that a record of ``messages`` holds. A log counts, cuts and corrects records, never changes."""
+    """Maximum changes per record of ``messages``. A log counts, cuts and corrects records, never changes."""
 
     def records_of(self, rows: int) -> int:
-        """So many records hold at most so many rows, or are one."""
+        """The number of records that contain at most this number of rows; at least one."""
         return max(1, rows // self.changes_per_record)
 
     @abstractmethod
@@ -42,8 +42,8 @@ class LogFormat(ABC):
     ) -> tuple[Records, np.ndarray]:
         """Turns rows with row kinds (int8) into records, in order.
 
-        ``mode`` is ``all`` or ``upsert``. The second result says for each record the row that it stands for (the +U
-        of a merged -U, +U); rows without a record are a -U merged into the next row, or left out in mode upsert.
+        ``mode`` is ``all`` or ``upsert``. The second result is the row of each record (the +U of a merged -U, +U).
+        Rows without a record are a -U merged into the next row, or omitted in mode upsert.
         """
 
     def messages(
@@ -55,9 +55,9 @@ class LogFormat(ABC):
         header: bytes,
         places: Mapping[int, np.ndarray],
     ) -> dict[int, Messages]:
-        """Turns rows into what a task appends, bucket by bucket; ``places`` are the (ascending) rows of each.
+        """Turns rows into the records of a task, per bucket; ``places`` are the (ascending) rows of each bucket.
 
-        Here each record is one change, and all rows are encoded at once; a format that packs encodes by bucket.
+        In this default each record is one change, and all rows are encoded at once. A packing format encodes by bucket.
         """
         records, row_of_record = self.encode(rows, kinds, mode, keys, header)
         bucket_of_row = np.empty(rows.num_rows, dtype=np.int64)
@@ -72,14 +72,14 @@ class LogFormat(ABC):
         return out
 
     def split(self, key: bytes | None, value: bytes) -> list[tuple[bytes | None, bytes]]:
-        """The changes of a record, in order, each with its key as a record of its own: itself, unless it is packed."""
+        """The changes of a record as (key, value) pairs, in order; an unpacked record yields itself."""
         return [(key, value)]
 
     @abstractmethod
     def decode(self, values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
         """Turns values (none null) into rows of ``schema``'s columns plus ``_row_kind`` (string).
 
-        An update with both images becomes -U and +U. Columns that a value does not have are NULL. Raises Corrupt.
+        An update with both images becomes -U and +U. Missing columns are NULL. Raises Corrupt.
         """
 
     @abstractmethod
@@ -88,7 +88,7 @@ class LogFormat(ABC):
 
     @abstractmethod
     def inverse(self, value: bytes) -> bytes:
-        """The value that takes a value back: before and after swapped, insert and delete swapped."""
+        """The value that reverts a value, with before and after swapped, and insert and delete swapped."""
 
     @abstractmethod
     def images(self, value: bytes) -> tuple[bytes | None, bytes | None]:
@@ -96,4 +96,4 @@ class LogFormat(ABC):
 
     @abstractmethod
     def asserting(self, after: bytes | None, before: bytes | None) -> bytes:
-        """The value with these images (None: none): it makes its key's row ``after``, or deletes it."""
+        """The value with these images (None: no image), which sets its key's row to ``after`` or deletes it."""

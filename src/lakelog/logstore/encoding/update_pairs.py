@@ -1,4 +1,4 @@
-"""Which rows of a change stream are the two halves of one update."""
+"""Detection of update pairs (-U, +U) in a change stream."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from lakelog.paimon.rows.row_kind import INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 
 def _may_be_second(kinds: np.ndarray) -> np.ndarray:
-    """Marks, from the second row on, each +U or +I right behind a -U (of whatever key)."""
+    """Marks, from the second row on, each +U or +I directly after a -U (of any key)."""
     found: np.ndarray = ((kinds[1:] == UPDATE_AFTER) | (kinds[1:] == INSERT)) & (kinds[:-1] == UPDATE_BEFORE)
     return found
 
 
 def may_hold_pairs(kinds: np.ndarray) -> bool:
-    """Whether some new row stands right behind a -U (of whatever key); ``kinds`` are row kinds (int8)."""
+    """Returns whether some +U or +I directly follows a -U (of any key); ``kinds`` are row kinds (int8)."""
     return bool(_may_be_second(kinds).any())
 
 
 def second_of_pair(kinds: np.ndarray, key_texts: pl.Series | None) -> np.ndarray:
-    """Marks every +U or +I that stands right behind the -U of its key; nothing without keys (None)."""
+    """Marks every +U or +I directly after the -U of its key; marks nothing without keys (None)."""
     second = np.zeros(len(kinds), dtype=bool)
     if key_texts is None or not may_hold_pairs(kinds):
         return second

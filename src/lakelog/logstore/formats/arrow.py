@@ -1,12 +1,13 @@
 """``arrow``: a record is an Arrow IPC stream of up to 8,192 changes of one attempt; ten times as fast as JSON.
 
-Any Arrow implementation reads a value: it is a stream of one schema and one batch, the table's columns plus
-``_row_kind`` (int8: 0 = +I, 1 = -U, 2 = +U, 3 = -D). Each carries its own schema, so that rows from before and after an
-ALTER TABLE lie in one log; columns are found by name. The schema's metadata ``lakelog.keys`` (JSON) names the primary
-key. The key of a record is null, but where it is one change (a correction): then it is the JSON object of the key.
+Any Arrow implementation can read a value, a stream of one schema and one batch with the table's columns plus
+``_row_kind`` (int8: 0 = +I, 1 = -U, 2 = +U, 3 = -D). Each value has its own schema, so that one log can contain rows
+from before and after an ALTER TABLE. Columns are matched by name. The schema's metadata ``lakelog.keys`` (JSON) names
+the primary key. The key of a record is null. If the record is one change (a correction), its key is the JSON object of
+the primary key.
 
-The log counts, cuts and corrects *records*: one is appended whole or not at all, is accepted or refused whole, and its
-inverse is all of its changes, inverted, newest first. Only the last state of a key looks into it (``split``).
+The log counts, cuts and corrects *records*. A record is appended, accepted or rejected as a whole. Its inverse contains
+all of its changes, inverted, newest first. Only the last state of a key needs the single changes (``split``).
 
 Operations are those of ``debezium-json``: mode all: a -U followed by the +U of its key stays a pair, a lone one is -D
 or +I; mode upsert: +I and -D only.
@@ -32,7 +33,7 @@ from lakelog.paimon.rows.row_kind import DELETE, INSERT, NAMES, ROW_KIND_COLUMN,
 
 _MOST_ROWS: Final = 8192
 _MOST_BYTES: Final = 512 * 1024
-"""Below what a Kafka broker takes by default (1 MB), with room for rows longer than the average."""
+"""Below the default message limit of a Kafka broker (1 MB), with room for rows longer than the average."""
 
 _KEYS: Final = b"lakelog.keys"
 _KIND_FIELD: Final = pa.field(ROW_KIND_COLUMN, pa.int8(), nullable=False)
@@ -126,7 +127,7 @@ def _plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _changes(
     rows: pa.RecordBatch, kinds: np.ndarray, mode: str, keys: Sequence[str]
 ) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows as a message holds them, with their kinds, and for each change the row that it stands for."""
+    """The rows of a message, with their kinds, and for each change the row that it represents."""
     pairs = bool(keys) and may_hold_pairs(kinds)
     second = second_of_pair(kinds, to_json_texts(rows.select(list(keys))) if pairs else None)
     first = np.append(second[1:], False)[: len(kinds)]
@@ -137,7 +138,7 @@ def _changes(
     elif pairs:
         kept = np.flatnonzero(~first)
         rows, own = rows.take(pa.array(kept)), own[kept]
-    # names and types only, so that a row of the files is written as the log writes it
+    # names and types only, so that a row of the files is encoded like a row of the log
     fields = [*(pa.field(f.name, f.type) for f in rows.schema), _KIND_FIELD]
     schema = pa.schema(fields, {_KEYS: orjson.dumps(list(keys))})
     return pa.RecordBatch.from_arrays([*rows.columns, pa.array(own)], schema=schema), np.flatnonzero(~first)
@@ -165,7 +166,7 @@ def _cuts(start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _fitting(batch: pa.RecordBatch, starts: np.ndarray, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Changes start..end as messages of a bearable size: (first change, value)."""
+    """Changes start..end as messages of limited size: (first change, value)."""
     value = _value(batch.slice(starts[start], starts[end] - starts[start]))
     if len(value) <= 3 * _MOST_BYTES // 2 or end - start == 1:
         yield start, value
@@ -185,12 +186,12 @@ def _with_kinds(batch: pa.RecordBatch, kinds: Sequence[int] | np.ndarray) -> pa.
 
 
 def _starts(batch: pa.RecordBatch) -> np.ndarray:
-    """The first row of each change; the second one is always the +U of a pair."""
+    """The first row of each change; a second row is always the +U of a pair."""
     return np.flatnonzero(_kinds(batch) != UPDATE_AFTER)
 
 
 def _singles(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Each change as a value of its own."""
+    """One value per change."""
     starts = _starts(batch)
     schema = _schema_bytes(batch.schema)
     for start, count in zip(starts.tolist(), np.diff(starts, append=batch.num_rows).tolist(), strict=True):

@@ -1,10 +1,10 @@
 """``debezium-json``: value ``{"before":…,"after":…,"op":"c|u|d"}``, key the JSON object of the primary key.
 
-Read by Flink's debezium-json, Debezium's and Spark's own JSON readers. How types are written (Flink's defaults,
-lossless): timestamps
-``2024-01-31 23:59:59.123456`` (with a zone: UTC with a trailing ``Z``), dates ``2024-01-31``, times ``23:59:59.123``,
-decimals as text (``"12.50"``: JSON readers that make doubles of numbers would lose digits), binary as base64, NaN and
-infinities as text, maps with text keys as objects and others as arrays of ``{"key":…,"value":…}``.
+Flink's debezium-json, Debezium's and Spark's own JSON readers can read it. Encoding of types (Flink's defaults,
+lossless): timestamps ``2024-01-31 23:59:59.123456`` (with a zone: UTC with a trailing ``Z``), dates ``2024-01-31``,
+times ``23:59:59.123``, decimals as text (``"12.50"``: JSON readers that parse numbers as doubles would lose digits),
+binary as base64, NaN and infinities as text, maps with text keys as objects and others as arrays of
+``{"key":…,"value":…}``.
 
 Operations: mode all: +I → c; -U followed by the +U of the same key → one u with both images; a lone -U → d, a lone +U
 → c; -D → d. Mode upsert: +I and +U → c without a before-image (Flink's reader refuses a u without one), -D and a
@@ -126,7 +126,7 @@ def _bytes(texts: pl.Series) -> pa.LargeBinaryArray:
 
 
 def _read(values: pa.LargeBinaryArray, schema: pa.Schema) -> pa.Table:
-    """Parses one JSON object per value; by pyarrow, or in Python what it cannot (maps, NaN as text)."""
+    """Parses one JSON object per value with pyarrow, or in Python if pyarrow cannot (maps, NaN as text)."""
     if all(_fast(f.type) for f in schema):
         lines = pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
         try:

@@ -21,9 +21,9 @@ _PROPERTIES: Final = """
     ssl.cipher.suites ssl.curves.list ssl.endpoint.identification.algorithm ssl.key.password ssl.key.pem
     ssl.keystore.password ssl.sigalgs.list topic.metadata.refresh.interval.ms
 """
-"""Others load libraries (plugin.library.paths, ssl.engine.location), run programs (sasl.kerberos.kinit.cmd), load
-classes (sasl.jaas.config, interceptor.classes), ask servers (sasl.oauthbearer.token.endpoint.url) or print what passes
-(debug)."""
+"""Excluded properties load libraries (plugin.library.paths, ssl.engine.location), run programs
+(sasl.kerberos.kinit.cmd), load classes (sasl.jaas.config, interceptor.classes), contact other servers
+(sasl.oauthbearer.token.endpoint.url) or print messages (debug)."""
 _FILES: Final = """
     sasl.kerberos.keytab ssl.ca.location ssl.certificate.location ssl.crl.location ssl.key.location
     ssl.keystore.location

@@ -1,4 +1,4 @@
-"""Looks at a Kafka cluster: whether it answers, what it keeps and how much it takes."""
+"""Probe of a Kafka cluster: availability, retention and message size limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOUR_MS: Final = 3_600_000
 
 
 def probe(location: LogLocation) -> LogServer:
-    """Asks a cluster for its brokers, and one of them for its settings; makes no topic. Raises as using it would."""
+    """Requests the brokers of a cluster and the settings of one; creates no topic. Raises as its use would."""
     with translated_errors(location):
         admin = AdminClient(client(location))
         begun = monotonic_s()

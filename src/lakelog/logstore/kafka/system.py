@@ -1,4 +1,4 @@
-"""The log on Apache Kafka: one topic a table, one partition a bucket, through confluent-kafka."""
+"""The log on Apache Kafka: one topic per table, one partition per bucket, through confluent-kafka."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ from lakelog.logstore.protocol.header import HEADER_KEY
 from lakelog.logstore.topic_identity import Watch, missing
 
 _TROUBLE_S = 3.0
-"""How long after a lost connection a waiting reader asks the broker whether it is there."""
+"""Seconds after a lost connection until a waiting reader checks that the broker is available."""
 
 _LONG_READ = 50_000
-"""Records of one read for which the reader gives up following other buckets."""
+"""Size of a read, in records, above which the reader stops following other buckets."""
 
 _MANY_HELD = 10_000
-"""Records taken in at once; with as many waiting, the broker is asked where the log ends."""
+"""Maximum records per poll; if this number is buffered, the reader requests the end offsets from the broker."""
 
 _POLL_EVERY = 10_000
-"""Records between two looks at the delivery reports, so that the client's queue does not fill up."""
+"""Records between two polls of the delivery reports, so that the client's queue does not fill up."""
 
 _PRODUCER = """enable.idempotence=true acks=all linger.ms=0 compression.type=lz4 message.timeout.ms=60000
     queue.buffering.max.messages=2000000 queue.buffering.max.kbytes=262144"""
 _CONSUMER = """group.id=lakelog enable.auto.commit=false enable.partition.eof=false auto.offset.reset=error
     fetch.wait.max.ms=50 fetch.queue.backoff.ms=1 fetch.error.backoff.ms=5
     queued.min.messages=200000 queued.max.messages.kbytes=131072"""
-"""What is ours in the clients. A partition that is asked for anew waits for the fetch that is under way, so that must
-not wait long; nor too short, because each client that follows a partition asks the broker that often while nothing
-comes (at 5 ms the clients of two queries kept a broker busy with nothing else for a quarter of a core)."""
+"""lakelog's own settings of the clients. A newly assigned partition waits for the fetch in progress, so the fetch wait
+must not be long. It must not be too short either, because an idle client polls the broker at this interval. At 5 ms
+the clients of two queries used a quarter of a core of a broker."""
 
 _Headers = list[tuple[str, str | bytes | None]]
 
@@ -89,7 +89,7 @@ class KafkaLogSystem(LogSystem):
 
 
 class _Delivered(PendingAppend):
-    """Offsets that delivery reports bring, in the order in which the records were given."""
+    """Offsets from delivery reports, in the order in which the records were appended."""
 
     def __init__(self, bucket: int, count: int, location: LogLocation) -> None:
         self.bucket, self._count, self._location = bucket, count, location
@@ -177,7 +177,7 @@ class KafkaAppender(LogAppender):
             self._check_same_topic(pending)
 
     def _check_same_topic(self, pending: _Delivered) -> None:
-        """A broker that makes topics by itself makes one anew that was deleted; the client would not notice."""
+        """Detects a deleted topic that the broker re-created automatically, which the client does not notice."""
         if pending.ends is not None:
             first, last = pending.ends
             if first <= self._last.get(pending.bucket, -1):
@@ -196,7 +196,7 @@ class KafkaAppender(LogAppender):
             raise unavailable(self._location, f"{full} records wait, none was acknowledged for {TIMEOUT_S:.0f} s")
 
     def _drain(self, most: int) -> int:
-        """Waits, as long as there is progress, until at most so many records are unacknowledged; returns how many."""
+        """Waits, while there is progress, until at most ``most`` records are unacknowledged; returns their number."""
         left, deadline = len(self._producer), monotonic_s() + TIMEOUT_S
         while left > most and monotonic_s() < deadline:
             now = self._producer.flush(0.2)
@@ -205,7 +205,7 @@ class KafkaAppender(LogAppender):
         return left
 
     def _start_anew(self) -> None:
-        """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        """Discards unsent records, so that the client does not send them during a later attempt."""
         self._watch.look_soon()
         old, self._producer = self._producer, self._new_producer()
         old.purge()
@@ -216,10 +216,10 @@ class KafkaAppender(LogAppender):
 
 
 class KafkaReader(LogReader):
-    """A consumer without a group: it starts where it is told to and commits nothing.
+    """A consumer that starts at explicit offsets and commits none, so that it needs no consumer group.
 
-    It *follows* the buckets that it was asked for: records that arrive wait in ``_held`` until they are read, so that
-    a reader that goes on where it stopped pays no seek. A long read of one bucket stops following the others.
+    It *follows* the requested buckets. Arriving records wait in ``_held`` until they are read, so that a reader that
+    resumes at its last offset needs no seek. A long read of one bucket stops following the others.
     """
 
     def __init__(self, location: LogLocation) -> None:
@@ -243,7 +243,9 @@ class KafkaReader(LogReader):
             if end is not None and end - start > _LONG_READ:
                 self._forget([b for b in self._next if b != bucket])
             self._follow(bucket, start)
-            if len(self._held[bucket]) < max_records:  # records may be large: no more are held than are asked for
+            if (
+                len(self._held[bucket]) < max_records
+            ):  # records may be large, so the buffer is limited to the requested number
                 self._take_in(0)
             if end is not None:
                 self._wait_for(bucket, min(end, start + max_records))
@@ -266,7 +268,7 @@ class KafkaReader(LogReader):
         with translated_errors(self._location):
             for bucket, start in positions.items():
                 self._follow(bucket, start)
-            # also when some are held: what came in beside the last read must not hide what has come since
+            # also with buffered records: they must not hide records that arrived later
             if sum(map(len, self._held.values())) < _MANY_HELD and not self._take_in(0):
                 self._check_trouble()
         held = {b: record_offset(self._held[b][-1]) + 1 if self._held[b] else o for b, o in positions.items()}
@@ -296,12 +298,12 @@ class KafkaReader(LogReader):
         return self._topic.offsets(spec, range(self._location.buckets) if buckets is None else list(buckets))
 
     def _notice(self, error: KafkaError) -> None:
-        """The client calls this, while it polls, when a broker does not answer."""
+        """Callback of the client, called while it polls, if a broker does not respond."""
         if self._trouble_s is None:
             self._trouble_s = monotonic_s()
 
     def _check_trouble(self) -> None:
-        """A reader that only waits would not learn that the broker is away: asks it. Raises Unavailable."""
+        """Sends a request to the broker, because a waiting reader does not detect an outage. Raises Unavailable."""
         if self._trouble_s is not None and monotonic_s() - self._trouble_s > _TROUBLE_S:
             self._trouble_s = None
             self.end_offsets([0])
@@ -324,7 +326,7 @@ class KafkaReader(LogReader):
             del self._held[bucket], self._next[bucket]
 
     def _take_in(self, timeout_s: float) -> bool:
-        """Moves what has arrived to ``_held``; waits for the first record only. Whether there was one."""
+        """Moves fetched records to ``_held``; waits for the first record only. Returns whether there was one."""
         found = self._arrived()
         if not found and timeout_s > 0:
             message = self._consumer.poll(timeout_s)
@@ -344,12 +346,12 @@ class KafkaReader(LogReader):
         return bool(found)
 
     def _arrived(self) -> list[Message]:
-        """What the client has fetched; waits for nothing."""
+        """The records that the client has fetched; does not wait."""
         with collector_held():
             return self._consumer.consume(_MANY_HELD, 0)
 
     def _wait_for(self, bucket: int, end: int) -> None:
-        """Takes in records until all of the bucket below ``end`` are here; they exist."""
+        """Fetches records until all records of the bucket below ``end``, which exist, are in ``_held``."""
         deadline = monotonic_s() + TIMEOUT_S
         while self._next[bucket] < end:
             if self._take_in(0.05):

@@ -1,4 +1,4 @@
-"""A table's topic on Kafka: made with the table, one partition a bucket, known by the id that the cluster gave it."""
+"""A table's topic on Kafka: created with the table, one partition per bucket, identified by its topic id."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from lakelog.logstore.topic_identity import check_identity, log_id_of, missing
 
 _T = TypeVar("_T")
 TIMEOUT_S: Final = 10.0
-"""How long the broker may be silent before it is taken to be away."""
+"""Seconds without a response after which the broker counts as unavailable."""
 EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _OLD_LEADER = (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError._NOENT)
-"""The client remembers a leader from before the broker came back, for ever, until it is told to ask who leads."""
+"""Errors of a client that caches the leader from before a broker restart until it requests the metadata again."""
 _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _REFUSED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -45,7 +45,7 @@ _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
 def unavailable(location: LogLocation, why: object) -> Unavailable:
-    """The error for a broker that does not answer."""
+    """The error for a broker that does not respond."""
     return Unavailable(
         f"Kafka at {location.address} cannot be reached or does not answer ({why}): "
         f"check that the broker runs, 'log-store.address', and that its advertised listeners can be reached from here"
@@ -54,7 +54,7 @@ def unavailable(location: LogLocation, why: object) -> Unavailable:
 
 @contextlib.contextmanager
 def translated_errors(location: LogLocation) -> Iterator[None]:
-    """The one place in which the client's errors become lakelog's."""
+    """Translates the client's errors into lakelog's."""
     try:
         yield
     except KafkaException as failed:
@@ -80,16 +80,16 @@ def error_of(location: LogLocation, error: KafkaError) -> LakelogError:
 
 
 def client(location: LogLocation, own: str = "") -> dict[str, Any]:
-    """The settings of a client: what the table gives, above it ``own``."""
+    """The settings of a client: the table's properties, overridden by ``own``."""
     given = {"log_level": 0, "socket.connection.setup.timeout.ms": 5_000, **location.properties}
     settings = dict(setting.split("=", 1) for setting in own.split())
     return {**given, "bootstrap.servers": location.address, **settings}
 
 
 def with_leaders(location: LogLocation, question: Callable[[], _T], ask_who_leads: Callable[[], object]) -> _T:
-    """The answer of the leaders of the partitions; waits for those of a new topic, and of a broker that returns.
+    """The response of the partition leaders; waits for the leaders of a new topic and of a restarted broker.
 
-    ``ask_who_leads`` has the client of the question ask the brokers. Raises what ``error_of`` says.
+    ``ask_who_leads`` makes the same client request the metadata from the brokers. Raises as ``error_of``.
     """
     deadline = monotonic_s() + TIMEOUT_S
     while True:
@@ -112,7 +112,7 @@ class KafkaTopic:
             self._admin = AdminClient(client(location))
 
     def create(self) -> LogLocation:
-        """Makes it, or takes an empty one of the same shape; returns the location with its identity."""
+        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity."""
         location, config = self.location, {"cleanup.policy": "delete"}
         if location.retention_ms is not None:
             config["retention.ms"] = str(location.retention_ms)
@@ -128,7 +128,7 @@ class KafkaTopic:
         return replace(location, log_id=log_id_of(location.topic, self._appeared()))
 
     def drop(self) -> None:
-        """Deletes it; one that is gone already, or was made anew by somebody else, is left alone."""
+        """Deletes the topic; does nothing if it does not exist or if another topic has its name."""
         with contextlib.suppress(NotFound):
             self.check_same()
             self._delete()
@@ -144,7 +144,7 @@ class KafkaTopic:
                     raise
 
     def check(self) -> None:
-        """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
+        """Raises NotFound if the topic was deleted or replaced, InvalidOption for another number of partitions."""
         location, found = self.location, self.check_same()
         if len(found.partitions) != location.buckets:
             raise InvalidOption(
@@ -153,13 +153,13 @@ class KafkaTopic:
             )
 
     def check_same(self) -> TopicDescription:
-        """What the cluster says of it. Raises NotFound when it is gone or another one."""
+        """The cluster's description of the topic. Raises NotFound if the topic was deleted or replaced."""
         found = self._described()
         check_identity(self.location, str(found.topic_id))
         return found
 
     def set_retention(self) -> None:
-        """Gives it the retention of the location, or the cluster's own (None)."""
+        """Sets the retention of the location, or resets it to the cluster's default (None)."""
         kept = self.location.retention_ms
         operation = AlterConfigOpType.DELETE if kept is None else AlterConfigOpType.SET
         entry = ConfigEntry("retention.ms", "" if kept is None else str(kept), incremental_operation=operation)
@@ -168,7 +168,7 @@ class KafkaTopic:
             self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S * 2)
 
     def offsets(self, spec: OffsetSpec, buckets: range | list[int]) -> dict[int, int]:
-        """One question to the broker for all buckets."""
+        """The offsets of all buckets, with one request to the broker."""
         asked = {TopicPartition(self.location.topic, b): spec for b in buckets}
 
         def answered() -> dict[int, int]:
@@ -185,7 +185,7 @@ class KafkaTopic:
         return found
 
     def _appeared(self) -> str:
-        """The id of a topic that was just made: not every broker knows of it at once."""
+        """The id of a new topic; waits because the brokers learn of it with a delay."""
         deadline = monotonic_s() + TIMEOUT_S
         while True:
             try:
@@ -213,7 +213,7 @@ class KafkaTopic:
 def records_table(messages: Sequence[Any]) -> pa.Table:
     """Messages of one bucket as RECORDS_SCHEMA, in order.
 
-    Called with what a client's ``consume`` gave: each message has offset(), timestamp(), key(), value(), headers().
+    ``messages`` come from a client's ``consume``: each has offset(), timestamp(), key(), value(), headers().
     """
     offsets = np.fromiter((record_offset(m) for m in messages), np.int64, len(messages))
     times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
@@ -224,7 +224,7 @@ def records_table(messages: Sequence[Any]) -> pa.Table:
 
 
 def record_offset(message: Any) -> int:
-    """The offset of a message that was sent."""
+    """The offset of a sent message."""
     offset: int = message.offset()
     return offset
 

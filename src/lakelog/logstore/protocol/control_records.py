@@ -1,4 +1,4 @@
-"""Control records: a key-less record without a value that the protocol itself writes (RFC 2)."""
+"""Control records: records of the protocol without key and value (RFC 2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.logstore.protocol.header import ABORT, BEGIN, COMMIT, DATA, decode_
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit record: the rows of these attempts, which lie between ``first`` and ``offset`` in its bucket, count."""
+    """A commit record, which accepts the rows of these attempts between ``first`` and ``offset`` in its bucket."""
 
     offset: int
     writer: str
@@ -25,7 +25,7 @@ class Commit:
     first: int
 
     def data_headers(self) -> list[bytes]:
-        """The headers of the records that it makes visible."""
+        """The headers of the records that the commit makes visible."""
         return [encode_header(DATA, self.writer, self.epoch, attempt) for attempt in self.attempts]
 
 
@@ -35,13 +35,13 @@ def begin_record(writer: str, epoch: int, attempt: str) -> Records:
 
 
 def commit_record(writer: str, epoch: int, accepted: Sequence[str], first_offset: int) -> Records:
-    """Says that an epoch is in a snapshot, which attempts count, and where its records begin in this bucket."""
+    """Marks an epoch as committed, with its accepted attempts and the offset of its first record in this bucket."""
     extra = orjson.dumps({"accepted": list(accepted), "first": first_offset}).decode()
     return _control(encode_header(COMMIT, writer, epoch, "", extra=extra))
 
 
 def commits_in(records: pa.Table) -> list[Commit]:
-    """The commit records among records (RECORDS_SCHEMA), in order. Raises Corrupt for one that cannot be read."""
+    """The commit records among records (RECORDS_SCHEMA), in order. Raises Corrupt for an unreadable one."""
     found = records.select(["offset", "header"]).filter(pc.equal(parse_kinds(records.column("header")), COMMIT))
     out = []
     for offset, header in zip(*(column.to_pylist() for column in found.columns), strict=True):
@@ -58,7 +58,7 @@ def commits_in(records: pa.Table) -> list[Commit]:
 
 
 def abort_record(writer: str, epoch: int) -> Records:
-    """Says that an epoch was taken back."""
+    """Marks an epoch as aborted."""
     return _control(encode_header(ABORT, writer, epoch, ""))
 
 

@@ -1,7 +1,7 @@
-"""The one header of a log record, by which it says whose it is (RFC 2).
+"""The header of a log record, which names its writer, epoch and attempt (RFC 2).
 
-ASCII text, fields split by ``|``: ``1|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<extra>``; trailing empty
-fields are left out. A record of nobody, which belongs to no epoch (*log first*), has no header, or one without a
+ASCII text, fields separated by ``|``: ``1|<kind>|<writer>|<epoch>|<attempt>|<ref offset>|<sign>|<extra>``; trailing
+empty fields are omitted. An unowned record, which belongs to no epoch (*log first*), has no header, or one without a
 writer.
 """
 
@@ -22,7 +22,7 @@ BEGIN: Final = "b"
 COMMIT: Final = "c"
 ABORT: Final = "a"
 LOG_ONLY: Final = "log-"
-"""How the attempts begin whose rows go to no file (``emit.mode`` = log); their corrections name the same attempt."""
+"""Prefix of attempts whose rows are in no file (``emit.mode`` = log); their corrections name the same attempt."""
 _VERSION: Final = "1"
 
 
@@ -54,11 +54,11 @@ def encode_header(
 
 
 NOBODYS_HEADER: Final = encode_header(DATA, "", 0, "")
-"""The header of a row that no epoch has: it counts as soon as it is in the log, and nobody takes it back."""
+"""The header of an unowned row, which is visible as soon as it is in the log and is never reverted."""
 
 
 def decode_header(data: bytes | None, offset: int) -> Header:
-    """Parses one header, None is a row of nobody; raises Corrupt naming the offset for an unknown version."""
+    """Parses one header (None is an unowned row). Raises Corrupt with the offset for an unknown version."""
     if data is None:
         return Header(DATA, "", 0, "")
     fields = data.decode("ascii", "replace").split("|", 7)
@@ -72,9 +72,7 @@ def decode_header(data: bytes | None, offset: int) -> Header:
 
 
 def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """The kind of each record (text of one letter), data where there is no header. Raises Corrupt for an unknown
-    version.
-    """
+    """The kind of each record (one letter); data if it has no header. Raises Corrupt for an unknown version."""
     headers = pc.fill_null(headers, NOBODYS_HEADER)
     text = pc.cast(pc.binary_slice(headers, 0, 2), pa.string())
     known = pc.equal(text, f"{_VERSION}|")
@@ -88,6 +86,6 @@ def parse_kinds(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arr
 
 
 def are_unowned(headers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Which records are rows of nobody. Call ``parse_kinds`` first, which refuses unknown versions."""
+    """Marks the unowned rows. Call ``parse_kinds`` first, which rejects unknown versions."""
     start = b"%s|%s||" % (_VERSION.encode(), DATA.encode())
     return pc.fill_null(pc.starts_with(headers, start), True)

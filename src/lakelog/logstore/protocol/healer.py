@@ -1,6 +1,4 @@
-"""Heals one bucket of a log: reads the region, appends what the plan asks for, until it asks for nothing (RFC 2, step
-3).
-"""
+"""Healing of one bucket: reads the region and appends the planned corrections until none is left (RFC 2, step 3)."""
 
 from __future__ import annotations
 
@@ -23,19 +21,19 @@ from lakelog.options.metrics import COMPENSATIONS
 _LOG: Final = logging.getLogger("lakelog.heal")
 
 _ROUNDS = 100
-"""Rounds after which somebody else must be healing against us."""
+"""Maximum rounds; more rounds mean that another process heals with a different decision."""
 
 _PATIENT_ROUNDS = 3
 _LONGEST_PAUSE_S = 0.1
-"""From the third round on a healer pauses at random, longer each time, so that of several one gets through."""
+"""Maximum random pause from the third round on, which increases so that one of several healers succeeds."""
 
 
 def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, healing: Healing) -> int:
-    """Makes the bucket from ``since`` on equal to the decision; returns the verified offset.
+    """Makes the bucket from ``since`` on match the decision; returns the verified offset.
 
-    May be interrupted anywhere and repeated. What the log no longer holds is left as it is. Raises Unavailable, Fenced
-    when another process has taken over the writer, or when it does not come to rest because two heal with different
-    decisions. A process that finds itself replaced behind its own corrections heals those first.
+    Healing can be interrupted at any point and repeated. It ignores expired records. Raises Unavailable. Raises Fenced
+    if another process has taken over the writer, or if two processes heal with different decisions. A process that is
+    fenced after it appended corrections heals those first.
     """
     replaced: Fenced | None = None
     region = RECORDS_SCHEMA.empty_table()

@@ -1,4 +1,4 @@
-"""Which corrections make a region of the log equal to what was decided: pure functions (RFC 2, healing)."""
+"""Planning of the corrections that make a region of the log match the decision: pure functions (RFC 2, healing)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from lakelog.logstore.encoding.record_format import LogFormat
 from lakelog.logstore.protocol.header import CORRECTION, DATA, Header, decode_header
 
 CommittedLookup = Callable[[Sequence[bytes]], Mapping[bytes, bytes | None]]
-"""Log keys → the value of the committed row of each, None when there is none."""
+"""Log keys → the value of each key's committed row; None without one."""
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A record to append: it takes the record at ``ref`` back (sign -1), repeats it (+1), or asserts its key's state
-    (0). One that ``is_data`` is a row of an accepted attempt, for transactional readers, too.
+    """A record to append: it reverts the record at ``ref`` (sign -1), repeats it (+1), or asserts its key's state (0).
+
+    If ``is_data``, transactional readers treat it as a row of an accepted attempt.
     """
 
     ref: int
@@ -47,7 +48,7 @@ class _Entry:
 
 
 class Later(Enum):
-    """What healing makes of records of an epoch after the newest decided one of the writer."""
+    """Treatment of records of an epoch after the writer's newest decided one."""
 
     FENCED = "another process has taken over the writer: raise Fenced"
     OPEN = "the writer is at work: leave them alone"
@@ -60,14 +61,14 @@ def _none_open(_: Header) -> bool:
 
 @dataclass(frozen=True)
 class Healing:
-    """Whose records are judged, and by what: the decided attempts per epoch, and what kind of log it is.
+    """The input of healing: the writer, its decided attempts per epoch, and the properties of the log.
 
-    ``table`` is the name of the table, for metrics. ``is_open`` says of a data record of another writer whether that
-    writer still answers for its key: it is undecided, or its order is that of the log alone. ``own_first``: the newest
-    accepted record of the writer itself is right, because ``lookup`` does not know it (the write fills no files).
-    ``late`` are the keys whose last accepted record may be the old half of an update
-    (``table/staging/late_retractions.py``): their state is that of the files. ``was_taken_over``: another process has
-    healed the records before the region meanwhile, so corrections that name them are not judged.
+    ``table`` is the name of the table, for metrics. ``is_open`` is True for a data record of another writer that is
+    still responsible for its key: the record is undecided, or only the log orders it. If ``own_first``, the writer's
+    newest accepted record is right, because ``lookup`` does not find it (the write fills no files). ``late`` are the
+    keys whose last accepted record may be the old half of an update (``table/staging/late_retractions.py``). The files
+    determine their state. If ``was_taken_over``, another process has healed the records before the region, so
+    corrections that name them are not judged.
     """
 
     writer: str
@@ -84,13 +85,13 @@ class Healing:
     was_taken_over: bool = False
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
-        """The corrections that the region (RECORDS_SCHEMA, from ``since`` to the end) needs, in the order to append.
+        """The corrections for the region (RECORDS_SCHEMA, from ``since`` to the end), in append order.
 
-        Called again after they were appended, until it returns nothing. First the balance: every record of a refused
-        attempt must count zero, of an accepted one one. When the balance is right, the last record of each touched key
-        must leave the key in its decided state. ``gone`` are offsets that the log no longer holds: corrections that
-        name them are not judged. Raises Fenced when the region holds records of an epoch after the newest decided
-        one: another process has taken over.
+        The healer appends them and calls this again until it returns nothing. It first corrects the balance: the count
+        is 0 for each record of a rejected attempt and 1 for each record of an accepted one. If the balance is right,
+        the last record of each touched key must leave the key in its decided state. ``gone`` are expired offsets;
+        corrections that name them are not judged. Raises Fenced if the region contains records of an epoch after the
+        newest decided one, because another process has taken over.
         """
         entries = _entries(region)
         own = {e.offset: e for e in entries if self._judges(e)}
@@ -104,9 +105,7 @@ class Healing:
         return self._assert_keys(entries)
 
     def _check_not_overtaken(self, own: Mapping[int, _Entry]) -> None:
-        """Whoever finds a later epoch of its own writer is a driver of the past: it would take back rows that count by
-        now.
-        """
+        """Raises Fenced if a later epoch of this writer exists, because this driver would revert its accepted rows."""
         newest, found = max(self.accepted, default=-1), max((e.header.epoch for e in own.values()), default=-1)
         if found > newest:
             raise Fenced(
@@ -116,7 +115,7 @@ class Healing:
             )
 
     def verified(self, region: pa.Table, end: int) -> int:
-        """The offset below which the region is right: its end, or its first record that was left alone."""
+        """The offset below which the region is verified: its end, or its first record that was not judged."""
         if self.later is not Later.OPEN:
             return end
         left = (e.offset for e in _entries(region) if e.header.writer == self.writer and not self._judges(e))
@@ -138,12 +137,12 @@ class Healing:
                 counts[entry.offset] += 1 - self._accepts(entry)
             elif entry.header.sign:
                 counts[entry.header.ref] += entry.header.sign
-                # a record from before the region was judged already: all that a late healer adds is to be taken back
+                # records before the region are already judged, so all corrections of them by a late healer are reverted
                 named.setdefault(entry.header.ref, self._named_by(entry))
         return [
             self._correct(named[offset], -1 if count > 0 else 1)
             for offset, count in sorted(counts.items(), reverse=True)
-            # one a round: three healers that each made up for the whole difference would make it larger each time
+            # one per round: three healers that each corrected the whole difference would increase it every time
             if count and offset not in gone
         ]
 
@@ -152,7 +151,7 @@ class Healing:
         return replace(correction, offset=correction.header.ref, value=value)
 
     def _balance_assertions(self, own: Mapping[int, _Entry]) -> list[Correction]:
-        """Assertions (sign 0) must add up to nothing, image by image; a half-written pair does not."""
+        """Corrections of assertions (sign 0) that do not sum to zero per image, such as a half-written pair."""
         net: dict[bytes, int] = defaultdict(int)
         about: dict[bytes, _Entry] = {}
         for entry in own.values():
@@ -174,7 +173,7 @@ class Healing:
         out: list[Correction] = []
         for key, newest, wanted in self._wrong_keys(entries):
             state = self.format.images(newest.value)[1]
-            # net zero, and the last one leaves the key as it should be
+            # net zero, and the last one leaves the key in the right state
             if wanted is not None:
                 values = [self.format.asserting(wanted, wanted)]
             else:
@@ -183,15 +182,14 @@ class Healing:
         return out
 
     def _wrong_keys(self, entries: Sequence[_Entry]) -> Iterator[tuple[bytes, _Entry, bytes | None]]:
-        """Keys of this writer whose last record, of whatever writer, does not leave them as decided: (key, that
-        record, the image that is right).
+        """Keys of this writer whose last record, of any writer, does not leave them in the decided state.
 
-        An accepted record of this writer that is the last one is right: whoever has decided a later one appended it
-        before, and looks behind it.
+        Yields (key, last record, right image). A last record is right if it is an accepted record of this writer. A
+        process with a later decision has appended its record earlier, and checks the records after it.
         """
         if not self.late and all(e.is_data and self._judges(e) and self._accepts(e) for e in entries):
             return
-        # of records that hold many changes, each change
+        # packed records are split into their changes
         entries = [replace(e, key=k, value=v) for e in entries for k, v in self.format.split(e.key, e.value)]
         last = {e.key: e for e in entries}
         keys = {e.key for e in entries if e.key is not None and self._judges(e)}
@@ -227,7 +225,7 @@ class Healing:
         ]
 
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
-        """An assertion is of the epoch that is healed: a reader that has this epoch from a snapshot needs it not."""
+        """An assertion of the healed epoch; a reader that has this epoch from a snapshot does not need it."""
         ref = entry.offset if entry.is_data else entry.header.ref
         is_data = key in self.late and entry.header.writer == self.writer and self._accepts(entry)
         epoch = entry.header.epoch if is_data else max(self.accepted, default=0)

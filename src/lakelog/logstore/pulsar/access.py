@@ -1,6 +1,6 @@
-"""How a Pulsar cluster is reached: the addresses, and what the ``properties.*`` of a table say about access.
+"""Access to a Pulsar cluster: addresses and credentials, from the ``properties.*`` of a table.
 
-Their names are those of Pulsar's own connectors. Secrets are never printed: an error names the key only.
+The properties have the names of Pulsar's own connectors. Secrets are never printed, and an error names the key only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lakelog.logstore.base import LogLocation
 from lakelog.options.log import LOG_ADDRESS, PROPERTIES_PREFIX
 
 TIMEOUT_S: Final = 10.0
-"""How long the cluster may be silent before it is taken to be away."""
+"""Seconds without a response after which the cluster counts as unavailable."""
 
 ADMIN_URL: Final = "pulsar.admin.adminUrl"
 _PLUGIN: Final = "pulsar.client.authPluginClassName"
@@ -44,7 +44,7 @@ _GONE: Final = (pulsar.TopicNotFound,)
 
 @dataclass(frozen=True)
 class Access:
-    """The addresses of a cluster and the right to use it; made from a location, raises InvalidOption."""
+    """The addresses and credentials of a cluster, from a location. Raises InvalidOption."""
 
     location: LogLocation
 
@@ -69,7 +69,7 @@ class Access:
 
     @property
     def admin_urls(self) -> tuple[str, ...]:
-        """Where the admin interface answers: as it is given, or on the usual port of each broker."""
+        """The URLs of the admin interface: the configured ones, or the default port of each broker."""
         given = self._get(ADMIN_URL)
         if given:
             return tuple(part.rstrip("/") for part in given.split(","))
@@ -78,7 +78,7 @@ class Access:
         return tuple(f"{scheme}://{urlsplit('//' + host).hostname}:{port}" for host in hosts)
 
     def headers(self) -> dict[str, str]:
-        """What each call of the admin interface carries."""
+        """The HTTP headers of each admin request."""
         if self._method == "token":
             return {"Authorization": f"Bearer {self._credentials}"}
         if self._method == "basic":
@@ -90,7 +90,7 @@ class Access:
         insecure = self._get(_INSECURE) == "true"
         return urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=TIMEOUT_S / 2, read=TIMEOUT_S),
-            # a broker sends the caller to the one that serves the topic, with the caller's right
+            # a broker redirects to the broker that serves the topic, with the caller's credentials
             retries=urllib3.Retry(0, redirect=5, remove_headers_on_redirect=()),
             ca_certs=self._get(_TRUST),
             cert_file=self._get(_CERTIFICATE),
@@ -100,7 +100,7 @@ class Access:
         )
 
     def client(self) -> pulsar.Client:
-        """A client of the cluster; it connects when it is first used."""
+        """A client of the cluster, which connects on first use."""
         authentication = None
         if self._method == "token":
             authentication = pulsar.AuthenticationToken(self._credentials)
@@ -119,7 +119,7 @@ class Access:
                 tls_allow_insecure_connection=self._get(_INSECURE) == "true",
                 tls_validate_hostname=self._get(_HOSTNAME, "true") == "true",
                 stats_interval_in_seconds=0,
-                logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),  # what went wrong is raised
+                logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),  # errors are raised
             )
 
     @property
@@ -128,7 +128,7 @@ class Access:
 
     @property
     def _method(self) -> str | None:
-        """How the client proves who it is: token, basic, tls, or not at all."""
+        """The authentication method: token, basic, tls or None."""
         name = self._get(_PLUGIN)
         if name is None:
             return "token" if self._get(AUTH_PARAMS) else None
@@ -176,7 +176,7 @@ class Access:
 
 
 def unavailable(location: LogLocation, why: object) -> Unavailable:
-    """The error for a cluster that does not answer."""
+    """The error for a cluster that does not respond."""
     return Unavailable(
         f"Pulsar at {location.address} cannot be reached or does not answer ({why}): "
         f"check that the cluster runs, 'log-store.address', and that the brokers' advertised addresses can be reached "
@@ -186,7 +186,7 @@ def unavailable(location: LogLocation, why: object) -> Unavailable:
 
 @contextlib.contextmanager
 def translated_errors(location: LogLocation) -> Iterator[None]:
-    """The one place in which the client's errors become lakelog's."""
+    """Translates the client's errors into lakelog's."""
     try:
         yield
     except pulsar.PulsarException as failed:
@@ -205,18 +205,18 @@ def error_of(location: LogLocation, failed: pulsar.PulsarException) -> LakelogEr
 
 
 class Admin:
-    """The admin interface of a cluster (REST); one for a location."""
+    """The admin interface (REST) of a cluster, for one location."""
 
     def __init__(self, access: Access) -> None:
         self._access, self._location = access, access.location
         self._urls, self._headers, self._pool = access.admin_urls, access.headers(), access.pool()
 
     def get(self, path: str) -> Any:
-        """What is at a path, None when there is nothing. Raises as ``change``."""
+        """The content of a path; None if the path does not exist. Raises as ``change``."""
         return self._call("GET", path, None)
 
     def change(self, method: str, path: str, body: object = None, kind: str = "application/json") -> None:
-        """Changes what is at a path. Raises NotFound, AlreadyExists, InvalidOption (refused), Unavailable."""
+        """Sends a change to a path. Raises NotFound, AlreadyExists, InvalidOption (rejected), Unavailable."""
         self._call(method, path, body, kind)
 
     def _call(self, method: str, path: str, body: object, kind: str = "application/json") -> Any:
@@ -267,7 +267,7 @@ _LOCK = threading.Lock()
 
 
 def client_for(access: Access) -> pulsar.Client:
-    """This process's client of a cluster, which all its readers and appenders share."""
+    """The client of a cluster that all readers and appenders of this process share."""
     location = access.location
     key = (os.getpid(), location.address, tuple(sorted(location.properties.items())))
     with _LOCK:

@@ -1,19 +1,19 @@
-"""Many records in one message of a log whose price is by the message, and the offsets that number them.
+"""Packs: many records in one message, because Pulsar's cost is per message, and their offsets.
 
 A **pack** is one message: a stream of one Arrow batch with the columns ``key`` and ``value`` (large binary), and
-``header`` (binary) where its records have headers of their own. Its property ``lakelog-pack`` is
+``header`` (binary) if its records have separate headers. Its property ``lakelog-pack`` is
 ``<version>|<records>|<changes>``, its property ``lakelog`` the header that all its records share. Any Arrow
-implementation reads it. A message without the first property is one record, of whoever wrote it.
+implementation can read it. A message without the first property is one record, of any producer.
 
-An offset has 62 bits, so that it grows as the log does:
+An offset has 62 bits and increases with the log:
 
 =======  ====  ==============================================================================
 ledger   27    ledgers since the first one of the log (134 million)
 entry    22    entries of the ledger (4.2 million)
-index    13    place of the record in its entry, ``changes`` places for each record (8,192)
+index    13    index of the record in its entry, ``changes`` numbers for each record (8,192)
 =======  ====  ==============================================================================
 
-What lies beyond is an error, never another record's offset.
+A number beyond these limits raises an error and never maps to another record's offset.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _INDEXES: Final = 1 << _INDEX_BITS
 
 _MOST_RECORDS: Final = 4096
 _MOST_BYTES: Final = 256 * 1024
-"""A pack is closed when it has so many; one record may be larger."""
+"""Maximum size of a pack in bytes; a single record may be larger."""
 
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """An entry of a log: its ledger, counted from the log's first one, and its number there; -1 is before the first."""
+    """An entry of a log: its ledger, counted from the log's first one, and its number in it (-1: before the first)."""
 
     ledger: int
     number: int
 
     @property
     def next(self) -> Entry:
-        """The one behind it in its ledger."""
+        """The next entry in its ledger."""
         return Entry(self.ledger, self.number + 1)
 
     @property
     def before(self) -> Entry:
-        """The one before it in its ledger."""
+        """The previous entry in its ledger."""
         return Entry(self.ledger, self.number - 1)
 
     def offset(self, index: int = 0) -> int:
-        """The offset of a place in it. Raises UnsupportedFeature beyond what an offset can say."""
+        """The offset of an index in the entry. Raises UnsupportedFeature if it exceeds the range of offsets."""
         if not 0 <= self.ledger < _LEDGERS:
             raise UnsupportedFeature(
                 f"ledger {self.ledger}, counted from the first one of the log, is beyond the {_LEDGERS} that an offset "
@@ -77,13 +77,13 @@ class Entry:
 
 
 def entry_of(offset: int) -> Entry:
-    """The entry in which an offset lies."""
+    """The entry that contains an offset."""
     place = offset >> _INDEX_BITS
     return Entry(place >> _ENTRY_BITS, place & (_ENTRIES - 1))
 
 
 def entries_between(start: int, end: int) -> int | None:
-    """How many entries begin from one offset to another; None for the parts of an entry, or of several ledgers."""
+    """The number of entries between two offsets; None within an entry, or across ledgers."""
     first, last = entry_of(start), entry_of(end)
     if first.ledger != last.ledger or (start | end) & (_INDEXES - 1):
         return None
@@ -92,7 +92,7 @@ def entries_between(start: int, end: int) -> int | None:
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent as one: the bytes, its properties, and how many records it holds."""
+    """A message to send: its bytes, its properties, and its number of records."""
 
     content: bytes
     properties: dict[str, str]
@@ -129,9 +129,9 @@ def _message(records: Records, start: int, end: int) -> Message:
 
 @dataclass(frozen=True)
 class Pack:
-    """A message that was read: ``first`` is the offset of its first record, the others follow by ``changes``.
+    """A received message: ``first`` is the offset of its first record, the others follow in steps of ``changes``.
 
-    ``key`` is that of a message which is one record.
+    ``key`` is the key of a message with a single record.
     """
 
     first: int
@@ -159,11 +159,11 @@ class Pack:
 
     @property
     def size(self) -> int:
-        """About the bytes that it takes."""
+        """The approximate size in bytes."""
         return 200 + len(self.content or b"")
 
     def before(self, offset: int) -> int:
-        """How many of its records lie before an offset."""
+        """The number of its records before an offset."""
         return int(np.clip(-((self.first - offset) // self.changes), 0, self.count))
 
     def columns(self) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -192,9 +192,9 @@ def pack_of(
     key: bytes | None,
     content: bytes | None,
 ) -> Pack:
-    """A message as it was read. ``batch_index`` is its place in a batch of another producer's client, -1 without.
+    """A received message. ``batch_index`` is its index in a batch of another producer's client, or -1.
 
-    Raises Corrupt for a pack that lakelog does not know, UnsupportedFeature beyond what an offset can say.
+    Raises Corrupt for an unknown pack version, UnsupportedFeature if it exceeds the range of offsets.
     """
     header = properties[HEADER_KEY].encode("utf-8", "replace") if HEADER_KEY in properties else None
     told = properties.get(PACK_KEY)
@@ -213,7 +213,7 @@ def pack_of(
 
 
 def unpacked(parts: Sequence[tuple[Pack, int, int]]) -> pa.Table:
-    """Records (RECORDS_SCHEMA) of packs in order: of each those from one number to another. Raises Corrupt."""
+    """The records (RECORDS_SCHEMA) of packs in order, from one number to another of each pack. Raises Corrupt."""
     if not parts:
         return RECORDS_SCHEMA.empty_table()
     columns = [[column.slice(start, end - start) for column in pack.columns()] for pack, start, end in parts]

@@ -1,4 +1,4 @@
-"""Follows one partition of a Pulsar topic: packs in order, none twice, none left out, and not too many at once."""
+"""Reader of one partition of a Pulsar topic, which returns each pack once, in order, with limited buffering."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lakelog.logstore.pulsar.packs import Entry, Pack, entry_of, pack_of
 from lakelog.logstore.pulsar.topic import PulsarTopic
 
 _QUEUE: Final = 64
-"""Messages that the client takes in by itself; a pack has 256 KB."""
+"""Messages that the client prefetches; a pack has 256 KB."""
 
 _UNSEEN_S: Final = 30.0
-"""No retention is shorter than a minute: what a reader waits for that looked so lately cannot have expired."""
+"""Seconds since the last check within which no record can have expired; the shortest retention is a minute."""
 
 
 class PartitionFollower:
-    """A reader of one bucket from an offset on. ``next`` is the offset behind all that was taken in.
+    """A reader of one bucket from an offset on. ``next`` is the offset after the last received record.
 
-    Raises OffsetExpired when the offset is no longer held.
+    Raises OffsetExpired if the offset is no longer retained.
     """
 
     def __init__(self, client: pulsar.Client, topic: PulsarTopic, bucket: int, start: int) -> None:
@@ -36,23 +36,23 @@ class PartitionFollower:
         self._open()
 
     def is_all(self) -> bool:
-        """Whether the partition holds nothing behind what was taken in. Asks the broker."""
+        """Returns whether the partition has no record after the received ones. Sends a request to the broker."""
         last = self._topic.states([self._bucket])[self._bucket].last
         return last is None or last <= self.has_all_of
 
     @property
     def is_connected(self) -> bool:
-        """Whether the client has a connection to the broker that serves the partition."""
+        """True if the client is connected to the broker that serves the partition."""
         return self._reader is not None and bool(self._reader.is_connected())
 
     @property
     def has_all_of(self) -> Entry:
-        """The entry up to which everything was taken in."""
+        """The last entry that was received completely."""
         place = entry_of(self.next)
         return place if self.next > place.offset() else place.before
 
     def take(self, timeout_s: float) -> bool:
-        """Takes in one message if there is one within the time; whether there was."""
+        """Receives one message within the timeout. Returns whether there was one."""
         with translated_errors(self._topic.location):
             message = self._received(timeout_s)
         if message is None:
@@ -65,18 +65,18 @@ class PartitionFollower:
             self.packs.append(pack)
             self.held += pack.size
             self._is_fresh = False
-            # behind the whole entry; one that another client has made may hold more
+            # after the whole entry; an entry of another client may contain more messages
             self.next = entry.next.offset() if pack.is_packed else pack.last + 1
         return True
 
     def drop_before(self, offset: int) -> None:
-        """Forgets the records before an offset that lies in what is held, or at its end."""
+        """Discards the buffered records before an offset, which is within the buffer or at its end."""
         while self.packs and self.packs[0].before(offset) == self.packs[0].count:
             self.held -= self.packs.popleft().size
         self.low = max(self.low, offset)
 
     def close(self) -> None:
-        """Gives the reader back."""
+        """Closes the reader."""
         if self._reader is not None:
             with contextlib.suppress(pulsar.PulsarException):
                 self._reader.close()
@@ -98,7 +98,7 @@ class PartitionFollower:
             )
 
     def _received(self, timeout_s: float) -> pulsar.Message | None:
-        if self._reader is None:  # it could not be opened when it had to be
+        if self._reader is None:  # an earlier attempt to open it failed
             self._open()
         assert self._reader is not None
         try:
@@ -107,9 +107,9 @@ class PartitionFollower:
             return None
 
     def _follows(self, entry: Entry) -> bool:
-        """Whether an entry is the next one. If it seems not to be, the broker is asked once more from there on.
+        """Returns whether an entry is the next one. If it appears not to be, reopens the reader once.
 
-        A connection that was lost, or a ledger that has expired, leaves a hole that looks like the end of a ledger.
+        A lost connection or an expired ledger leaves a gap that is indistinguishable from the end of a ledger.
         """
         if entry == entry_of(self.next) or entry == self.has_all_of.next:
             return True

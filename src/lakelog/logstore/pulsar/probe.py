@@ -1,4 +1,4 @@
-"""Looks at a Pulsar cluster through its admin interface: whether it answers, what it keeps."""
+"""Probe of a Pulsar cluster through its admin interface: availability and retention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelog.logstore.pulsar.access import Access, Admin
 
 
 def probe(location: LogLocation) -> LogServer:
-    """Asks a cluster for its names and settings; makes no topic. Raises as using it would."""
+    """Requests the names and settings of a cluster; creates no topic. Raises as its use would."""
     admin = Admin(Access(location))
     begun = monotonic_s()
     clusters = admin.get("clusters") or []

@@ -1,4 +1,4 @@
-"""Reads the log of a Pulsar topic: a follower for each bucket that is asked for, and a count of what lies where."""
+"""Reader of the log of a Pulsar topic, with one follower per requested bucket and cached record counts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lakelog.logstore.pulsar.topic import PulsarTopic
 from lakelog.logstore.topic_identity import Watch
 
 _MOST_HELD: Final = 32 * 1024 * 1024
-"""Bytes of packs that are taken in before they are asked for; what else has come waits in the client's queues."""
+"""Maximum bytes of prefetched packs; further messages wait in the client's queues."""
 
 _SILENT_S: Final = 0.05
-"""After so long without a message the broker is asked whether there is one."""
+"""Seconds without a message after which the reader requests the end of the partition from the broker."""
 
 _TROUBLE_S: Final = 3.0
-"""How long after a lost connection a waiting reader asks the broker whether it is there."""
+"""Seconds after a lost connection until a waiting reader checks that the broker is available."""
 
 _POLL_S: Final = 0.001
 _MOST_SPANS: Final = 200_000
 
 
 class PulsarReader(LogReader):
-    """Readers without a subscription: they start where they are told to, acknowledge nothing, hold nothing back."""
+    """Readers without a subscription, which start at explicit offsets, acknowledge nothing and block no expiry."""
 
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
@@ -106,7 +106,7 @@ class PulsarReader(LogReader):
             return entry.offset()
         if entry.number:
             return entry.before.offset()
-        last = self._topic.states([bucket])[bucket].last  # of an earlier ledger, whose number nobody else knows
+        last = self._topic.states([bucket])[bucket].last  # of an earlier ledger, whose number only the broker has
         return last.offset() if last is not None and last < entry else None
 
     def skip(self, bucket: int, start: int, end: int, count: int) -> int:
@@ -135,7 +135,7 @@ class PulsarReader(LogReader):
         self._tallies.clear()
 
     def _follow(self, bucket: int, start: int) -> PartitionFollower:
-        """The follower of a bucket, its next record the first one from ``start`` on."""
+        """The follower of a bucket, positioned at the first record from ``start`` on."""
         found = self._followed.get(bucket)
         if found is None or not found.low <= start <= found.next:
             self._forget(bucket)
@@ -149,7 +149,10 @@ class PulsarReader(LogReader):
             found.close()
 
     def _check_trouble(self, followed: Sequence[PartitionFollower]) -> None:
-        """A reader that only waits would not learn that the broker is away: asks it. Raises Unavailable, NotFound."""
+        """Checks the topic after a lost connection, because a waiting reader detects no outage.
+
+        Raises Unavailable, NotFound.
+        """
         if all(part.is_connected for part in followed):
             self._trouble_s = None
         elif self._trouble_s is None:
@@ -159,9 +162,9 @@ class PulsarReader(LogReader):
             self._topic.check()
 
     def _spans(self, bucket: int, start: int, end: int) -> Iterator[Pack]:
-        """The packs from ``start`` to ``end``, without what is in them: those that are held, or else they are read.
+        """The packs from ``start`` to ``end``, without their content, from the buffer or else from the broker.
 
-        What was read is kept, because whoever counts asks for parts of the same range next.
+        The result is cached, because the next count often concerns a part of the same range.
         """
         followed = self._followed.get(bucket)
         if followed is not None and followed.low <= start and end <= followed.next:
@@ -194,14 +197,14 @@ class PulsarReader(LogReader):
 
 
 class _Tally:
-    """How many records the entries of a bucket have, from an offset to where somebody has counted."""
+    """Cached record counts of a bucket's entries, from a start offset to the last counted one."""
 
     def __init__(self, followed: PartitionFollower) -> None:
         self.followed, self.start = followed, followed.next
         self._spans: list[Pack] = []
 
     def upto(self, end: int) -> Iterator[Pack]:
-        """The packs that begin before ``end``; reads those that nobody has counted yet."""
+        """The packs that begin before ``end``; reads those that are not cached."""
         for span in list(self._spans):
             if span.first >= end:
                 return
@@ -228,7 +231,7 @@ class _Tally:
 def _move(
     followed: PartitionFollower, start: int, end: int | None, most: int, parts: list[tuple[Pack, int, int]]
 ) -> int:
-    """Moves held records from ``start`` to before ``end`` to the parts; returns how many, at most ``most``."""
+    """Moves buffered records with start ≤ offset < ``end`` to ``parts``; returns their number, at most ``most``."""
     moved = 0
     while followed.packs and moved < most:
         pack = followed.packs[0]
@@ -246,7 +249,7 @@ def _move(
 
 
 def _is_all(followed: PartitionFollower) -> bool:
-    """Whether nothing more is there; a broker that comes back does not know yet."""
+    """Returns whether there are no more records; False while a restarted broker is unavailable."""
     with contextlib.suppress(Unavailable):
         return followed.is_all()
     return False

@@ -1,7 +1,7 @@
-"""The log on Apache Pulsar: one partitioned topic a table, one partition a bucket, through pulsar-client.
+"""The log on Apache Pulsar: one partitioned topic per table, one partition per bucket, through pulsar-client.
 
-A message costs Python some 20 µs whatever it holds, so records travel in packs (``logstore/pulsar/packs.py``). A
-message is one entry of Pulsar's storage: the producers make no batches.
+A message costs some 20 µs in Python regardless of its size, so records are sent in packs
+(``logstore/pulsar/packs.py``). The producers do not batch, so a message is one entry of Pulsar's storage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lakelog.logstore.topic_identity import Watch
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_MESSAGES = 10_000
-"""What may wait for an acknowledgement; an append that finds as much waits itself."""
+"""Maximum unacknowledged messages; an append waits while this limit is reached."""
 
 
 class PulsarLogSystem(LogSystem):
@@ -58,7 +58,7 @@ class PulsarLogSystem(LogSystem):
 
 
 class _Acknowledged(PendingAppend):
-    """The entries that acknowledgements bring, in the order in which the messages were sent."""
+    """The entries from acknowledgements, in the order in which the messages were sent."""
 
     def __init__(self, location: LogLocation, records: Records) -> None:
         self._location, self._changes = location, records.changes
@@ -70,12 +70,12 @@ class _Acknowledged(PendingAppend):
         return len(self._counts)
 
     def sent(self, count: int) -> int:
-        """The number of a message that is about to be sent."""
+        """Reserves the number of the next message."""
         self._counts.append(count)
         return len(self._counts) - 1
 
     def acknowledged(self, number: int, entry: Entry) -> None:
-        """The broker has stored a message."""
+        """Records the entry of a message that the broker has stored."""
         self._found[number] = entry
 
     def offsets(self) -> pa.Int64Array:
@@ -88,12 +88,12 @@ class _Acknowledged(PendingAppend):
         return pa.array(np.concatenate(parts) if parts else np.array([], np.int64))
 
     def orders(self, changes: int) -> np.ndarray:
-        # the offsets leave room for the changes of each record
+        # the offsets reserve numbers for the changes of each record
         return self.offsets().to_numpy(zero_copy_only=False) if changes == self._changes else super().orders(changes)
 
 
 class PulsarAppender(LogAppender):
-    """One producer a bucket, with a name of its own by which the broker leaves out what the client sends twice."""
+    """One producer per bucket, with a unique name by which the broker deduplicates the client's retries."""
 
     def __init__(self, location: LogLocation) -> None:
         self._location, self._topic = location, PulsarTopic(location)
@@ -155,7 +155,7 @@ class PulsarAppender(LogAppender):
             raise _failed(self._location, str(failed), error_of(self._location, failed)) from failed
 
     def _wait(self, most_bytes: int, most_messages: int) -> None:
-        """Waits, as long as there is progress, until no more than so much is unacknowledged. Raises Unavailable."""
+        """Waits, while there is progress, until at most this number is unacknowledged. Raises Unavailable."""
         sending = self._sending
         with self._changed:
             deadline, left = monotonic_s() + TIMEOUT_S, sending.messages
@@ -173,7 +173,7 @@ class PulsarAppender(LogAppender):
             raise _failed(self._location, failure, unavailable(self._location, failure))
 
     def _start_anew(self) -> None:
-        """Forgets what was not sent, so that it is not sent in the middle of a later attempt."""
+        """Discards unsent messages, so that the client does not send them during a later attempt."""
         self._watch.look_soon()
         self._sending = _Sending()
         self.close()
@@ -181,7 +181,7 @@ class PulsarAppender(LogAppender):
     def _producer(self, bucket: int) -> pulsar.Producer:
         found = self._producers.get(bucket)
         if found is None:
-            self._topic.check()  # a broker may have made the topic anew for whoever asked last
+            self._topic.check()  # a broker may have re-created the topic for the last client
             with translated_errors(self._location):
                 found = self._producers[bucket] = self._client.create_producer(
                     self._topic.partition(bucket),
@@ -195,7 +195,7 @@ class PulsarAppender(LogAppender):
 
 
 class _Sending:
-    """What waits for an acknowledgement, and the first thing that went wrong with it."""
+    """The unacknowledged messages, and their first error."""
 
     def __init__(self) -> None:
         self.bytes = self.messages = 0

@@ -1,8 +1,8 @@
-"""A table's topic on Pulsar: partitioned, made with the table, known by a property that only it has.
+"""A table's topic on Pulsar: partitioned, created with the table, identified by a unique property.
 
-Pulsar keeps nothing that nobody subscribes to, deletes topics that nobody uses, makes topics that somebody asks for,
-and stores a message twice that its producer sent twice. So a topic gets policies of its own: a retention, no deletion
-while inactive, deduplication.
+By default Pulsar retains no messages without a subscription, deletes inactive topics, creates topics on access, and
+does not deduplicate retries of a producer. So lakelog sets policies of the topic: a retention, no deletion while
+inactive, deduplication.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _ID_PROPERTY: Final = "lakelog.log-id"
 _METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 _BASE_MARK: Final = "@"
 _OWN_RETENTION_MINUTES: Final = 7 * 24 * 60
-"""Where neither the table nor the namespace says how long: as long as Kafka does."""
+"""Retention if neither the table nor the namespace sets one; Kafka's default."""
 _MINUTE_MS: Final = 60_000
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """What a partition holds now: entries from ``first`` to before ``end``, ``last`` is the newest, None without."""
+    """The current entries of a partition, from ``first`` to before ``end``; ``last`` is the newest, or None."""
 
     first: Entry
     end: Entry
@@ -42,7 +42,7 @@ class PartitionState:
 
 
 class PulsarTopic:
-    """The topic of one location. Raises InvalidOption for options that do not lead to one."""
+    """The topic of one location. Raises InvalidOption for options without a valid topic."""
 
     def __init__(self, location: LogLocation) -> None:
         self.location, self.access = location, Access(location)
@@ -57,15 +57,15 @@ class PulsarTopic:
         self._full = "/".join(parts if len(parts) == 3 else ["public", "default", parts[0]])
         self.path = "persistent/" + "/".join(quote(part, safe="") for part in self._full.split("/"))
         identity = identity_in(location) or ""
-        #: the ledger from which entries count; a cluster numbers the ledgers of all its topics together
+        #: the ledger from which entries are counted; a cluster numbers the ledgers of all its topics together
         self.base = int(identity.rpartition(_BASE_MARK)[2] or 0)
 
     def partition(self, bucket: int) -> str:
-        """The name by which clients know the partition of a bucket."""
+        """The client-side name of a bucket's partition."""
         return f"persistent://{self._full}-partition-{bucket}"
 
     def create(self, client: pulsar.Client) -> LogLocation:
-        """Makes it, or takes an empty one of the same shape; returns the location with its identity."""
+        """Creates the topic, or adopts an empty one of the same shape; returns the location with its identity."""
         location, identity, ours = self.location, new_uuid(), True
         shape = {"partitions": location.buckets, "properties": {_ID_PROPERTY: identity}}
         try:
@@ -85,18 +85,18 @@ class PulsarTopic:
         return replace(location, log_id=log_id_of(location.topic, f"{identity}{_BASE_MARK}{self.base + first}"))
 
     def drop(self) -> None:
-        """Deletes it with all that uses it; one that is gone, or was made anew by somebody else, is left alone."""
+        """Deletes the topic by force; does nothing if it does not exist or if another topic has its name."""
         with contextlib.suppress(NotFound):
             with contextlib.suppress(InvalidOption):  # another number of partitions, but this topic
                 self.check()
             self.admin.change("DELETE", f"{self.path}/partitions?force=true")
 
     def check(self) -> None:
-        """Raises NotFound when it is gone or another one, InvalidOption for another number of partitions."""
+        """Raises NotFound if the topic was deleted or replaced, InvalidOption for another number of partitions."""
         self._check(self._metadata())
 
     def check_same(self) -> None:
-        """Raises NotFound when it is gone or another one."""
+        """Raises NotFound if the topic was deleted or replaced."""
         self._same(self._metadata())
 
     def _same(self, found: dict[str, Any] | None) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class PulsarTopic:
             )
 
     def set_retention(self) -> None:
-        """Gives it the retention of the location; without one the namespace's own, if that keeps anything."""
+        """Sets the retention of the location; without one the namespace's retention, if it retains anything."""
         self.check()
         self._set_retention()
 
@@ -133,7 +133,7 @@ class PulsarTopic:
         self._set("POST", path, {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1})
 
     def states(self, buckets: Sequence[int] | None = None) -> dict[int, PartitionState]:
-        """Bucket → what its partition holds, of the topic as it is now. Raises as ``check``, and Unavailable."""
+        """Bucket → the current state of its partition. Raises as ``check``, and Unavailable."""
         chosen = range(self.location.buckets) if buckets is None else buckets
         found = self.admin.get(f"{self.path}/partitioned-internalStats")
         if found is None:
@@ -168,7 +168,7 @@ class PulsarTopic:
                 f"topic '{location.topic}' exists with {count} partitions, the table has {location.buckets} "
                 f"buckets: choose another '{LOG_TOPIC.key}', or set 'bucket' = '{max(count, 1)}'"
             )
-        # a partition that was never used is not there
+        # a partition that was never used does not exist
         held = [self.admin.get(f"{self.path}-partition-{bucket}/internalStats") for bucket in range(count)]
         if any(state and state["numberOfEntries"] for state in held):
             raise AlreadyExists(
@@ -182,13 +182,13 @@ class PulsarTopic:
         return identity
 
     def _wake(self, client: pulsar.Client) -> None:
-        """Lets the brokers begin a ledger for each partition; it shows, too, that clients reach them."""
+        """Makes the brokers begin a ledger for each partition, which also checks that clients can connect."""
         with translated_errors(self.location):
             for bucket in range(self.location.buckets):
                 client.create_reader(self.partition(bucket), pulsar.MessageId.earliest).close()
 
     def _keep(self) -> None:
-        """The policies without which records are lost, or are there twice."""
+        """Sets the policies that prevent lost and duplicate records."""
         self._set_retention()
         inactive = {
             "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
@@ -199,7 +199,7 @@ class PulsarTopic:
         self._set("POST", f"{self.path}/deduplicationEnabled", True)
 
     def _set(self, method: str, path: str, body: object = None) -> None:
-        """Sets a policy; one of a topic that was just made may have to wait until the brokers know of it."""
+        """Sets a policy; retries for a new topic until the brokers find it."""
         deadline = monotonic_s() + TIMEOUT_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Changes of a table's schema as frozen values, and the schema that follows from them (format sheet 3.2). Pure."""
+"""Schema evolution: changes of a table's schema as frozen values, and their application (format sheet 3.2). Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SchemaChange(ABC):
 
 
 class ColumnPosition(enum.Enum):
-    """Where a column goes among its siblings."""
+    """The kinds of column positions among the siblings."""
 
     FIRST = "FIRST"
     LAST = "LAST"
@@ -64,7 +64,7 @@ class Position:
     other: str | None = None
 
     def index(self, siblings: Fields, path: Path) -> int:
-        """Where a new field stands among its siblings. Raises InvalidSchema for an unknown ``other``."""
+        """The index of a new field among its siblings. Raises InvalidSchema for an unknown ``other``."""
         if self.place is ColumnPosition.FIRST:
             return 0
         if self.place is ColumnPosition.LAST or self.other is None:
@@ -77,20 +77,20 @@ LAST: Final = Position(ColumnPosition.LAST)
 
 
 def after(column: str) -> Position:
-    """Right behind a column."""
+    """Directly after a column."""
     return Position(ColumnPosition.AFTER, column)
 
 
 def before(column: str) -> Position:
-    """Right before a column."""
+    """Directly before a column."""
     return Position(ColumnPosition.BEFORE, column)
 
 
 @dataclass(frozen=True)
 class AddColumn(SchemaChange):
-    """A new column, NULL in all rows that are there; at the end, or before the partition columns if the table says so.
+    """Adds a column, NULL in all existing rows, at the end, or before the partition columns by the table's options.
 
-    It gets an id that no column ever had, so a name that was dropped comes back without its old values.
+    It gets a new unique id, so a re-added name of a dropped column does not restore the old values.
     """
 
     path: Path
@@ -126,9 +126,9 @@ class AddColumn(SchemaChange):
 
 @dataclass(frozen=True)
 class DropColumn(SchemaChange):
-    """A column goes; its values stay in old files and are never read again. Not a key column, not the last one.
+    """Drops a column, except a key column or the last one. Its values stay in old files and are never read again.
 
-    ``if_exists`` takes a column that is not there as dropped.
+    ``if_exists`` ignores a missing column.
     """
 
     path: Path
@@ -154,9 +154,9 @@ class DropColumn(SchemaChange):
 
 @dataclass(frozen=True)
 class RenameColumn(SchemaChange):
-    """Another name for a column; it keeps its id, so its values stay. Options that name it are rewritten.
+    """Renames a column, which keeps its id and so its values. Options that name it are rewritten.
 
-    A primary key column may be renamed, a partition column not: its name stands in the paths of the files.
+    A primary key column can be renamed. A partition column cannot, because file paths contain its name.
     """
 
     path: Path
@@ -183,10 +183,10 @@ class RenameColumn(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangeType(SchemaChange):
-    """Another type; files keep their values, which are cast when they are read.
+    """Changes a type; files keep their values, which reads cast.
 
-    ``keep_nullable`` leaves NULL or NOT NULL as it is, whatever ``type`` says. Not for key columns and not for the
-    columns of ``bucket-key``, whose values decide where a row is.
+    ``keep_nullable`` keeps the nullability regardless of ``type``. Not for key columns and columns of ``bucket-key``,
+    whose values determine the location of a row.
     """
 
     path: Path
@@ -231,7 +231,7 @@ class ChangeType(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangeNullability(SchemaChange):
-    """NULL allowed or not. NOT NULL is refused unless ``alter-column-null-to-not-null.disabled`` is false."""
+    """Changes the nullability. Rejects NOT NULL unless ``alter-column-null-to-not-null.disabled`` is false."""
 
     path: Path
     nullable: bool
@@ -249,7 +249,7 @@ class ChangeNullability(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangeComment(SchemaChange):
-    """Another comment of a column; None for none."""
+    """Changes the comment of a column; None removes it."""
 
     path: Path
     comment: str | None
@@ -261,7 +261,7 @@ class ChangeComment(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangePosition(SchemaChange):
-    """Another place among the siblings; files are read by id, so nothing else changes."""
+    """Changes the position among the siblings; files are read by id, so nothing else changes."""
 
     path: Path
     position: Position
@@ -280,7 +280,7 @@ class ChangePosition(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangeDefault(SchemaChange):
-    """The value that writers put where a row has none, as text; None for no default. Rows that are there keep NULL."""
+    """Changes the default that writers use for missing values, as text; None removes it. Existing rows keep NULL."""
 
     path: Path
     value: str | None
@@ -294,7 +294,7 @@ class ChangeDefault(SchemaChange):
 
 @dataclass(frozen=True)
 class SetOption(SchemaChange):
-    """An option with a new value; the key is canonical."""
+    """Sets an option; the key is canonical."""
 
     key: str
     value: str
@@ -308,7 +308,7 @@ class SetOption(SchemaChange):
 
 @dataclass(frozen=True)
 class RemoveOption(SchemaChange):
-    """An option without a value, so that its default counts; one that was not set is fine."""
+    """Removes an option, so that its default applies; ignores an option that is not set."""
 
     key: str
 
@@ -319,7 +319,7 @@ class RemoveOption(SchemaChange):
 
 @dataclass(frozen=True)
 class ChangeTableComment(SchemaChange):
-    """Another comment of the table; None for none."""
+    """Changes the comment of the table; None removes it."""
 
     comment: str | None
 
@@ -330,11 +330,11 @@ class ChangeTableComment(SchemaChange):
 def apply_changes(
     schema: TableSchema, changes: Sequence[SchemaChange], has_snapshots: bool, time_millis: int
 ) -> TableSchema:
-    """The schema that follows ``schema`` with all changes in their order: one new schema, with the next id.
+    """The successor of ``schema`` with all changes in order, as one new schema with the next id.
 
-    Called for ALTER TABLE, again whenever another schema was faster. ``has_snapshots`` closes the options that files
-    depend on. Changes that change nothing give ``schema`` itself. Raises InvalidSchema, InvalidOption,
-    UnsupportedFeature; nothing has been changed then.
+    Called for ALTER TABLE, and again after each conflict with another schema. ``has_snapshots`` makes options that
+    files depend on immutable. Changes without effect return ``schema`` itself. Raises InvalidSchema, InvalidOption,
+    UnsupportedFeature, without any change.
     """
     if not changes:
         raise InvalidRequest("no change was given: name at least one")
@@ -348,7 +348,7 @@ def apply_changes(
 
 
 def _as_newest_version(schema: TableSchema) -> TableSchema:
-    """The schema with what an older version left unsaid: one bucket before version 2, ORC files before version 3."""
+    """The schema with explicit defaults of older versions: one bucket before version 2, ORC files before version 3."""
     options = dict(schema.options)
     if schema.version <= 1:
         options.setdefault(BUCKET.key, "1")
@@ -358,7 +358,7 @@ def _as_newest_version(schema: TableSchema) -> TableSchema:
 
 
 def _word(kind: DataType) -> str:
-    """The type for messages; of a nested one just the word."""
+    """The type for messages; only the keyword of a nested one."""
     text = kind.to_json()
     return text if isinstance(text, str) else str(text["type"])
 

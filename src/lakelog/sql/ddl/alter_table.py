@@ -1,6 +1,6 @@
-"""What stands behind ALTER TABLE name, in Spark's words and in Flink's → changes of the schema.
+"""Parser of the actions of ALTER TABLE, in Spark's and Flink's dialect → changes of the schema.
 
-``COLUMN`` or ``COLUMNS`` in the text says that it is Spark's dialect, which decides what a bare ``timestamp`` is.
+``COLUMN`` or ``COLUMNS`` in the text selects Spark's dialect, which determines the type of a bare ``timestamp``.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _OF_OTHER_SYSTEMS = {
     ("DROP", "IDENTIFIER", "FIELDS"): _NOT_COLUMNS["PRIMARY"],
     ("SET", "LOCATION"): WHERE_TABLES_LIE,
 }
-"""Clauses of other systems, and what to do instead."""
+"""Clauses of other systems, and their replacements."""
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """One change, and the token of the text that an error about it points at."""
+    """One change, and the token of the text for error messages about it."""
 
     change: SchemaChange
     place: Token
 
 
 def read_alterations(cursor: TokenStream) -> list[Alteration]:
-    """Moves over all changes of the statement, to its end. Raises UnsupportedStatement at what is not understood."""
+    """Reads all changes to the end of the statement. Raises UnsupportedStatement at unsupported text."""
     for words, why in _OF_OTHER_SYSTEMS.items():
         if cursor.at_words(*words):
             cursor.fail(f"{' '.join(words)} is not supported: {why}")
@@ -258,7 +258,7 @@ def _read_set(cursor: TokenStream) -> Iterator[Alteration]:
 
 
 def _read_unset(cursor: TokenStream) -> Iterator[Alteration]:
-    cursor.accept_words("IF", "EXISTS")  # an option that is not set is no error anyway
+    cursor.accept_words("IF", "EXISTS")  # a missing option is never an error
     cursor.expect_symbol("(")
     while True:
         token = cursor.peek()

@@ -1,4 +1,4 @@
-"""What CREATE TABLE says of a table, in Spark's dialect (USING, TBLPROPERTIES) and in Flink's (NOT ENFORCED, WITH)."""
+"""Parser of CREATE TABLE, in Spark's dialect (USING, TBLPROPERTIES) and in Flink's (NOT ENFORCED, WITH)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelog.sql.syntax.lexer import Kind, Token
 from lakelog.sql.syntax.token_stream import Name, TokenStream
 from lakelog.sql.syntax.type_parser import Dialect, parse_default, parse_type
 
-# What stands after USING (or in Flink's option `connector`) when the table is lakelog's.
+# Values of USING (or of Flink's option `connector`) for lakelog's tables.
 PROVIDERS = ("lakelog", "arctic", "amoro", "mixed_iceberg", "paimon")
 # Clauses of tables that only Spark has (Hive's).
 _SPARK_ONLY = ("STORED", "ROW", "CLUSTERED", "SORTED", "SKEWED")
@@ -33,7 +33,7 @@ _WHY_NOT = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was written."""
+    """A column as written in the statement."""
 
     name: str
     type: DataType
@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class _Clauses:
-    """What was read so far of the column list and the clauses behind it."""
+    """The clauses read so far: the column list and the clauses after it."""
 
     columns: tuple[Column, ...] = ()
     primary_key: tuple[str, ...] | None = None
@@ -57,7 +57,7 @@ class _Clauses:
 class TableDefinition:
     """``[OR REPLACE] TABLE [IF NOT EXISTS] name (column type …, PRIMARY KEY (…)) …``.
 
-    ``or_replace`` is whether a table of this name gives way, ``must_exist`` whether there has to be one.
+    ``or_replace`` is True if the statement replaces an existing table, ``must_exist`` if the table must exist.
     """
 
     name: Name
@@ -117,13 +117,13 @@ class TableDefinition:
         return schema
 
     def create(self, session: SessionContext, identifier: Identifier) -> None:
-        """Makes the table under a name. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
+        """Creates the table under a name. Raises InvalidSchema, InvalidOption, UnsupportedFeature, AlreadyExists."""
         options = session.tables.canonical_options(self.options, "table")
         session.create_table(identifier, self.schema(options, now_ms()), self.if_not_exists)
 
 
 def _outer_words(cursor: TokenStream) -> list[tuple[str, int]]:
-    """The keywords from here on that stand outside of parentheses, with their distance from here."""
+    """The following keywords outside of parentheses, with their distance from the cursor."""
     out, depth, ahead = [], 0, 0
     while (token := cursor.peek(ahead)) is not None:
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -198,7 +198,7 @@ def _read_primary_key(cursor: TokenStream, found: _Clauses) -> _Clauses:
 
 
 def _skip_enforced(cursor: TokenStream) -> None:
-    # lakelog keeps the key whatever was written, so the words change nothing.
+    # lakelog always enforces the key, so the words have no effect.
     if not cursor.accept_words("NOT", "ENFORCED"):
         cursor.accept_words("ENFORCED")
     cursor.accept_words("RELY")
@@ -237,7 +237,7 @@ def _read_column(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Cla
 
 
 def _read_clauses(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
-    """The clauses behind the columns, of both dialects, in any order."""
+    """Reads the clauses after the columns, of both dialects, in any order."""
     while cursor.peek() is not None:
         if cursor.accept_words("USING"):
             found = replace(found, provider=cursor.name_part("the format, such as lakelog").lower())
@@ -274,7 +274,7 @@ def _read_options(cursor: TokenStream, found: _Clauses) -> _Clauses:
 
 
 def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect) -> _Clauses:
-    """``(a, b)``, or as Hive and Spark have it ``(a date, b int)``: columns that come behind the others."""
+    """``(a, b)``, or in Hive and Spark ``(a date, b int)``, which appends the columns after the others."""
     cursor.expect_symbol("(")
     keys: list[str] = []
     while True:
@@ -298,7 +298,7 @@ def _read_partition_keys(cursor: TokenStream, found: _Clauses, dialect: Dialect)
 
 
 def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clauses) -> TableDefinition:
-    """Moves what other engines write as options (connector, primary-key, partition) to where it belongs."""
+    """Converts options of other engines (connector, primary-key, partition) to clauses."""
     options = dict(found.options)
     connector = options.pop("connector", found.provider)
     if connector.lower() not in PROVIDERS:
@@ -330,11 +330,11 @@ def _finish(cursor: TokenStream, name: Name, if_not_exists: bool, found: _Clause
 
 @contextmanager
 def place_of(session: SessionContext, table: TableDefinition) -> Iterator[Identifier]:
-    """The name under which to make a table; at the end of the block it has its own.
+    """The name under which to create a table; at the end of the block the table gets its final name.
 
-    They differ for a table that takes the place of another one. That one stays as it is when the block fails, and is
-    dropped, as DROP TABLE does it, once the new one has its name: between two renames there is no table of the name.
-    Raises NotFound for REPLACE TABLE of none, UnsupportedFeature where the storage cannot rename.
+    The names differ if the table replaces another one. If the block fails, the old table stays unchanged. Otherwise it
+    is dropped, as by DROP TABLE, once the new one has its name. Between the two renames the name does not exist.
+    Raises NotFound for REPLACE TABLE of a missing table, UnsupportedFeature if the storage cannot rename.
     """
     identifier = session.resolve(table.name)
     if not table.or_replace or not session.exists(identifier):

@@ -1,4 +1,4 @@
-"""What UPDATE and MERGE set: ``column = value``, of whole columns and of parts of structs."""
+"""Assignments of UPDATE and MERGE: ``column = value``, for whole columns and parts of structs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 
 def read_assignments(cursor: TokenStream, target: DmlTarget, *stops: str) -> dict[Path, str]:
-    """Moves over ``column = expression, …``: text of the value by path; the target's name may be before it."""
+    """Reads ``column = expression, …`` as path → text of the value; the target's name may prefix a path."""
     out: dict[Path, str] = {}
     while True:
         place = cursor.peek()
@@ -36,9 +36,9 @@ def read_assignments(cursor: TokenStream, target: DmlTarget, *stops: str) -> dic
 
 
 def own_values(schema: TableSchema, table: DmlTarget, given: Mapping[Path, str]) -> dict[str, str]:
-    """Assignments as new values of whole columns, by the table's spelling; DEFAULT gives way to the column's.
+    """Assignments as new values of whole columns, in the table's spelling, with DEFAULT resolved to the default.
 
-    Raises InvalidSchema for a column, or a part of one, that the table does not have.
+    Raises InvalidSchema for an unknown column or part of one.
     """
     out: dict[str, str] = {}
     for path, value in given.items():
@@ -82,7 +82,7 @@ def _field(fields: tuple[DataField, ...], path: Path, table: DmlTarget) -> DataF
 
 
 def _struct(field: DataField, now: str, given: Mapping[Path, str], table: DmlTarget, above: Path = ()) -> str:
-    """The struct of a column with new values of some parts; the others are those that it has now, ``now``."""
+    """The struct of a column with new values of some parts; the others come from the current struct ``now``."""
     path = (*above, field.name)
     if not isinstance(field.type, RowType):
         raise InvalidSchema(f"column '{'.'.join(path)}' of table '{table.name}' is no struct: set all of it")

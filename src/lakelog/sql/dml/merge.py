@@ -1,4 +1,4 @@
-"""The queries behind MERGE: a join of target and source, of which each row meets at most one clause."""
+"""The queries of MERGE: a join of target and source, in which each row matches at most one clause."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _JOINS = {
 
 @dataclass(frozen=True)
 class Merge(RowChange):
-    """A MERGE: ``source`` is a relation as FROM takes it, ``alias`` its name, ``on`` the condition; then the clauses.
+    """A MERGE: ``source`` is a relation of FROM, ``alias`` its name, ``on`` the condition; then the clauses.
 
-    ``missing`` are for rows of the source that the target has not, ``extra`` for rows of the target that the source
-    has not.
+    ``missing`` are the clauses of source rows without a target row, ``extra`` of target rows without a source row.
     """
 
     source: str
@@ -44,7 +43,7 @@ class Merge(RowChange):
 
     @property
     def only_inserts(self) -> bool:
-        """Whether no row of the target changes."""
+        """True if no row of the target changes."""
         return not self.matched and not self.extra
 
     def changes(self) -> str:
@@ -55,7 +54,7 @@ class Merge(RowChange):
             several = f"count(*) OVER (PARTITION BY {', '.join([*keys, _NUMBER])}) > 1 AND {_NUMBER} = 0"
             acting = f"SELECT {self._values}, {self._checked(several)} AS {_ACTION} FROM ({acting})"
         if self._numbers(DELETE):
-            # a key may be deleted and written: the delete comes first, and once
+            # a key may be deleted and written; the delete is first, and only once
             key = ", ".join(
                 f"if({_ACTION} IN ({self._numbers(DELETE)}), _o{i}, _n{i})"
                 for i, c in enumerate(target.columns)
@@ -79,13 +78,13 @@ class Merge(RowChange):
 
     def touched(self) -> str | None:
         if self.extra or self.missing:
-            # a source that is not the same twice must not find a row unmatched because its file is left out
+            # with a nondeterministic source, a row must not become unmatched because its file is skipped
             return None
         target = f"(SELECT *, input_file_name() AS {FILE} FROM {self.target.read}) AS {quoted_name(self.target.alias)}"
         return f"SELECT DISTINCT {self.target.column(FILE)} FROM {target} JOIN {self._marked_source} ON {self.on}"
 
     def left(self) -> str:
-        # each row of the target once, with the clause that it meets, if any
+        # each row of the target once, with its matching clause, if any
         window = f"PARTITION BY {_ID}, {_NUMBER}"
         several = f"sum(if({_ACTION} > 0, 1, 0)) OVER ({window}) > 1 AND {_NUMBER} = 0"
         action = self._checked(several) if self._is_checked else _ACTION
@@ -100,12 +99,12 @@ class Merge(RowChange):
 
     @property
     def _clauses(self) -> list[Clause]:
-        """All clauses; the number of a clause is its place here, from 1."""
+        """All clauses; the number of a clause is its 1-based position."""
         return [*self.matched, *self.missing, *self.extra]
 
     @property
     def _is_checked(self) -> bool:
-        """Whether a row of the target that meets several of the source is an error: not if they all delete it."""
+        """True if several source rows for one target row are an error, which they are not if all delete it."""
         alone = self.matched[0] if len(self.matched) == 1 else None
         return bool(self.matched) and (alone is None or alone.action != DELETE or alone.condition is not None)
 
@@ -121,16 +120,16 @@ class Merge(RowChange):
         return ", ".join(str(i) for i, c in enumerate(self._clauses, 1) if c.action == action)
 
     def _checked(self, several: str) -> str:
-        """The action; the query fails where rows are ``several``. Part of the action, for it is always looked at."""
+        """The action, which fails if ``several`` is true; as a part of the action the check is always evaluated."""
         wrong = (
             f"MERGE INTO {self.target.name}: several rows of the source match one row, and each of them would change it"
         )
         return f"if({several}, raise_error({text_of(wrong)}), {_ACTION})"
 
     def _joined(self, kept: tuple[bool, bool]) -> str:
-        """The join, with the number of the clause that each row meets (0: none), its old values and its new ones.
+        """The join, with each row's clause number (0: none), its old values and its new ones.
 
-        ``kept`` says whether rows of the source, and of the target, stay that have no partner.
+        ``kept`` are two flags: keep source rows, and target rows, without a match.
         """
         target = self.target
         is_target = f"{target.column(_TARGET)} IS NOT NULL"
@@ -166,7 +165,7 @@ class Merge(RowChange):
 
 
 def _numbered(clauses: Sequence[Clause], first: int) -> str:
-    """The number of the first clause whose condition holds, 0 when none does."""
+    """The number of the first clause whose condition is true, or 0."""
     if not clauses:
         return "0"
     cases = " ".join(f"WHEN {c.condition or 'true'} THEN {n}" for n, c in enumerate(clauses, first))

@@ -1,4 +1,4 @@
-"""The queries behind INSERT INTO … REPLACE WHERE: new rows take the place of those that meet a condition."""
+"""The queries of INSERT INTO … REPLACE WHERE, which replaces the rows that match a condition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _FIRST = "_lakelog_first"
 
 @dataclass(frozen=True)
 class ReplaceWhere(RowChange):
-    """Rows of the target that meet ``condition`` go, those of ``query`` come; the condition must hold for these, too.
+    """Replaces target rows that match ``condition`` with the rows of ``query``, which must match it, too.
 
-    ``columns`` are the target's columns that the query has, in its order; ``defaults`` are values, as text, of the
-    columns that have one.
+    ``columns`` are the target's columns in the query, in its order; ``defaults`` are the column defaults as text.
     """
 
     condition: str
@@ -33,7 +32,7 @@ class ReplaceWhere(RowChange):
         target = self.target
         gone = f"SELECT {self._columns}, '-D' AS {ROW_KIND_COLUMN} FROM {target.relation} WHERE ({self.condition})"
         come = f"SELECT *, '+I' AS {ROW_KIND_COLUMN} FROM ({self._new_rows})"
-        # a key may go and come again: the delete comes first
+        # a key may be deleted and inserted again; the delete is first
         window = f"PARTITION BY {', '.join(map(quoted_name, target.keys))} ORDER BY {ROW_KIND_COLUMN} DESC"
         values = ", ".join(self._newer(c, window) for c in target.columns)
         both = (
@@ -56,7 +55,7 @@ class ReplaceWhere(RowChange):
 
     @property
     def _new_rows(self) -> str:
-        """The new rows as the table has them; the first column looks at the condition, for all columns are written."""
+        """The new rows with the table's columns; the first column checks the condition, because all are written."""
         target, alias = self.target, quoted_name(self.target.alias)
         given = f"({self.query}) AS {alias}({', '.join(map(quoted_name, self.columns))})"
         typed = f"SELECT {', '.join(f'{self._value(c)} AS {quoted_name(c)}' for c in target.columns)} FROM {given}"
@@ -75,7 +74,7 @@ class ReplaceWhere(RowChange):
         return value if default is None else f"coalesce({value}, {self.target.typed(name, default)})"
 
     def _newer(self, name: str, window: str) -> str:
-        """A column of a row; a sequence field may not be older than that of the row which it replaces."""
+        """A column of a row; a sequence field must not be older than that of the replaced row."""
         column, sign = quoted_name(name), self.target.newer.get(name)
         if sign is None:
             return column

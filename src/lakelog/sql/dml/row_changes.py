@@ -1,8 +1,8 @@
-"""The queries behind UPDATE and DELETE: how rows of the target change, or what its files have then.
+"""The queries of UPDATE and DELETE: changed rows of the target, or the new content of its files.
 
-They are put together from pieces of the user's text, which Spark parses as they were written. Rows of a table with a
-primary key change by being written again with a row kind, as INSERT writes a change stream. Of a table without one, the
-files that have such rows are replaced by what is left of them.
+They consist of unmodified pieces of the user's text, which Spark parses. Rows of a table with a primary key are written
+again with a row kind, like a change stream by INSERT. For a table without one, the files with such rows are replaced by
+files with the remaining rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MET: Final = "_lakelog_met"
 
 @dataclass(frozen=True)
 class Clause:
-    """What is to happen to a row: its ``condition`` (None: always) and the new ``values``, text by column name."""
+    """A clause for a row: its ``condition`` (None: always) and the new ``values``, text by column name."""
 
     action: str
     condition: str | None = None
@@ -40,11 +40,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Target:
-    """The table that is changed, as it stands in FROM: its name and alias.
+    """The changed table in FROM: its name and alias.
 
-    ``columns`` are all of the table, ``keys`` its primary key; ``types`` are Spark's of the columns that have a simple
-    one, ``newer`` is the comparison that new values of sequence fields must hold with old ones. ``tells_before`` says
-    that readers of its changes want the row of before, too. ``files`` are the data files to read, None for all.
+    ``columns`` are all columns of the table, ``keys`` its primary key; ``types`` are Spark's types of the columns with
+    a simple type, ``newer`` is the required comparison of new sequence field values with old ones. ``tells_before`` is
+    True if readers of its changes need the old row, too. ``files`` are the data files to read, None for all.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Target:
         return f"{quoted_name(self.alias)}.{quoted_name(name)}"
 
     def typed(self, name: str, given: str) -> str:
-        """A new value in the column's type: what it is compared or joined with must not make another one of both."""
+        """A new value in the column's type, so that comparisons and joins do not coerce both to another type."""
         return f"CAST(({given}) AS {self.types[name]})" if name in self.types else f"({given})"
 
     @property
     def read(self) -> str:
-        """The target in FROM, without its alias: its files, as they are now."""
+        """The target in FROM, without its alias, with its current files."""
         options = {"read.mode": "file"} | ({} if self.files is None else {SCAN_DATA_FILES.key: ",".join(self.files)})
         return f"{self.name} /*+ OPTIONS({', '.join(f'{text_of(k)} = {text_of(v)}' for k, v in options.items())}) */"
 
@@ -76,7 +76,7 @@ class Target:
         return f"{self.read} AS {quoted_name(self.alias)}"
 
     def new_value(self, name: str, given: str | None) -> str:
-        """What an update makes of a column; a key column may only be given what it has."""
+        """The updated value of a column; the value of a key column must not change."""
         old = self.column(name)
         if given is None:
             return old
@@ -103,7 +103,7 @@ class RowChange(ABC):
 
     @property
     def adds_rows(self) -> bool:
-        """Whether it may have rows to write where it changes none."""
+        """True if it may write rows without a change of existing ones."""
         return False
 
     @abstractmethod
@@ -116,7 +116,7 @@ class RowChange(ABC):
 
     @abstractmethod
     def left(self) -> str:
-        """What a table without a key has in place of ``target.files``."""
+        """The rows that replace ``target.files`` in a table without a key."""
 
     def of_files(self, files: Sequence[str]) -> RowChange:
         """The same for some files of the target."""
@@ -125,7 +125,7 @@ class RowChange(ABC):
 
 @dataclass(frozen=True)
 class RowsWhere(RowChange):
-    """UPDATE or DELETE of the rows that meet the clause's condition."""
+    """UPDATE or DELETE of the rows that match the clause's condition."""
 
     clause: Clause
 
@@ -161,7 +161,7 @@ class RowsWhere(RowChange):
             else target.column(c)
             for c in target.columns
         )
-        # once a row, whatever the condition is
+        # once per row, independent of the condition
         met = f"(SELECT *, {self._is_met} AS {_MET} FROM {target.relation})"
         return f"SELECT {columns} FROM {met} AS {quoted_name(target.alias)}"
 
@@ -180,11 +180,11 @@ def text_of(value: str) -> str:
 
 
 def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
-    """The plan with ``_row_kind`` as last column, when each row of the query stands for one row of the log.
+    """The plan with ``_row_kind`` as last column, if each row of the query corresponds to one row of the log.
 
     Called for an INSERT from a read of a log, so that an update or delete of the source updates or deletes in the
-    target. None when the query is more than columns and filters of one table (it aggregates, joins, …), or has the
-    column already.
+    target. None if the query is not a plain selection from one table (it aggregates, joins, …), or already has the
+    column.
     """
     try:
         tree = sqlglot.parse_one(plan.text, dialect="spark")
@@ -200,7 +200,7 @@ def with_row_kind(plan: QueryPlan, source: Source) -> QueryPlan | None:
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.FROM:
             if before is None:
-                return None  # FROM comes first
+                return None  # FROM is first
             if before.token_type == TokenType.DISTINCT:
                 continue  # IS DISTINCT FROM
             at = before.end + 1

@@ -1,4 +1,4 @@
-"""What UPDATE, DELETE and MERGE have in common: the table that they change, and how its changes are written."""
+"""Common part of UPDATE, DELETE and MERGE: the target table, and the write of its changes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ATTEMPTS = 5
 def resolve_target(
     session: SessionContext, identifier: Identifier, changed: DmlTarget, schema: TableSchema, actions: Collection[str]
 ) -> Target:
-    """The table as a query over it needs it.
+    """The target table for a query.
 
-    Raises UnsupportedFeature for what its rows cannot be changed by, InvalidRequest where a name means a view.
+    Raises UnsupportedFeature for an unsupported change, InvalidRequest if a name refers to a view.
     """
     if session.is_hidden(changed.name):
         raise InvalidRequest(
@@ -45,9 +45,9 @@ def resolve_target(
 def with_schema_evolution(
     session: SessionContext, identifier: Identifier, schema: TableSchema, query: str
 ) -> tuple[TableSchema, tuple[str, ...]]:
-    """WITH SCHEMA EVOLUTION: the schema with the further columns of a query, and all columns that the query has.
+    """WITH SCHEMA EVOLUTION: the schema with the new columns of a query, and all columns of the query.
 
-    The table gets them now, as by ALTER TABLE ADD COLUMN, and keeps them when the statement fails.
+    It adds the columns to the table, as by ALTER TABLE ADD COLUMN. They stay if the statement fails.
     """
     given = session.engine.columns_of(_planned(session, query))
     own = {name.lower(): name for name in schema.field_names}
@@ -59,11 +59,11 @@ def with_schema_evolution(
 
 
 def change_rows(session: SessionContext, identifier: Identifier, change: RowChange, given: Mapping[str, str]) -> object:
-    """Changes the rows as the statement says; all of it in one commit, or nothing.
+    """Changes the rows of a statement in one commit.
 
-    Rows of a table with a primary key are written again with a row kind. Of one without, the files that have such rows
-    are replaced; a compaction that was faster makes the statement begin again. Raises CommitConflict when that happens
-    too often.
+    Rows of a table with a primary key are written again with a row kind. For a table without one, the files with such
+    rows are replaced. If a concurrent compaction wins, the statement restarts. Raises CommitConflict after too many
+    restarts.
     """
     options = session.tables.canonical_options(given, "write")
     if change.target.keys or (isinstance(change, Merge) and change.only_inserts):
@@ -88,7 +88,7 @@ def change_rows(session: SessionContext, identifier: Identifier, change: RowChan
 
 @contextlib.contextmanager
 def _read_once(session: SessionContext, change: RowChange) -> Iterator[RowChange]:
-    """The change, of a source that stays the same for both of its queries: what it touches, and what is left.
+    """The change, with a source that is read once for both of its queries: touched files and remaining rows.
 
     Else a source row that came in between, or that ``rand()`` has chosen only then, would change some of its rows.
     """

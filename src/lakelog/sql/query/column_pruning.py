@@ -1,8 +1,8 @@
-"""Which columns of each table a query needs.
+"""Column pruning: the columns of each table that a query needs.
 
-Spark prunes no columns of a Python source, so this decides what is read. Two rules keep it right: every
-column that the text could mean is kept (Spark has to resolve the name), and when a construct is not
-understood all columns are. ``None`` stands for all columns, everywhere in this file.
+Spark prunes no columns of a Python source, so this module selects them. Two rules ensure correctness. Every column that
+the text may refer to is kept (Spark has to resolve the name). If a construct is not supported, all columns are kept.
+``None`` means all columns, everywhere in this file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Columns = frozenset[str] | None
 
 
 def _argument(node: exp.Expr, key: str) -> exp.Expr | None:
-    """An argument whose key is a Python keyword: sqlglot 28 and later put ``_`` behind it."""
+    """An argument whose key is a Python keyword, to which sqlglot 28 and later append ``_``."""
     found: exp.Expr | None = node.args.get(key + "_") or node.args.get(key)
     return found
 
 
 def relations_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """What stands in FROM, JOIN and LATERAL VIEW of a SELECT, without its inner queries' own."""
+    """The relations in FROM, JOIN and LATERAL VIEW of a SELECT, without those of its inner queries."""
     first = _argument(select, "from")
     todo = [first.this] if first is not None else []
     todo += [join.this for join in select.args.get("joins") or ()]
@@ -49,26 +49,26 @@ def _name_parts(column: exp.Column) -> list[str]:
 
 
 def _qualifiers(parts: list[str], relation: exp.Expr) -> list[int]:
-    """How many first parts of a dotted name may be the name of the relation: ``t.id`` 1, ``db.t.id`` 2."""
+    """The possible numbers of leading parts of a dotted name that name the relation: ``t.id`` 1, ``db.t.id`` 2."""
     names = [relation.alias_or_name.lower()]
     if isinstance(relation, exp.Table) and not relation.args.get("alias"):
         names = [p.lower() for p in (relation.catalog, relation.db, relation.name) if p]
     lengths = range(1, min(len(parts) - 1, 3) + 1)
-    # The column may name the database although FROM does not: it is the current one then.
+    # The column may name the database although FROM does not; it is the current one then.
     return [n for n in lengths if parts[:n][-len(names) :] == names[-n:] and parts[n - 1]]
 
 
 def _is_qualified(parts: list[str], relation: exp.Expr) -> bool:
-    """Whether a dotted name begins with the name of the relation as FROM has it, for certain."""
+    """Returns whether a dotted name certainly begins with the relation's name in FROM."""
     most = len([p for p in (relation.catalog, relation.db) if p]) + 1 if isinstance(relation, exp.Table) else 1
     return any(length <= most for length in _qualifiers(parts, relation))
 
 
 class ColumnUse:
-    """Answers for one parsed query.
+    """Column use of one parsed query.
 
-    ``tables`` holds, by ``id()`` of the node, the lower-case columns of the tables whose schema is known;
-    ``cte_of`` says which common table expression a table node means.
+    ``tables`` maps the ``id()`` of a node to the lower-case columns of a table with a known schema; ``cte_of`` returns
+    the common table expression that a table node refers to.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ColumnUse:
         self._outputs: dict[int, Columns] = {}
 
     def needed(self, relation: exp.Expr) -> Columns:
-        """The lower-case names that the query may take from this relation; None for all."""
+        """The lower-case names that the query may use from this relation; None for all."""
         select = _select_of(relation)
         if select is None or not self._is_plain(relation, select):
             return None
@@ -104,7 +104,7 @@ class ColumnUse:
         return frozenset(names)
 
     def _is_plain(self, relation: exp.Expr, select: exp.Select) -> bool:
-        """Whether the columns of the relation are used by name only, in this SELECT."""
+        """Returns whether this SELECT uses the columns of the relation by name only."""
         if not any(r is relation for r in relations_of(select)) or _alias_columns(relation):
             return False
         joins = (join for join in select.find_all(exp.Join) if _select_of(join) is select)
@@ -124,18 +124,18 @@ class ColumnUse:
         return self._column_of(parts, relation, select) if self._can_see(column, parts, select) else frozenset()
 
     def _column_of(self, parts: list[str], relation: exp.Expr, select: exp.Select) -> frozenset[str]:
-        """The columns that a dotted name may mean if it means one of this relation."""
+        """The columns of this relation that a dotted name may refer to."""
         own = _qualifiers(parts, relation)
         others = (r for r in relations_of(select) if r is not relation)
         if not own and any(_is_qualified(parts, r) for r in others):
             return frozenset()
         known = self._outputs_of(relation)
-        # A name may also be a struct column with its field, so its first part counts whatever it looks like.
+        # A name may also be a struct column with its field, so its first part always counts.
         first = parts[:1] if known is None or parts[0] in known else []
         return frozenset([*first, *(parts[length] for length in own)])
 
     def _can_see(self, node: exp.Expr, parts: list[str], select: exp.Select) -> bool:
-        """Whether a name at this node can reach the relations of the SELECT: nothing nearer has it."""
+        """Returns whether a name at this node can refer to the SELECT's relations, because no inner scope has it."""
         own = {id(r) for r in relations_of(select)}
         outer: exp.Expr | None = node
         while outer is not None and outer is not select:
@@ -176,9 +176,9 @@ class ColumnUse:
         return self._wanted_from(select) if plain else None
 
     def _wanted_from(self, select: exp.Select) -> Columns:
-        """The output columns of a SELECT that the query around it uses: what a star in it has to bring."""
+        """The output columns of a SELECT that the outer query uses, which a star in it must include."""
         if id(select) not in self._wanted:
-            self._wanted[id(select)] = None  # a query that uses itself wants everything
+            self._wanted[id(select)] = None  # a recursive query needs all columns
             self._wanted[id(select)] = self._find_wanted(select)
         return self._wanted[id(select)]
 
@@ -212,7 +212,7 @@ class ColumnUse:
         return names
 
     def _outputs_of(self, relation: exp.Expr) -> Columns:
-        """The names of the columns that a relation has, lower case; None when not known."""
+        """The lower-case column names of a relation; None if unknown."""
         if id(relation) not in self._outputs:
             self._outputs[id(relation)] = None
             self._outputs[id(relation)] = self._find_outputs(relation)
@@ -252,7 +252,7 @@ class ColumnUse:
 
 
 def _has_ordinals(select: exp.Select) -> bool:
-    """Whether ORDER BY and its like name output columns by number."""
+    """Returns whether ORDER BY or a similar clause refers to output columns by number."""
     for key in ("order", "sort", "cluster", "distribute"):
         clause = select.args.get(key)
         for item in clause.expressions if clause is not None else ():

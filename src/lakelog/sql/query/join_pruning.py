@@ -1,4 +1,4 @@
-"""Joins that leave only some partitions of a table to be read: those whose values the other side has."""
+"""Partition pruning by joins, from the values of the other side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIMPLE = (*BITS, "DATE", "VARCHAR")
 
 @dataclass(frozen=True)
 class JoinKey:
-    """Rows of ``node`` count only where ``other`` has a row whose ``other_column`` is what they have in ``column``."""
+    """A join key: rows of ``node`` need a row of ``other`` whose ``other_column`` equals their ``column``."""
 
     node: exp.Table
     column: str
@@ -25,9 +25,9 @@ class JoinKey:
 
 
 def join_keys(tree: exp.Expr | None, schemas: Mapping[int, TableSchema]) -> list[JoinKey]:
-    """The keys by which joins, semi-joins and IN over a query choose partitions; ``schemas`` by ``id`` of the table.
+    """The keys by which joins, semi-joins and IN subqueries select partitions; ``schemas`` by ``id`` of the table.
 
-    A row whose partition the other side does not have is no part of the answer, whatever is done with it besides.
+    A row whose partition is missing on the other side is never part of the result.
     """
     if tree is None:
         return []
@@ -35,9 +35,9 @@ def join_keys(tree: exp.Expr | None, schemas: Mapping[int, TableSchema]) -> list
 
 
 def values_text(column: DataField, values: Sequence[object]) -> str:
-    """That a column has one of some values, as text for ``parse_filter``; without values what is never true.
+    """The condition that a column has one of some values, as text for ``parse_filter``; always false without values.
 
-    Numbers that the column cannot hold are left out.
+    Numbers outside of the column's range are omitted.
     """
     name = exp.column(exp.to_identifier(column.name, quoted=True))
     bits = BITS.get(column.type.root if isinstance(column.type, AtomicType) else "")
@@ -65,7 +65,7 @@ def _of_select(select: exp.Select, schemas: Mapping[int, TableSchema]) -> Iterat
             continue
         side = join.side.upper()
         if side in ("", "LEFT"):
-            # behind an outer join rows of its own table alone depend on the other side
+            # after an outer join only rows of its own table depend on the other side
             only = join.this if side == "LEFT" and join.kind.upper() != "SEMI" else None
             yield from _equal(on, tables, schemas, only)
     where = select.args.get("where")
@@ -108,7 +108,7 @@ def _in_query(
     column = part.this
     name = column.table.lower() or (relations[0].alias_or_name.lower() if len(relations) == 1 else "")
     other = source.this
-    # a column of a name that the inner table does not have is one of the query around it
+    # a column that the inner table lacks belongs to the outer query
     if isinstance(other, exp.Table) and id(other) in schemas and chosen.table.lower() in ("", _name(other)):
         found = _key(tables.get(name), column, other, chosen, schemas)
         if found is not None:
@@ -148,7 +148,7 @@ def _renames(table: exp.Table) -> bool:
 
 
 def _root(schema: TableSchema, name: str) -> str:
-    """What values of a column are: the same text means that they are compared as they are; "" for other types."""
+    """The comparison type of a column; columns of the same one compare without a cast; "" for other types."""
     kind = schema.select([name])[0].type
     root = kind.root if isinstance(kind, AtomicType) else ""
     return "BIGINT" if root in BITS else root if root in _SIMPLE else ""

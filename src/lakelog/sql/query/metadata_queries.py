@@ -1,4 +1,4 @@
-"""Queries that metadata can answer, or that need few rows: ``count(*)`` by partition columns, and a bare LIMIT."""
+"""Metadata-only and limited queries: ``count(*)`` by partition columns, and a bare LIMIT."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TESTS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like, exp.Is, exp.And, exp.Or, exp.Not,
 )  # fmt: skip
 _COUNTED = (*_PLAIN, *_TESTS, exp.Count, exp.Star, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered)
-"""All that may stand in a query that is answered from counts: a function might aggregate, or tell rows apart."""
+"""Allowed expressions in a query on counts; functions might aggregate, or distinguish rows."""
 _TAKEN = (
     *_PLAIN, exp.Star, exp.Upper, exp.Lower, exp.Trim, exp.Length, exp.Concat, exp.Substring, exp.Coalesce, exp.Abs,
     exp.Round, exp.Case, exp.If, *_TESTS,
 )  # fmt: skip
-"""All that may stand in a query of which a LIMIT takes the first rows: other functions might aggregate."""
+"""Allowed expressions in a query with a pushed LIMIT; other functions might aggregate."""
 
 _CLAUSES = ("joins", "laterals", "windows", "qualify", "distinct", "sample", "cluster", "distribute", "sort", "hint")
 _MORE_CLAUSES = ("group", "having", "where", "order", "with", "with_", "connect", "match")
@@ -35,16 +35,16 @@ _MORE_CLAUSES = ("group", "having", "where", "order", "with", "with_", "connect"
 
 @dataclass(frozen=True)
 class CountedRead:
-    """The partition columns that a query looks at, and what turns its ``count(*)`` into sums of counts."""
+    """The partition columns of a query, and the edits that turn its ``count(*)`` into sums of counts."""
 
     columns: tuple[str, ...]
     edits: tuple[Edit, ...]
 
 
 def counted_read(query: QueryText, reference: Reference, schema: TableSchema) -> CountedRead | None:
-    """How a query over one table is answered from the number of rows in each partition.
+    """The read that answers a query over one table from the number of rows in each partition.
 
-    None unless all that it aggregates is ``count(*)``, and all columns that it names are of the partition.
+    None unless its only aggregates are ``count(*)`` and all its columns are partition columns.
     """
     select = only_select_of(reference)
     if select is None or query.tree is None:
@@ -65,7 +65,7 @@ def counted_read(query: QueryText, reference: Reference, schema: TableSchema) ->
 
 
 def limit_of(query: QueryText, reference: Reference) -> int | None:
-    """The rows that a query asks for at most, when it takes them as they come: no filter, order or aggregate."""
+    """The maximum number of rows of a query without filter, order or aggregate; None for other queries."""
     select = only_select_of(reference)
     limit = None if select is None else select.args.get("limit")
     if select is None or select is not query.tree or not isinstance(limit, exp.Limit):
@@ -88,7 +88,7 @@ class _Call:
 
 
 def only_select_of(reference: Reference) -> exp.Select | None:
-    """The SELECT that reads the table and nothing else."""
+    """The SELECT that reads only the table."""
     node = reference.node
     if node is None or node.args.get("joins") or node.args.get("pivots") or node.args.get("sample"):
         return None
@@ -102,7 +102,7 @@ def only_select_of(reference: Reference) -> exp.Select | None:
 
 
 def _calls(tokens: Sequence[Token]) -> Iterator[_Call]:
-    """The places of ``count(*)`` and ``count(1)``."""
+    """The positions of ``count(*)`` and ``count(1)``."""
     for at in range(len(tokens) - 3):
         of_all = tokens[at + 2].is_symbol("*") or tokens[at + 2].kind is Kind.NUMBER
         if tokens[at].is_word("COUNT") and tokens[at + 1].is_symbol("(") and of_all and tokens[at + 3].is_symbol(")"):
@@ -110,7 +110,7 @@ def _calls(tokens: Sequence[Token]) -> Iterator[_Call]:
 
 
 def _by_text(select: exp.Select) -> list[exp.Expr]:
-    """The counts of a SELECT in the order of the text: projections, then what stands behind FROM."""
+    """The counts of a SELECT in the order of the text: projections, then the clauses after FROM."""
     places = ("expressions", "group", "having", "order")
     found: list[exp.Expr] = []
     for place in places:
@@ -135,13 +135,13 @@ def _partition_columns(select: exp.Select, schema: TableSchema) -> tuple[str, ..
 
 
 def _is_behind(column: exp.Column, select: exp.Select) -> bool:
-    """Whether a column stands in the SELECT's own ORDER BY or HAVING, where names of its answer count."""
+    """Returns whether a column is in the SELECT's own ORDER BY or HAVING, where output names are visible."""
     clause = column.find_ancestor(exp.Order, exp.Having)
     return clause is not None and clause.parent is select
 
 
 def _keeps_its_name(projection: exp.Expr) -> bool:
-    """Whether a projection keeps its name when its counts become sums."""
+    """Returns whether a projection keeps its name if its counts become sums."""
     return isinstance(projection, exp.Alias | exp.Count) or projection.find(exp.Count) is None
 
 

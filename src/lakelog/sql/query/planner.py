@@ -1,7 +1,6 @@
-"""Makes a query ready for Spark: lakelog's tables in it become views that read just what the query needs.
+"""Prepares a query for Spark: replaces lakelog's tables by views that read only the required data.
 
-The text is edited at the places of the names and hints and not written anew, so that Spark parses what the
-user wrote.
+The planner edits names and hints in the text instead of regenerating it, so that Spark parses the user's text.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from lakelog.sql.syntax.token_stream import Name
 
 @dataclass(frozen=True)
 class _TableRead:
-    """A reference that turned out to be a lakelog table."""
+    """A reference to a lakelog table."""
 
     reference: Reference
     table: Identifier
@@ -47,10 +46,10 @@ class _TableRead:
 
 
 def plan_query(session: SessionContext, source: SourceText, strict: bool = True, lasting: bool = False) -> QueryPlan:
-    """Plans the query that a statement consists of.
+    """Plans a query statement.
 
-    With ``strict`` a name that neither lakelog nor Spark knows is NotFound with a suggestion, otherwise it is left
-    to Spark. Raises UnsupportedStatement for a hint that does not stand behind a lakelog table, InvalidOption.
+    With ``strict`` a name that neither lakelog nor Spark knows raises NotFound with a suggestion, otherwise Spark
+    resolves it. Raises UnsupportedStatement for a hint that does not follow a lakelog table, InvalidOption.
     """
     query = QueryText.read(source)
     reads = _find_reads(session, query, strict and query.tree is not None)
@@ -92,7 +91,7 @@ def plan_query(session: SessionContext, source: SourceText, strict: bool = True,
 
 
 def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedAggregates | None]:
-    """A read of a log with all kinds of changes, and the aggregates over it; an upsert log is made whole for them."""
+    """A read of a log with all kinds of changes, and the aggregates over it; completes the changes of an upsert log."""
     options = Options({**read.schema.options, **read.options})
     is_log = options.get_typed(READ_MODE) == "log" and "$" not in read.table.table
     if not is_log or read.reference.changes is not None or options.need(CHANGELOG_MODES) == "append-only":
@@ -104,7 +103,7 @@ def _with_signs(query: QueryText, read: _TableRead) -> tuple[_TableRead, SignedA
 
 
 def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]) -> list[Source]:
-    """The sources with the joins that choose their partitions."""
+    """The sources with the joins that select their partitions."""
     plain = [read for read in reads if read.lookup is None]
     nodes = {id(r.reference.node): r for r in plain if r.reference.node is not None and _is_of_files(r)}
     views = {id(r.reference.node): s.view for r, s in zip(plain, sources, strict=True)}
@@ -117,7 +116,7 @@ def _with_joins(query: QueryText, reads: list[_TableRead], sources: list[Source]
 
 
 def _is_of_files(read: _TableRead) -> bool:
-    """Whether the rows are those of data files, not of a log or a system table."""
+    """Returns whether the rows come from data files, not from a log or a system table."""
     mode = read.options.get(READ_MODE.key, read.schema.options.get(READ_MODE.key, READ_MODE.default))
     return mode == READ_MODE.default and "$" not in read.table.table
 
@@ -134,7 +133,7 @@ def _find_reads(session: SessionContext, query: QueryText, strict: bool) -> list
             continue
         if session.is_hidden(reference.name):
             _refuse_of_spark(session, query, reference)
-            continue  # a temporary view of this name comes first
+            continue  # a temporary view of this name takes precedence
         reads.append(_read_of(session, query, reference, identifier, schema))
     return reads
 
@@ -158,7 +157,7 @@ def _refuse_of_spark(session: SessionContext, query: QueryText, reference: Refer
 def _read_of(
     session: SessionContext, query: QueryText, reference: Reference, identifier: Identifier, schema: TableSchema
 ) -> _TableRead:
-    """The read with its options; a point in time or a range of changes may have other columns than the table now."""
+    """The read with its options; time travel or a range of changes may have other columns than the current table."""
     at = reference.travel
     lookup = None if at is None else read_lookup_time(query.source, query.tokens, at)
     if lookup is not None:
@@ -186,7 +185,7 @@ def _newest_id(session: SessionContext, identifier: Identifier) -> int:
 
 
 def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> bool:
-    """Whether nobody has a relation of this name; a foreign database (parquet.`/path`) is Spark's to judge."""
+    """Returns whether no relation has this name; Spark resolves a foreign database (parquet.`/path`)."""
     if len(name.parts) > 1 and identifier.database not in (
         *session.tables.list_databases(identifier.catalog),
         DEFAULT_DATABASE,
@@ -196,7 +195,7 @@ def _is_unknown(session: SessionContext, name: Name, identifier: Identifier) -> 
 
 
 def _hints_of(query: QueryText, reference: Reference) -> tuple[Hint, ...]:
-    """The hints behind the name, its alias or another hint of it, with nothing but comments between."""
+    """The hints after the name, its alias or another hint of it, with only comments between."""
     places, found = list(reference.ends), []
     token_starts = [t.start for t in query.tokens]
     for hint in query.hints:
@@ -227,7 +226,7 @@ def _check_hints(query: QueryText, reads: list[_TableRead]) -> None:
 
 
 def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str, ...] | None]:
-    """Per read the columns in the table's order, None for all. A query that needs none gets the cheapest one."""
+    """Per read the columns in the table's order, None for all; the cheapest column if the query needs none."""
     if query.tree is None:
         return [None] * len(reads)
     names = {id(r.reference.node): frozenset(f.lower() for f in _readable(r.schema)) for r in reads}
@@ -239,7 +238,7 @@ def _needed_columns(query: QueryText, reads: list[_TableRead]) -> list[tuple[str
         if needed is None:
             out.append(None)
             continue
-        # A column may be called like a function or a keyword, which the tree does not show as a name.
+        # A column may have the name of a function or a keyword, which the tree does not represent as a name.
         kept = tuple(f for f in _readable(read.schema) if f.lower() in needed or f.lower() in words)
         out.append(kept or (_cheapest_column(read.schema),))
     return out
@@ -251,7 +250,7 @@ def _readable(schema: TableSchema) -> tuple[str, ...]:
 
 
 def _cheapest_column(schema: TableSchema) -> str:
-    """The column to read where only the number of rows counts: a key column, which a merge reads anyway."""
+    """The column to read if only the number of rows is needed: a key column, which a merge reads anyway."""
     if schema.primary_keys:
         return schema.primary_keys[0]
     small = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "FLOAT", "BIGINT", "DOUBLE")
@@ -270,13 +269,13 @@ def _edits(query: QueryText, read: _TableRead, view: str) -> list[Edit]:
         edits.append(Edit(read.travel.start, read.travel.end, ""))
     script = query.source.script
     for hint in read.hints:
-        # Words that only the hint kept apart stay apart.
+        # Words that only the hint separated stay separated.
         edits.append(Edit(hint.start, hint.end, "" if script[hint.start - 1].isspace() else " "))
     return edits
 
 
 def _column_edits(session: SessionContext, query: QueryText, reads: list[_TableRead]) -> list[Edit]:
-    """Takes catalog and database off columns like ``db.t.id``: the view has the alias ``t`` and neither."""
+    """Removes catalog and database from columns like ``db.t.id``, because the view has only the alias ``t``."""
     if query.tree is None:
         return []
     reads_here = [r.table for r in reads if r.reference.alias_at is not None]
@@ -297,7 +296,7 @@ def _column_edits(session: SessionContext, query: QueryText, reads: list[_TableR
 
 
 def _dollar_edits(query: QueryText, edits: list[Edit]) -> list[Edit]:
-    """Quotes names such as ``t$snapshots`` that stay in the text: Spark reads ``$`` in no plain name."""
+    """Quotes remaining names such as ``t$snapshots``, because Spark does not accept ``$`` in a plain name."""
     return [
         Edit(token.start, token.end, quoted_name(token.text))
         for token in query.tokens

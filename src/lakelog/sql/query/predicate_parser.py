@@ -1,4 +1,4 @@
-"""A condition as SQL text → the predicate that a scan filters and skips files with."""
+"""Parser of a condition in SQL text → a predicate for filters and data skipping of a scan."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _WHAT_WORKS = (
 def parse_filter(text: str, schema: TableSchema) -> Predicate:
     """Reads text such as ``id = 1 and name like 'a%'``.
 
-    Values become the Python type of the column they are compared with (int, float, Decimal, str, bytes, bool, date,
-    time, datetime; in UTC for TIMESTAMP_LTZ). Raises InvalidSchema for an unknown column, InvalidRequest
-    for a value that does not fit its column, UnsupportedStatement for text that is not such a condition.
+    Values are converted to the Python type of the compared column (int, float, Decimal, str, bytes, bool, date, time,
+    datetime; in UTC for TIMESTAMP_LTZ). Raises InvalidSchema for an unknown column, InvalidRequest for a value that is
+    incompatible with its column, UnsupportedStatement for unsupported text.
     """
-    list(tokenize(text))  # points at a string that is not closed
+    list(tokenize(text))  # reports an unclosed string
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError as failure:
@@ -46,7 +46,7 @@ def parse_filter(text: str, schema: TableSchema) -> Predicate:
 
 
 def filtered(scan: _S, text: str | None) -> _S:
-    """A scan with a filter given as text, without one the scan itself. Raises as ``parse_filter``."""
+    """A scan with a filter from text; without text the scan itself. Raises as ``parse_filter``."""
     return scan if text is None else scan.where(parse_filter(text, scan.row_schema))
 
 
@@ -69,7 +69,7 @@ class _FilterReader:
         self._by_fold = {f.name.lower(): f for f in schema.fields}
 
     def read(self, node: exp.Expr) -> Predicate:
-        """The predicate of a node that is true or false."""
+        """The predicate of a boolean node."""
         if isinstance(node, exp.Paren):
             return self.read(node.this)
         if isinstance(node, exp.And):

@@ -1,11 +1,11 @@
-"""Which conditions of a query a table read may apply itself, to skip partitions, buckets and files.
+"""Predicate pushdown: conditions of a query that a table read applies to skip partitions, buckets and files.
 
-Spark can hand filters to a Python source, but the rows that one action has filtered stay filtered for the next action
-on the same DataFrame (seen with 4.2 and 4.3: the pruned read is kept with the relation), so lakelog takes the
-conditions from the text. Spark still applies all of them: a condition that is left out costs time, never rows.
+Spark can push filters to a Python source. But rows that one action has filtered stay filtered for the next action on
+the same DataFrame (seen with 4.2 and 4.3, which keep the pruned read with the relation). So lakelog extracts the
+conditions from the text. Spark still applies all of them, so a missing condition costs time, never rows.
 
-Comparisons of times, and of casts that keep the order of a column → comparisons of the column that are as wide or
-wider, for skipping files.
+Comparisons of times, and of order-preserving casts of a column, become equal or wider comparisons of the column, for
+skipping files.
 """
 
 from __future__ import annotations
@@ -44,27 +44,26 @@ _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
 }  # fmt: skip
 _SWAPPED: Final = {"=": "=", "<": ">", ">": "<"}
 _ZONES: Final = timedelta(hours=19)
-"""No zone of Spark is further from UTC: a time without one means the session's, which is not known here."""
+"""Maximum offset of a Spark zone from UTC, for times in the unknown zone of the session."""
 _DAY: Final = timedelta(days=1)
 _TIMES: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _EXACT: Final = 1 << 53
-"""Up to here every whole number has a double of its own."""
+"""Limit up to which doubles represent every integer exactly."""
 _TYPE: Final = exp.DType
 _DATE_TYPES: Final = frozenset({_TYPE.DATE, _TYPE.DATE32})
 _TIME_TYPES: Final = frozenset({_TYPE.TIMESTAMP, _TYPE.TIMESTAMPTZ, _TYPE.TIMESTAMPLTZ, _TYPE.TIMESTAMPNTZ})
 _WIDTHS: Final = {**{_TYPE[root]: bits for root, bits in BITS.items()}, _TYPE.DOUBLE: 64}
-"""Casts of whole numbers of at most so many bits keep their order."""
+"""Bits of the types to which casts of integers preserve their order."""
 
 
 def pushed_predicate(relation: exp.Table, schema: TableSchema) -> str | None:
-    """The AND-ed conditions of the WHERE next to the relation that only look at its columns, as text for
-    ``parse_filter``.
+    """The WHERE conjuncts of the relation's SELECT that use only its columns, as text for ``parse_filter``.
 
-    Only conditions that no NULL satisfies: so they may go below an outer join, too. None when there are none.
+    Includes only conditions that NULL never satisfies, so they can be pushed below an outer join. None without any.
     """
     alias = relation.args.get("alias")
     if relation.args.get("pivots") or relation.args.get("sample") or (alias is not None and alias.args.get("columns")):
-        return None  # names mean something else than the table's columns, or rows are chosen before the condition
+        return None  # names do not refer to the table's columns, or rows are selected before the condition
     select = relation.find_ancestor(exp.Select)
     if not isinstance(select, exp.Select) or not isinstance(where := select.args.get("where"), exp.Where):
         return None
@@ -92,9 +91,9 @@ def _text(part: exp.Expr, relation: exp.Table, schema: TableSchema, alone: bool)
 
 
 def _bare(part: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
-    """The condition with the names of columns alone, and with comparisons that Spark makes as they stand here.
+    """The condition with unqualified columns, and only with comparisons of the same meaning as in Spark.
 
-    None for a comparison that means something else here.
+    None for a comparison with another meaning.
     """
     root = exp.Paren(this=part.copy())
     for column in root.find_all(exp.Column):
@@ -113,7 +112,7 @@ def _bare(part: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
 
 
 def _literals_fit(node: exp.Expr, kind: DataType) -> bool:
-    """Whether Spark compares without turning the column into another type."""
+    """Returns whether Spark compares without a cast of the column."""
     root = kind.root if isinstance(kind, AtomicType) else ""
     if node.find(exp.Cast) and root != "DATE":
         return False
@@ -133,17 +132,17 @@ def _literals_fit(node: exp.Expr, kind: DataType) -> bool:
 
 @dataclass(frozen=True)
 class _Moments:
-    """The first and the last moment that a literal may mean, as UTC."""
+    """The first and the last possible instant of a literal, in UTC."""
 
     first: datetime
     last: datetime
 
 
 def widen_comparison(node: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr | None:
-    """What a comparison of one column says of the column itself, or a little more; None where nothing is known.
+    """An equal or wider comparison of the bare column; None if there is none.
 
-    ``types`` are by lower-case name. Called for conditions that are not negated: rows that meet the comparison meet the
-    answer. Its literals are text for ``parse_filter``.
+    ``types`` are by lower-case name. Called for conditions that are not negated: all rows that match the comparison
+    match the result. Its literals are text for ``parse_filter``.
     """
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         parts = [_compared(node.this, sign, node.args[end], types) for sign, end in ((">", "low"), ("<", "high"))]
@@ -177,7 +176,7 @@ def _compared(side: exp.Expr, sign: str, literal: exp.Expr, types: Mapping[str, 
 
 
 def _cast_of(side: exp.Expr, column: exp.Expr) -> exp.DType | None:
-    """What the side makes of the column: the type of a cast, None when it is the column; NULL's for anything else."""
+    """The cast type of a side with the column; None for the bare column, NULL's type for anything else."""
     while isinstance(side, exp.Paren):
         side = side.this
     if side is column:
@@ -201,8 +200,8 @@ def _of_number(column: exp.Column, root: str, cast: exp.DType | None, sign: str,
 
 
 def _moments(literal: exp.Expr, by_day: bool, zones: bool) -> _Moments | None:
-    """What a literal may mean; None for one with a zone where ``zones`` says that Spark may take it for another moment:
-    days and times without a zone leave it out."""
+    """The possible instants of a literal; None if it has a zone and ``zones`` says that Spark may ignore the zone, as
+    for days and times without a zone."""
     while isinstance(literal, exp.Paren | exp.Cast):
         if isinstance(literal, exp.Cast):
             by_day |= literal.to.this in _DATE_TYPES

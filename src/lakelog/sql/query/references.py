@@ -1,7 +1,7 @@
-"""Finds the table names in a query, their hints and the places where the text is to be changed.
+"""Finds the table names in a query, their hints and the positions of edits.
 
-sqlglot parses a copy of the text in which comments and hints are blanks and every other character stands
-at its old place; so the places of its nodes are places in what the user wrote. The copy is one line long.
+sqlglot parses a copy of the text in which comments and hints are blanks and every other character keeps its position.
+So positions of its nodes are positions in the user's text. The copy is one line long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SET_WORDS = ("UNION", "INTERSECT", "EXCEPT", "MINUS", "ALL", "DISTINCT")
 
 @dataclass(frozen=True)
 class Hint:
-    """Read options given in the query for the reference before it: ``/*+ OPTIONS(…) */`` or ``WITH (…)``."""
+    """Read options in the query for the preceding reference: ``/*+ OPTIONS(…) */`` or ``WITH (…)``."""
 
     start: int
     end: int
@@ -41,11 +41,11 @@ class Hint:
 
 @dataclass(frozen=True)
 class Reference:
-    """A table name in a query. All places are offsets into the script.
+    """A table name in a query. All positions are offsets into the script.
 
-    ``alias_at`` is where an alias has to be put, None if the user gave one; ``ends`` are the places behind
-    which a hint of this reference may stand; ``travel`` is where a time-travel clause begins. ``changes`` is the call
-    of ``table_changes`` that names the table.
+    ``alias_at`` is the position for a new alias, None if the query has one; ``ends`` are the positions after which a
+    hint of this reference may follow; ``travel`` is the start of a time-travel clause. ``changes`` is the call of
+    ``table_changes`` that names the table.
     """
 
     name: Name
@@ -58,7 +58,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class QueryText:
-    """A query taken apart. ``tree`` is None when sqlglot does not understand it; ``syntax_error`` then says where."""
+    """A parsed query. If sqlglot cannot parse it, ``tree`` is None and ``syntax_error`` names the position."""
 
     source: SourceText
     tokens: tuple[Token, ...]
@@ -69,7 +69,7 @@ class QueryText:
 
     @classmethod
     def read(cls, source: SourceText) -> QueryText:
-        """Takes the text apart. Raises UnsupportedStatement for a malformed hint."""
+        """Parses the text. Raises UnsupportedStatement for a malformed hint."""
         tokens = tuple(tokenize(source.script, source.start, source.end))
         hints, blanks = _find_hints(source, tokens)
         plain = [t for t in tokens if t.kind is not Kind.HINT and not any(a <= t.start < b for a, b in blanks)]
@@ -77,7 +77,7 @@ class QueryText:
         return cls(source, tuple(plain), hints, tree, syntax_error, {t.start: i for i, t in enumerate(plain)})
 
     def references(self) -> list[Reference]:
-        """The table names in the order of the text; names of common table expressions are left out."""
+        """The table names in the order of the text, without names of common table expressions."""
         found = {reference.name.start: reference for reference in self._changes()}
         if self.tree is None:
             found |= {reference.name.start: reference for reference in self._references_by_tokens()}
@@ -93,18 +93,18 @@ class QueryText:
             yield replace(self._placed(call.name, call.last, has_alias, None), changes=call)
 
     def start_of(self, identifier: exp.Expr) -> int | None:
-        """Where an identifier of the tree begins in the script."""
+        """The start of an identifier of the tree in the script."""
         start = identifier.meta.get("start")
         return None if start is None else self.source.start + int(start)
 
     def alias_ends(self, place: int) -> list[int]:
-        """A place behind which an alias may stand, and the end of that alias."""
+        """A position after which an alias may follow, and the end of that alias."""
         at = next((i for i, token in enumerate(self.tokens) if token.start >= place), len(self.tokens))
         behind = self._alias_at(at)
         return [place] if behind is None else [place, self.tokens[behind - 1].end]
 
     def words_outside_tree(self) -> set[str]:
-        """Words, in lower case, that the tree holds as something else than a name (keywords, functions)."""
+        """Lower-case words that the tree does not represent as names (keywords, functions)."""
         assert self.tree is not None
         names = {self.start_of(i) for i in self.tree.find_all(exp.Identifier)}
         return {part_value(t).lower() for t in self.tokens if t.kind is Kind.WORD and t.start not in names}
@@ -124,7 +124,7 @@ class QueryText:
         return self._placed(name, last, alias is not None and alias.this is not None, node)
 
     def _placed(self, name: Name, last: int, has_alias: bool, node: exp.Table | None) -> Reference:
-        """Fills in the places around a name whose last token has this index."""
+        """The reference with the positions around a name whose last token has this index."""
         ends = [name.end]
         at = last + 1
         travel = self.tokens[at].start if self._at_time_travel(at) else None
@@ -152,7 +152,7 @@ class QueryText:
         )
 
     def _behind_parentheses(self, at: int) -> int:
-        """The index behind ``( … )`` when that stands at an index, else the index itself."""
+        """The index after ``( … )`` if it begins at an index, else the index itself."""
         if at >= len(self.tokens) or not self.tokens[at].is_symbol("("):
             return at
         depth = 0
@@ -164,7 +164,7 @@ class QueryText:
         return at
 
     def _references_by_tokens(self) -> Iterator[Reference]:
-        """Names behind FROM, JOIN and the commas of FROM: for text that only Spark understands."""
+        """Names after FROM, JOIN and the commas of FROM, for text that only Spark can parse."""
         defined = {
             part_value(t).lower()
             for i, t in enumerate(self.tokens)
@@ -189,7 +189,7 @@ class QueryText:
                 at += 1
 
     def _at_table_query(self, at: int) -> bool:
-        """Whether ``TABLE name``, which is a query, stands at an index."""
+        """Returns whether the query ``TABLE name`` begins at an index."""
         begins = at == 0 or self.tokens[at - 1].is_symbol("(") or self.tokens[at - 1].is_symbol(")")
         return self._is_word(at, "TABLE") and (begins or self._is_word(at - 1, *_SET_WORDS))
 
@@ -207,7 +207,7 @@ class QueryText:
         return None if cursor.at_symbol("(") or len(name.parts) > 3 else (name, cursor.at)
 
     def _alias_at(self, at: int) -> int | None:
-        """The index behind an alias that stands at an index, None if none does."""
+        """The index after an alias that begins at an index; None without an alias."""
         if self._is_word(at, "AS"):
             return self._behind_parentheses(at + 2)
         if at < len(self.tokens) and (
@@ -219,7 +219,7 @@ class QueryText:
 
 
 def _find_hints(source: SourceText, tokens: Sequence[Token]) -> tuple[tuple[Hint, ...], list[tuple[int, int]]]:
-    """The hints with options, and the stretches of Spark's ``WITH (…)`` that sqlglot must not see."""
+    """The hints with options, and the ranges of Spark's ``WITH (…)`` that sqlglot must not see."""
     hints, blanks = [], []
     for i, token in enumerate(tokens):
         if token.kind is Kind.HINT:
@@ -227,7 +227,7 @@ def _find_hints(source: SourceText, tokens: Sequence[Token]) -> tuple[tuple[Hint
             if given is not None:
                 hints.append(Hint(token.start, token.end, given))
         elif token.is_word("WITH") and i + 1 < len(tokens) and tokens[i + 1].is_symbol("("):
-            # No common table expression begins so: it has a name between WITH and the parenthesis.
+            # A common table expression has a name between WITH and the parenthesis.
             cursor = TokenStream(source, tokens)
             cursor.at = i + 1
             hints.append(Hint(token.start, 0, cursor.options()))
@@ -238,7 +238,7 @@ def _find_hints(source: SourceText, tokens: Sequence[Token]) -> tuple[tuple[Hint
 
 
 def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None, str | None]:
-    """The tree of the blanked text, or where sqlglot stopped."""
+    """The tree of the blanked text, or the position of sqlglot's error."""
     if not any(token.is_word("FROM", "JOIN") for token in tokens):
         return None, None  # no table; a long VALUES is not worth parsing twice
     if any(a.is_symbol("|") and b.is_symbol(">") and a.end == b.start for a, b in pairwise(tokens)):
@@ -261,7 +261,7 @@ def _parse(source: SourceText, tokens: Sequence[Token]) -> tuple[exp.Expr | None
 
 
 def cte_of(table: exp.Table) -> exp.CTE | None:
-    """The common table expression that a name means, None if it means a table.
+    """The common table expression that a name refers to, None if it refers to a table.
 
     A name sees the expressions of every WITH around it, and inside a WITH only the earlier ones
     (and itself, when RECURSIVE).

@@ -1,7 +1,7 @@
-"""Aggregates over a log of changes: retractions are subtracted, not counted as rows.
+"""Aggregates over a log of changes, which subtract retractions instead of counting them as rows.
 
-``count``, ``sum`` and ``avg`` are rewritten with the sign of the row kind (+1 for +I and +U, -1 for -U and -D), and a
-group whose rows were all taken back disappears. Other aggregates cannot take a row back and are refused.
+``count``, ``sum`` and ``avg`` are rewritten with the sign of the row kind (+1 for +I and +U, -1 for -U and -D). A group
+whose rows were all retracted disappears. Other aggregates cannot retract a row and are rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BEHIND_GROUP: Final = ("HAVING", "ORDER", "SORT", "LIMIT", "OFFSET")
 
 @dataclass(frozen=True)
 class _Call:
-    """An aggregate in the text: its place and that of its argument, whose tokens are given."""
+    """An aggregate in the text: its position, and the position and tokens of its argument."""
 
     name: str
     start: int
@@ -42,14 +42,14 @@ class _Call:
 
 @dataclass(frozen=True)
 class SignedAggregates:
-    """The aggregates of a query that reads the changes of one table and nothing else."""
+    """The aggregates of a query that reads only the changes of one table."""
 
     query: QueryText
     calls: tuple[_Call, ...]
     having: tuple[Edit, ...]
 
     def applied(self, edits: Sequence[Edit]) -> list[Edit]:
-        """The edits of a query with those of the aggregates; edits inside of an aggregate are made in its text."""
+        """The edits of a query with those of the aggregates; edits inside of an aggregate apply to its text."""
         out = list(edits)
         for call in self.calls:
             text = _signed(call, self.query.source.script, out)
@@ -59,10 +59,10 @@ class SignedAggregates:
 
 
 def signed_aggregates(query: QueryText, reference: Reference, table: str, is_keyed: bool) -> SignedAggregates | None:
-    """How the aggregates of a query leave out what retractions take back; None when it has none, or names the kinds.
+    """The signed aggregates of a query; None if it has no aggregates, or refers to the row kinds.
 
-    Called for each read of a log that gives all kinds of changes. Logs a warning for a query of a table with a key that
-    loses the row kinds. Raises UnsupportedStatement for what no sign can mend.
+    Called for each read of a log that returns all kinds of changes. Logs a warning if a query of a table with a key
+    loses the row kinds. Raises UnsupportedStatement for aggregates that cannot be signed.
     """
     node = reference.node
     if query.tree is None or node is None or _names_kinds(query):
@@ -92,7 +92,7 @@ def _names_kinds(query: QueryText) -> bool:
 
 
 def _selects_of(node: exp.Expr) -> list[exp.Select]:
-    """The SELECTs through which the rows of a table go; also those that read a common table expression with them."""
+    """The SELECTs that the rows of a table pass through, also by way of common table expressions."""
     out: list[exp.Select] = []
     below: exp.Expr | None = node
     while below is not None:
@@ -106,7 +106,7 @@ def _selects_of(node: exp.Expr) -> list[exp.Select]:
 
 
 def _aggregation_in(select: exp.Select) -> str | None:
-    """What a SELECT does, outside of its subqueries, that takes rows together."""
+    """The aggregation of a SELECT outside of its subqueries; None without one."""
     for clause, name in (("distinct", "DISTINCT"), ("group", "GROUP BY")):
         if select.args.get(clause):
             return name
@@ -117,7 +117,7 @@ def _aggregation_in(select: exp.Select) -> str | None:
 
 
 def _calls(query: QueryText, select: exp.Select) -> tuple[_Call, ...] | None:
-    """The aggregates of a SELECT in the text; None when one of them has no sign."""
+    """The aggregates of a SELECT in the text; None if one of them cannot be signed."""
     wanted = list(select.find_all(exp.AggFunc))
     is_simple = all(isinstance(f, exp.Count | exp.Sum | exp.Avg) and not f.expressions for f in wanted)
     others = (exp.Window, exp.Filter, exp.Subquery, exp.Exists, exp.Distinct)
@@ -166,7 +166,7 @@ def _signed(call: _Call, script: str, edits: Sequence[Edit]) -> str:
 
 
 def _having(query: QueryText, select: exp.Select) -> tuple[Edit, ...]:
-    """What leaves out the groups whose rows were all taken back."""
+    """The edits that exclude the groups whose rows were all retracted."""
     if not select.args.get("group"):
         return ()
     tokens = query.tokens

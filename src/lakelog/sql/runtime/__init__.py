@@ -1,1 +1,1 @@
-"""What statements run against: context, ports, privileges, results."""
+"""Runtime of statements: context, ports, privileges, results."""

@@ -1,4 +1,4 @@
-"""Where statements run: the current catalog and database, and what names mean there."""
+"""Context of statements: the current catalog and database, and name resolution."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lakelog.table.open import identifier_of
 class SessionContext:
     """The state of one SQL session.
 
-    ``tables`` and ``engine`` do the work. ``catalog`` names the catalog that the session begins with, which also
-    answers to the names that older statements use; the current one, as identifiers have it, is ``current_catalog``.
+    ``tables`` and ``engine`` do the work. ``catalog`` names the session's first catalog, which also has the names that
+    older statements use. ``current_catalog`` is the current one in the form of identifiers.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class SessionContext:
         self._first = catalog
         self.current_catalog = FIRST
         self.database = DEFAULT_DATABASE
-        # Two sessions may share one Spark session, so their views must not meet.
+        # Two sessions may share one Spark session, so their view names must not collide.
         self._view_prefix = f"lakelog_{new_attempt()}_" if view_prefix is None else view_prefix
         self._views = 0
 
@@ -40,13 +40,13 @@ class SessionContext:
         return CatalogNames(self._first, tuple(self.tables.list_catalogs()))
 
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
-        """Adds a catalog to the session. Raises AlreadyExists, InvalidRequest for a bad name, InvalidOption."""
+        """Adds a catalog to the session. Raises AlreadyExists, InvalidRequest for an invalid name, InvalidOption."""
         self.catalogs.check_new(name)
         self.tables.create_catalog(name, options)
         self.engine.update_catalogs()
 
     def drop_catalog(self, name: str) -> None:
-        """Takes a catalog off the session. Raises NotFound, InvalidRequest for the first and for the current one."""
+        """Removes a catalog from the session. Raises NotFound, InvalidRequest for the first and the current one."""
         found = self.catalogs.need(name)
         if found == FIRST:
             raise InvalidRequest(f"catalog '{name}' cannot be dropped: the session began with it")
@@ -56,7 +56,7 @@ class SessionContext:
         self.engine.update_catalogs()
 
     def use_catalog(self, name: str) -> None:
-        """Makes the catalog current, in its default database. Raises NotFound naming the known ones."""
+        """Makes the catalog current, in its default database. Raises NotFound, which lists the known ones."""
         self.current_catalog = self.catalogs.need(name)
         self.database = DEFAULT_DATABASE
 
@@ -68,22 +68,22 @@ class SessionContext:
         self.database = name
 
     def find(self, name: Name) -> Identifier | None:
-        """The table that a name would mean; None if it names a catalog that is not lakelog's."""
+        """The table that a name refers to; None if it names a catalog outside of lakelog."""
         *front, table = name.parts
         catalog = self.catalogs.find(front[0]) if len(front) == 2 else self.current_catalog
         return None if catalog is None else Identifier(front[-1] if front else self.database, table, catalog)
 
     def resolve(self, name: Name) -> Identifier:
-        """Like find, but a foreign catalog is NotFound."""
+        """Like find, but raises NotFound for a foreign catalog."""
         found = self.find(name)
         if found is None:
             raise self.catalogs.unknown(name.parts[0])
         return found
 
     def identifier(self, name: str, catalog: str | None = None) -> Identifier:
-        """The table that a text such as ``t``, ``db.t`` or ``catalog.db.t`` means, without its own catalog in this one.
+        """The table that a text such as ``t``, ``db.t`` or ``catalog.db.t`` refers to, by default in this catalog.
 
-        Raises NotFound for an unknown catalog, InvalidRequest for what is no name.
+        Raises NotFound for an unknown catalog, InvalidRequest for an invalid name.
         """
         here = self.current_catalog if catalog is None else catalog
         found = identifier_of(name, self.database if here == self.current_catalog else DEFAULT_DATABASE)
@@ -91,7 +91,7 @@ class SessionContext:
         return Identifier(found.database, found.table, own)
 
     def parts_of(self, identifier: Identifier) -> tuple[str, ...]:
-        """The parts of the name that means this table here, whatever catalog is the current one."""
+        """The parts of the table's name in this session, independent of the current catalog."""
         is_bare = identifier.catalog == FIRST != self.current_catalog
         return (self._first, *identifier.parts) if is_bare else identifier.parts
 
@@ -101,7 +101,7 @@ class SessionContext:
         return catalog, name.parts[-1]
 
     def own_database(self, name: Name) -> tuple[str, str] | None:
-        """The catalog and the name of a database of lakelog; None for one that only Spark may know."""
+        """The catalog and the name of a lakelog database; None for a database that only Spark may know."""
         *front, database = name.parts
         catalog = self.catalogs.find(front[0]) if front else self.current_catalog
         if catalog is None or len(front) > 1 or database not in self.tables.list_databases(catalog):
@@ -109,15 +109,15 @@ class SessionContext:
         return catalog, database
 
     def is_catalog_alone(self, name: str) -> bool:
-        """Whether a name that may be a database's is only that of a catalog; Spark takes one there, too."""
+        """Returns whether a possible database name is only a catalog's name, which Spark also accepts there."""
         return self.catalogs.find(name) is not None and name not in self.tables.list_databases(self.current_catalog)
 
     def is_hidden(self, name: Name) -> bool:
-        """Whether a temporary view of Spark comes before a lakelog table of this name."""
+        """Returns whether a temporary view of Spark hides a lakelog table of this name."""
         return len(name.parts) == 1 and self.engine.is_spark_relation(name.sql)
 
     def own_table(self, name: Name) -> tuple[Identifier, TableSchema] | None:
-        """The lakelog table of this name and its schema; None for one that only Spark knows. Raises NotFound."""
+        """The lakelog table of this name and its schema; None for a relation that only Spark knows. Raises NotFound."""
         identifier = self.find(name)
         schema = None if identifier is None else self.tables.load_schema(identifier)
         if identifier is not None and schema is not None:
@@ -127,17 +127,17 @@ class SessionContext:
         raise self.no_table(name)
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
-        """Makes a table, and its database if that is missing: statements from manuals run as they stand."""
+        """Creates a table, and its database if missing, so that statements from manuals run unchanged."""
         if identifier.database not in self.tables.list_databases(identifier.catalog):
             self.tables.create_database(identifier.database, True, identifier.catalog)
         self.tables.create_table(identifier, schema, if_not_exists)
 
     def exists(self, identifier: Identifier) -> bool:
-        """Whether the catalog knows the table."""
+        """Returns whether the table exists."""
         return self.tables.load_schema(identifier) is not None
 
     def no_table(self, name: Name) -> NotFound:
-        """The error to raise for a name that neither lakelog nor Spark knows."""
+        """The error for a name that neither lakelog nor Spark knows."""
         identifier = self.find(name)
         if identifier is None:
             return self.catalogs.unknown(name.parts[0])
@@ -153,11 +153,11 @@ class SessionContext:
         return NotFound(f"table or view '{name}' does not exist in database '{identifier.database}'{where}{near}")
 
     def run_query(self, plan: QueryPlan) -> object:
-        """Runs a plan on the engine. Raises UnsupportedStatement for a text that neither side understands."""
+        """Runs a plan on the engine. Raises UnsupportedStatement for a text that neither side can parse."""
         with plan.explained():
             return self.engine.run_query(plan)
 
     def new_view(self) -> str:
-        """A view name that was not used before."""
+        """A new unique view name."""
         self._views += 1
         return f"{self._view_prefix}{self._views}"

@@ -1,4 +1,4 @@
-"""What SQL needs from below and above: the tables of the catalog, and Spark. Both are given to a Session."""
+"""Ports of SQL to the tables of the catalog and to Spark, which the caller passes to a Session."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from lakelog.table.write.dml_support import DmlSupport
 
 
 class RunningStream(Protocol):
-    """What has started when the rows of a stream are written (Spark's StreamingQuery)."""
+    """A running write of a stream (Spark's StreamingQuery)."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops the stream."""
 
 
 class Engine(Protocol):
     """Runs queries: the Spark side of a session."""
 
     def is_spark_relation(self, name: str) -> bool:
-        """Whether Spark itself knows a view or table of this (dotted) name: a temporary view, a Spark table.
+        """Returns whether Spark itself has a temporary view or table of this (dotted) name.
 
-        For a name of one part a temporary view comes before a lakelog table of that name.
+        For a name of one part a temporary view takes precedence over a lakelog table.
         """
 
     def run_query(self, plan: QueryPlan) -> object:
-        """Makes a temporary view of each source of the plan, runs its text, returns the DataFrame.
+        """Creates a temporary view of each source of the plan, runs its text, returns the DataFrame.
 
-        With ``plan.lasting`` the views must outlive the call (the text made a view on them).
+        With ``plan.lasting`` the views must outlive the call (the text created a view on them).
         """
 
     def insert(
@@ -50,27 +50,27 @@ class Engine(Protocol):
     ) -> RunningStream | None:
         """Writes the rows of the plan into the table; ``columns`` name the table's columns in the query's order.
 
-        ``partition`` are partition columns that every row has this value in (text, None for NULL). ``overwrite``
-        replaces these partitions; without any, those that the rows have or the whole table.
+        ``partition`` are static values of partition columns for all rows (text, None for NULL). ``overwrite`` replaces
+        these partitions; without any, the partitions of the rows or the whole table.
         """
 
     def columns_of(self, plan: QueryPlan) -> Sequence[tuple[str, DataType]]:
-        """(name, type) of what a query answers, row kinds left out; all may be NULL. Raises UnsupportedFeature."""
+        """(name, type) of a query's columns without row kinds, all nullable. Raises UnsupportedFeature."""
 
     def millis_of(self, expression: str) -> int:
-        """The time that an expression without columns is, in ms since 1970. Raises InvalidRequest for NULL."""
+        """The time value of an expression without columns, in ms since 1970. Raises InvalidRequest for NULL."""
 
     def simple_types(self, table: Identifier) -> Mapping[str, str]:
-        """Column → its type as the engine writes it, of those that are no arrays, maps or structs."""
+        """Column → its type in the engine's syntax, for columns other than arrays, maps and structs."""
 
     def files_of(self, table: Identifier, plan: QueryPlan | None, options: Mapping[str, str]) -> Sequence[str]:
         """The data files of a table without a primary key that a plan names in its one column; all without a plan.
 
-        Raises UnsupportedFeature when its files cannot be replaced.
+        Raises UnsupportedFeature if its files cannot be replaced.
         """
 
     def kept(self, plan: QueryPlan) -> AbstractContextManager[str]:
-        """Runs a query now, and keeps its rows under the name of a view that is there in the block."""
+        """Runs a query now, and provides its rows as a view for the duration of the block."""
 
     def replace_files(
         self, table: Identifier, plan: QueryPlan, files: Sequence[str], options: Mapping[str, str]
@@ -78,44 +78,44 @@ class Engine(Protocol):
         """Writes the rows of the plan in place of data files, in one snapshot. Raises CommitConflict."""
 
     def write_sorted(self, files: ClusteringJob) -> None:
-        """Writes the rows of data files again, laid out by columns, in one snapshot. Raises CommitConflict."""
+        """Rewrites the rows of data files, clustered by columns, in one snapshot. Raises CommitConflict."""
 
     def cache_table(self, table: Identifier, level: str, lazy: bool) -> None:
-        """Keeps the rows of a table in the engine's memory, read now or, when ``lazy``, by the next query.
+        """Caches the rows of a table in the engine's memory, now or, if ``lazy``, with the next query.
 
         ``level`` is a name of Spark's StorageLevel. Raises InvalidRequest, UnsupportedFeature.
         """
 
     def uncache_table(self, table: Identifier | None) -> None:
-        """Lets the rows of a table go, of all tables without one; those that are not kept stay so."""
+        """Removes a table from the cache, or all tables if None; ignores tables that are not cached."""
 
     def pass_through(self, text: str) -> object:
-        """Hands a statement that is not lakelog's to Spark as it is."""
+        """Passes a statement to Spark unchanged."""
 
     def update_catalogs(self) -> None:
-        """Called when the session has another catalog than before: readers and writers by name are to know it, too."""
+        """Called after a change of the session's catalogs, so that readers and writers by name use them, too."""
 
     def executor(self) -> Executor | None:
-        """Spark's executors, for compactions; None where this process is to do them."""
+        """Spark's executors, for compactions; None if this process runs them."""
 
 
 class Tables(Protocol):
     """Names, schemas and options of lakelog's tables, in one or several catalogs.
 
-    ``catalog`` is a catalog's name as identifiers have it: "" is the one that the session began with.
+    ``catalog`` is a catalog's name in identifiers; "" is the session's first catalog.
     """
 
     def list_catalogs(self) -> list[str]:
-        """Names of the catalogs that came later, sorted."""
+        """Names of the catalogs added later, sorted."""
 
     def create_catalog(self, name: str, options: Mapping[str, str]) -> None:
-        """Adds a catalog of a name that is free. Raises InvalidOption, NotInstalled."""
+        """Adds a catalog with an unused name. Raises InvalidOption, NotInstalled."""
 
     def drop_catalog(self, name: str) -> None:
-        """Forgets a catalog that came later; nothing in it changes."""
+        """Removes a catalog that was added later; nothing in it changes."""
 
     def load_schema(self, identifier: Identifier, options: Mapping[str, str] | None = None) -> TableSchema | None:
-        """The columns of a read with these options (the newest ones without), None if there is no such table."""
+        """The schema of a read with these options (without options the newest); None if the table does not exist."""
 
     def create_table(self, identifier: Identifier, schema: TableSchema, if_not_exists: bool) -> None:
         """Creates the table. Raises AlreadyExists."""
@@ -124,7 +124,7 @@ class Tables(Protocol):
         """Drops the table. Raises NotFound unless if_exists."""
 
     def truncate(self, identifier: Identifier, partition: Mapping[str, str | None], options: Mapping[str, str]) -> None:
-        """Removes all rows, or those of the partitions with these values. Raises NotFound when none has them."""
+        """Removes all rows, or those of the partitions with these values. Raises NotFound if no partition has them."""
 
     def drop_partitions(
         self,
@@ -136,13 +136,13 @@ class Tables(Protocol):
         """Removes partitions with these values of partition columns. Raises NotFound unless if_exists."""
 
     def delete(self, identifier: Identifier, condition: str | None, options: Mapping[str, str]) -> None:
-        """Deletes the partitions that meet a condition on partition columns; all rows without one."""
+        """Deletes the partitions that match a condition on partition columns; all rows without one."""
 
     def analyze(self, identifier: Identifier, columns: Sequence[str] | None) -> None:
         """Computes statistics of the table and of some columns (None: of all), and commits them."""
 
     def alter_table(self, identifier: Identifier, changes: Sequence[SchemaChange]) -> object:
-        """Gives the table one new schema with all changes. Raises NotFound, InvalidRequest for what is refused."""
+        """Writes one new schema with all changes. Raises NotFound, InvalidRequest for a rejected change."""
 
     def rename_table(self, identifier: Identifier, new: Identifier) -> None:
         """Renames the table. Raises NotFound, AlreadyExists."""
@@ -157,7 +157,7 @@ class Tables(Protocol):
         """Creates the database. Raises AlreadyExists."""
 
     def drop_database(self, name: str, if_exists: bool, cascade: bool, catalog: str) -> None:
-        """Drops the database, with its tables when cascade. Raises NotFound unless if_exists."""
+        """Drops the database, with its tables if cascade. Raises NotFound unless if_exists."""
 
     def describe(self, identifier: Identifier, extended: bool) -> Sequence[tuple[str, str, str | None]]:
         """(name, type, comment) of each column; extended adds rows about the table. Raises NotFound."""
@@ -166,7 +166,7 @@ class Tables(Protocol):
         """The table itself, for procedures. Raises NotFound."""
 
     def changeable(self, identifier: Identifier, actions: Collection[str], options: Mapping[str, str]) -> DmlSupport:
-        """How rows of the table change by UPDATE, DELETE and MERGE. Raises UnsupportedFeature for what they cannot."""
+        """The table's support of UPDATE, DELETE and MERGE. Raises UnsupportedFeature for an unsupported action."""
 
     def canonical_options(self, given: Mapping[str, str], scope: str) -> dict[str, str]:
         """Checked options with canonical keys; scope is ``table``, ``read`` or ``write``. Raises InvalidOption."""

@@ -1,4 +1,4 @@
-"""A procedure that CALL runs: its name, its arguments, and what it does to a table."""
+"""A procedure of CALL: its name, its arguments, and its action on a table."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Value = str | int | bool | None
 
 
 def text(given: Value) -> str:
-    """An argument that is text."""
+    """A text argument."""
     if not isinstance(given, str):
         raise ValueError("write a text in quotes")
     return given
 
 
 def number(given: Value) -> int:
-    """An argument that is a whole number; it may stand in quotes."""
+    """An integer argument, which may be quoted."""
     if given is None or isinstance(given, bool):
         raise ValueError("write a whole number")
     return int(given)
 
 
 def flag(given: Value) -> bool:
-    """An argument that is true or false."""
+    """A boolean argument."""
     if str(given).lower() not in ("true", "false"):
         raise ValueError("write true or false")
     return str(given).lower() == "true"
@@ -46,7 +46,7 @@ def duration(given: Value) -> timedelta:
 
 
 def age(given: Value) -> timedelta:
-    """How long ago: a duration, or a time ``'2024-01-31 12:00:00'`` of this machine's zone."""
+    """An age: a duration, or a time ``'2024-01-31 12:00:00'`` of this machine's zone."""
     try:
         return parse_duration(text(given))
     except ValueError:
@@ -56,7 +56,7 @@ def age(given: Value) -> timedelta:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument; ``read`` turns what was written into its value and raises ValueError."""
+    """One argument; ``read`` converts the literal to its value and raises ValueError."""
 
     name: str
     read: Callable[[Value], Any]
@@ -67,8 +67,8 @@ class Parameter:
 class Procedure:
     """A procedure over one table, which is always its first argument.
 
-    ``run`` gets the table and the given arguments by name, and returns the answer; with ``uses_engine`` also
-    ``engine``, by which the work is to be done.
+    ``run`` gets the table and the passed arguments by name, and returns the result. With ``uses_engine`` it also gets
+    ``engine``, which executes the work.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Procedure:
     ) -> pa.Table:
         """Checks the arguments and runs.
 
-        Raises InvalidRequest for one that is unknown, missing, twice or bad, UnsupportedFeature for a system table.
+        Raises InvalidRequest for an unknown, missing, duplicate or invalid one, UnsupportedFeature for a system table.
         """
         table.check_writable()
         if len(positional) > len(self.parameters):
@@ -105,7 +105,7 @@ class Procedure:
 
     @property
     def usage(self) -> str:
-        """How it is written."""
+        """The syntax of the call."""
         names = ", ".join(p.name if p.required else f"[{p.name}]" for p in self.parameters)
         return f"CALL sys.{self.name}(table{', ' if names else ''}{names})"
 

@@ -1,4 +1,4 @@
-"""A query made ready for Spark: its text, and the reads that the names in it stand for."""
+"""A query prepared for Spark: its text, and the reads that its names refer to."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from lakelog.catalog.base import Identifier
 from lakelog.errors import LakelogError, UnsupportedStatement
 
 LOOKUP_KEY: Final = "_lakelog_key_"
-"""What the names of the columns begin with that are looked up, numbered from 0."""
+"""Name prefix of the lookup key columns, numbered from 0."""
 LOOKUP_FOUND: Final = "_lakelog_found"
 COUNTED: Final = "_lakelog_rows"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One reference of the query to a lakelog table: make this read visible as a view before the text runs.
+    """One reference of the query to a lakelog table; the engine creates a view of this read before it runs the text.
 
-    ``columns`` are those that the query names, in the table's order; None means all of them, with the extra
-    columns that a read of changes has. ``options`` are canonical read options of the reference's hint.
-    ``filter`` is a condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has
-    it. With ``counts`` the view has, for each value of the columns (of the partition), how many rows there are, in
-    ``COUNTED``: the text adds them up. With ``limit`` the query asks for no more than so many rows, whichever.
+    ``columns`` are the columns that the query uses, in the table's order. None means all of them, with the extra
+    columns of a read of changes. ``options`` are canonical read options of the reference's hint. ``filter`` is a
+    condition (text for ``parse_filter``) by which the read may skip rows; the query's text still has it. With
+    ``counts`` the view has the row count per value of the (partition) columns in ``COUNTED``, and the text sums the
+    counts. With ``limit`` the query needs at most this number of rows, in any order.
     """
 
     view: str
@@ -36,16 +36,17 @@ class Source:
     counts: bool = False
     limit: int | None = None
     joined: tuple[tuple[str, str, str], ...] = ()
-    """Joins that choose partitions: a partition column, another view, and the column there that has its values."""
+    """Joins that select partitions: a partition column, another view, and the column there with its values."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A lookup join of the query: make its outcome visible as a view before the text runs, behind the sources.
+    """A lookup join of the query; the engine creates a view of its result after the sources, before it runs the text.
 
-    ``text`` is a query; the rows of ``table`` are looked up whose columns ``on`` equal its columns ``LOOKUP_KEY`` 0, 1,
-    … (``labels``: what these are in the user's text). The view has its other columns, and ``LOOKUP_FOUND``: the array
-    of the rows that were found, structs of ``columns`` (None: all). ``options`` are canonical read options.
+    ``text`` is a query. The join looks up the rows of ``table`` whose columns ``on`` equal the query's columns
+    ``LOOKUP_KEY`` 0, 1, … (``labels``: their text in the user's query). The view has the other columns of the query,
+    and ``LOOKUP_FOUND``: the array of found rows, structs of ``columns`` (None: all). ``options`` are canonical read
+    options.
     """
 
     view: str
@@ -61,8 +62,8 @@ class Lookup:
 class QueryPlan:
     """The user's text with every lakelog table replaced by a view name; all other bytes are the user's.
 
-    ``syntax_error`` is set when the text could not be understood here; Spark may know more. ``lasting`` says that
-    the text makes something that goes on using the views (CREATE VIEW).
+    ``syntax_error`` is set if lakelog could not parse the text, which Spark may still support. ``lasting`` is True if
+    the text creates an object that continues to use the views (CREATE VIEW).
     """
 
     text: str
@@ -73,18 +74,18 @@ class QueryPlan:
 
     @property
     def reads_tables(self) -> bool:
-        """Whether lakelog tables are in it."""
+        """True if the plan reads lakelog tables."""
         return bool(self.sources or self.lookups)
 
     def behind(self, head: str) -> QueryPlan:
-        """The same plan for a statement that the query is the rest of, such as ``EXPLAIN ``."""
+        """The same plan after the head of a statement, such as ``EXPLAIN ``."""
         return replace(self, text=head + self.text)
 
     @property
     def identity(self) -> str:
-        """A text that is the same whenever the same query is planned: view names give way to what they stand for.
+        """A stable text of the query, in which the sources replace the view names.
 
-        A streaming insert takes its checkpoint by it, so the same statement goes on where it stopped.
+        It determines the checkpoint of a streaming insert, so that the same statement resumes from its checkpoint.
         """
         reads = {s.view: f"{s.table}{sorted(s.options.items())}" for s in self.sources}
 
@@ -99,9 +100,9 @@ class QueryPlan:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Around the engine's call: a refusal of a text that was not understood here either is UnsupportedStatement.
+        """Context of the engine's call that raises UnsupportedStatement if neither side can parse the text.
 
-        It points at the place in the user's text, which the engine never saw, and holds the engine's first words.
+        The error names the position in the user's text, which the engine never saw, and the engine's first line.
         """
         try:
             yield

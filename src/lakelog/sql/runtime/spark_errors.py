@@ -1,4 +1,4 @@
-"""What an error of Spark was made of."""
+"""Extraction of lakelog errors from Spark errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelog.errors import LakelogError
 
 
 def lakelog_error_in_text(failure: Exception) -> Exception:
-    """The lakelog error that a Spark task raised: Spark carries it only as the last line of a traceback in its text."""
+    """The lakelog error of a Spark task, which Spark reports only as the last line of a traceback in its text."""
     if isinstance(failure, LakelogError):
         return failure
     found = re.findall(r"^lakelog\.errors\.(\w+): (.+)$", str(failure), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The base of all statements: what the parser makes and a session runs, the right that it needs, and its answer."""
+"""Base of all statements: parsed form, required privilege, and result tables."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from lakelog.sql.syntax.token_stream import Name, TokenStream
 
 @dataclass(frozen=True)
 class ParsedStatement(ABC):
-    """One statement, understood but not run. Names are resolved when it runs, so that USE before it counts."""
+    """A parsed statement. Names are resolved when it runs, so that an earlier USE applies."""
 
     needs: ClassVar[Privilege]
-    """The right to run it; what a query hands to Spark may need more (``spark/guard/plan_guard.py``)."""
+    """The required privilege; the part that Spark executes may need more (``spark/guard/plan_guard.py``)."""
 
     source: SourceText
 
     @classmethod
     @abstractmethod
     def parse(cls, cursor: TokenStream) -> ParsedStatement | None:
-        """Reads the statement from its first token on; None means that the statement is Spark's, not lakelog's.
+        """Parses the statement from its first token on; returns None for a statement of Spark.
 
         Raises UnsupportedStatement with line and column.
         """
 
     @abstractmethod
     def run(self, session: SessionContext) -> object:
-        """Does it. DDL, SHOW and DESCRIBE return a pyarrow Table, queries what the engine returns."""
+        """Runs the statement. DDL, SHOW and DESCRIBE return a pyarrow Table, queries the engine's result."""
 
 
 @dataclass(frozen=True)
 class TableStatement(ParsedStatement):
-    """A statement about one table; on a relation that only Spark has it is Spark's."""
+    """A statement about one table; Spark runs it on a relation that only Spark has."""
 
     name: Name
 
     def run(self, session: SessionContext) -> object:
-        """Does it. Raises NotFound for a name that neither lakelog nor Spark knows."""
+        """Runs the statement. Raises NotFound for a name that neither lakelog nor Spark knows."""
         found = session.own_table(self.name)
         return session.engine.pass_through(self.source.text) if found is None else self.run_on(session, *found)
 
     @abstractmethod
     def run_on(self, session: SessionContext, identifier: Identifier, schema: TableSchema) -> object:
-        """Does it to a lakelog table."""
+        """Runs the statement on a lakelog table."""
 
 
 class Privilege(enum.IntEnum):
-    """Each right has those below it."""
+    """Privileges; each one includes the lower ones."""
 
     READ = 1
-    """Looks at tables; changes nothing but the session."""
+    """Reads tables; changes only the session."""
     WRITE = 2
     """Changes tables and their rows."""
     ADMIN = 3
@@ -69,12 +69,12 @@ class Privilege(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """The name of the role that has it."""
+        """The name of the role with this privilege."""
         return self.name.lower()
 
     @staticmethod
     def of(word: str) -> Privilege:
-        """The right that a role has. Raises InvalidRequest."""
+        """The privilege of a role. Raises InvalidRequest."""
         for right in Privilege:
             if right.word == word.strip().lower():
                 return right
@@ -82,7 +82,7 @@ class Privilege(enum.IntEnum):
 
 
 def empty_result() -> pa.Table:
-    """The answer of a statement that has nothing to say: no columns, no rows."""
+    """The result of a statement without output: no columns, no rows."""
     return pa.table({})
 
 
@@ -94,12 +94,12 @@ def text_rows(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> p
 
 
 def counts_row(counts: Mapping[str, int | None]) -> pa.Table:
-    """One row of whole numbers."""
+    """One row of integers."""
     return pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
 
 
 def matching(names: Iterable[str], pattern: str | None) -> list[str]:
-    """The names, sorted, that match a pattern of SHOW … LIKE: ``*`` is anything, ``|`` is or, case does not count."""
+    """The sorted names that match a pattern of SHOW … LIKE: ``*`` is any text, ``|`` is or, case-insensitive."""
     if pattern is None:
         return sorted(names)
     choices = [p.strip().lower().replace("[", "[[]").replace("%", "*") for p in pattern.split("|")]

@@ -1,4 +1,4 @@
-"""Clauses that several statements have: options as a hint, ``PARTITION (…)``, and those that none takes."""
+"""Clauses of several statements: options as a hint, ``PARTITION (…)``, and unsupported ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHERE_TABLES_LIE = "a lakelog table lies in its database's directory of the ware
 WHAT_SORTS_ROWS = (
     "rows without a key are sorted by OPTIMIZE … ZORDER BY or CALL sys.compact(order_strategy => …), others by key"
 )
-"""Why clauses of other systems are not supported, where several statements have them."""
+"""The message for unsupported clauses of other systems in several statements."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PartitionClause:
     open: tuple[str, ...] = ()
 
     def own_values(self, schema: TableSchema, table: object) -> dict[str, str | None]:
-        """The values by the table's spelling of the columns. Raises InvalidSchema for what is no partition column."""
+        """The values by the table's spelling of the columns. Raises InvalidSchema for other than partition columns."""
         by_fold = {name.lower(): name for name in schema.partition_keys}
         for name in (*(n for n, _ in self.values), *self.open):
             if name.lower() not in by_fold:
@@ -38,7 +38,7 @@ class PartitionClause:
 
 
 def read_partition(cursor: TokenStream, must_have_values: bool) -> PartitionClause | None:
-    """Moves over ``PARTITION (…)``; None when something else comes next. Raises UnsupportedStatement."""
+    """Reads ``PARTITION (…)``; None if the next token is another one. Raises UnsupportedStatement."""
     if not cursor.accept_words("PARTITION"):
         return None
     cursor.expect_symbol("(")
@@ -74,7 +74,7 @@ def _value(cursor: TokenStream) -> str | None:
 
 
 def read_options(cursor: TokenStream) -> dict[str, str]:
-    """Moves over a hint ``/*+ OPTIONS(…) */`` or ``WITH (…)``; {} when neither comes next."""
+    """Reads a hint ``/*+ OPTIONS(…) */`` or ``WITH (…)``; {} if neither is next."""
     token = cursor.peek()
     if token is not None and token.kind is Kind.HINT:
         given = read_hint(cursor.source, token)

@@ -1,4 +1,4 @@
-"""Pieces of a statement that are taken over into a query as they stand: expressions, relations, assignments."""
+"""Pieces of a statement that are copied into a query unchanged: expressions, relations, assignments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRAVELS = ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 @dataclass(frozen=True)
 class DmlTarget:
-    """The table that a statement changes: its name, alias, and the options of its hint."""
+    """The target table of a statement: its name, alias, and the options of its hint."""
 
     name: Name
     alias: str
@@ -26,7 +26,7 @@ class DmlTarget:
 
 
 def read_changed_table(cursor: TokenStream, *stops: str) -> DmlTarget:
-    """Moves over ``name [/*+ OPTIONS(…) */] [[AS] alias]``; the words of ``stops`` are no alias."""
+    """Reads ``name [/*+ OPTIONS(…) */] [[AS] alias]``; the words of ``stops`` are no alias."""
     name = cursor.name()
     options = read_options(cursor)
     alias = _read_alias(cursor, stops)
@@ -43,10 +43,9 @@ def _read_alias(cursor: TokenStream, stops: tuple[str, ...]) -> str | None:
 
 
 def read_fragment(cursor: TokenStream, what: str, *stops: str, comma: bool = False) -> str:
-    """Moves over an expression or a relation, up to one of the words outside of parentheses and of CASE … END.
+    """Reads an expression or a relation, up to one of the words outside of parentheses and of CASE … END.
 
-    ``comma`` ends it at a comma, too. Returns its text; comments in it stay. Raises UnsupportedStatement when there is
-    none.
+    ``comma`` ends it at a comma, too. Returns its text with its comments. Raises UnsupportedStatement for an empty one.
     """
     first = cursor.peek()
     start, cases = cursor.at, 0
@@ -62,7 +61,7 @@ def read_fragment(cursor: TokenStream, what: str, *stops: str, comma: bool = Fal
 
 
 def relation_name(cursor: TokenStream, start: int) -> str | None:
-    """The name by which the relation from a token on is known: its alias, or the last part of a table's name."""
+    """The name of the relation from a token on: its alias, or the last part of a table's name."""
     tokens = cursor.tokens[start : cursor.at]
     own = _name_before_clause(TokenStream(cursor.source, tokens))
     if own is not None:
@@ -82,7 +81,7 @@ def relation_name(cursor: TokenStream, start: int) -> str | None:
 
 
 def _name_before_clause(cursor: TokenStream) -> str | None:
-    """The last part of ``name VERSION AS OF 1`` or ``name TABLESAMPLE (…)``; None for what has an alias, or neither."""
+    """The last part of ``name VERSION AS OF 1`` or ``name TABLESAMPLE (…)``; None with an alias, or without both."""
     token = cursor.peek()
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
         return None
@@ -100,10 +99,10 @@ def _name_before_clause(cursor: TokenStream) -> str | None:
 
 
 def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
-    """An expression whose bare columns get the name ``bare`` before them (None: they stay).
+    """An expression whose unqualified columns get the prefix ``bare`` (None: unchanged).
 
-    The database and catalog before columns of the changed table go: it stands in the query by its alias alone. A text
-    that is not understood here stays as it is.
+    It removes database and catalog from columns of the target table, because the query has only its alias. Text that
+    cannot be parsed stays unchanged.
     """
     if is_default(text):
         return text
@@ -128,9 +127,9 @@ def qualified(text: str, table: DmlTarget, bare: str | None) -> str:
 
 
 def with_nulls(cursor: TokenStream) -> str:
-    """The script with NULL in place of each DEFAULT among the values of ``VALUES (…), (…)`` that come next.
+    """The script with NULL instead of each DEFAULT in the following ``VALUES (…), (…)``.
 
-    A writer puts the default where a row has NULL. All places in the text stay.
+    A writer replaces NULL by the default. All positions in the text stay the same.
     """
     script = cursor.source.script
     if not cursor.at_words("VALUES"):
@@ -146,7 +145,7 @@ def with_nulls(cursor: TokenStream) -> str:
 
 
 def is_default(text: str) -> bool:
-    """Whether a value is the word DEFAULT: what the column has where a row has none."""
+    """Returns whether a value is the keyword DEFAULT."""
     return text.strip().upper() == "DEFAULT"
 
 

@@ -1,7 +1,7 @@
-"""Cuts SQL text into tokens with their exact places, by the lexical rules of Spark SQL.
+"""Splits SQL text into tokens with their exact positions, by the lexical rules of Spark SQL.
 
-Comments are skipped, a hint ``/*+ … */`` is one token, so is a string, so is a quoted name. Places are
-offsets into the whole script, which lets a query be edited without being written anew.
+Comments are skipped. A hint ``/*+ … */``, a string and a quoted name are one token each. Positions are offsets into the
+whole script, so that a query can be edited in place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakelog.sql.syntax.source_text import point_at
 
 
 class Kind(enum.Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     QUOTED = "quoted name"
@@ -36,11 +36,11 @@ class Token:
     end: int
 
     def is_word(self, *words: str) -> bool:
-        """Whether this is one of these keywords, in any case, not quoted."""
+        """Returns whether this is one of these keywords, case-insensitive, not quoted."""
         return self.kind is Kind.WORD and self.text.upper() in words
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether this is this punctuation character."""
+        """Returns whether this is this punctuation character."""
         return self.kind is Kind.SYMBOL and self.text == symbol
 
 
@@ -48,7 +48,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 
 
 def string_value(token: Token) -> str:
-    """The value of a STRING token: quotes taken off, doubled quotes and Spark's backslash escapes resolved."""
+    """The value of a STRING token, without quotes, with doubled quotes and Spark's backslash escapes resolved."""
     text = token.text
     if text[0] in "rR":
         return text[2:-1]
@@ -67,7 +67,7 @@ def string_value(token: Token) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """A name as SQL text: plain if Spark reads it plain, else in backticks."""
+    """A name as SQL text: plain if Spark accepts that, else in backticks."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return name if plain else "`" + name.replace("`", "``") + "`"
 
@@ -96,7 +96,7 @@ def _end_of(pattern: re.Pattern[str], script: str, start: int, what: str) -> int
 
 
 def _comment_end(script: str, start: int) -> int:
-    """The offset behind a bracketed comment; brackets nest, as in Spark."""
+    """The offset after a bracketed comment; brackets nest, as in Spark."""
     at, depth = start + 2, 1
     while depth:
         close, again = script.find("*/", at), script.find("/*", at)
@@ -143,7 +143,7 @@ def _token_at(script: str, at: int) -> Token:
 def tokenize(script: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """Yields the tokens of ``script[start:end]`` in order.
 
-    Raises UnsupportedStatement with line and column for a string, name, comment or hint that is not closed.
+    Raises UnsupportedStatement with line and column for an unclosed string, name, comment or hint.
     """
     at, end = start, len(script) if end is None else end
     while at < end:

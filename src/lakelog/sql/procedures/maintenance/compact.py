@@ -20,7 +20,7 @@ from lakelog.table.write.clustering import ClusteringOrder, files_to_sort
 
 UNORDERED: Final = "none"
 _ATTEMPTS: Final = 5
-"""Other commits that replace the same files make it begin again, so often."""
+"""Maximum attempts if other commits replace the same files."""
 
 
 def partition_specs(given: Value) -> list[dict[str, str]]:
@@ -32,7 +32,7 @@ def partition_specs(given: Value) -> list[dict[str, str]]:
 
 
 def strategy(given: Value) -> bool:
-    """``full`` or ``minor``, the words of Apache Paimon: whether the compaction is a full one."""
+    """Parses Apache Paimon's ``full`` or ``minor``; True for a full compaction."""
     name = text(given).lower()
     if name not in ("full", "minor"):
         raise ValueError("write 'full' or 'minor'")

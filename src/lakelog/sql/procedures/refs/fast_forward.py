@@ -16,4 +16,4 @@ def _run(table: DynamicTable, branch: str, files_only: bool = False) -> pa.Table
 
 
 FAST_FORWARD = Procedure("fast_forward", (Parameter("branch", text, True), Parameter("files_only", flag)), _run)
-"""Makes main what a branch is."""
+"""Fast-forwards main to a branch."""

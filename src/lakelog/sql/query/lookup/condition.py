@@ -1,4 +1,4 @@
-"""Takes the condition of a lookup join apart: keys of the table that are looked up, and what else must hold."""
+"""Parser of the condition of a lookup join: lookup keys of the table, and further conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LookupCondition:
 
 
 def read_condition(tokens: Sequence[Token], alias: str, schema: TableSchema) -> LookupCondition:
-    """The condition behind ON; ``alias`` is the name of the table with the primary key in ``schema``."""
+    """The condition after ON; ``alias`` is the name of the table with the primary key in ``schema``."""
     keys: dict[str, Span] = {}
     rest = []
     for part in _conjuncts(tokens):
@@ -41,7 +41,7 @@ def read_condition(tokens: Sequence[Token], alias: str, schema: TableSchema) -> 
 
 
 def _conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """The parts between the ANDs; the whole when an OR stands outside of parentheses."""
+    """The parts between the ANDs; the whole condition if it has an OR outside of parentheses."""
     inner = _unwrapped(tokens)
     parts: list[list[Token]] = [[]]
     depth, betweens, has_or = 0, 0, False
@@ -64,7 +64,7 @@ def _conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Without parentheses around all of it."""
+    """The tokens without enclosing parentheses."""
     while len(tokens) > 2 and tokens[0].is_symbol("("):
         depths = list(accumulate(token.is_symbol("(") - token.is_symbol(")") for token in tokens))
         if 0 in depths[:-1]:
@@ -74,7 +74,7 @@ def _unwrapped(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _key_of(tokens: Sequence[Token], alias: str, schema: TableSchema) -> tuple[str, Span] | None:
-    """The column of the primary key and the other side, when this is an equality of the two."""
+    """The column of the primary key and the other side, if the condition is an equality of the two."""
     place = _equals(tokens)
     if place is None:
         return None
@@ -87,7 +87,7 @@ def _key_of(tokens: Sequence[Token], alias: str, schema: TableSchema) -> tuple[s
 
 
 def _equals(tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """Where the sides of ``=`` or ``==`` end and begin; None for what is no equality."""
+    """The end and the start of the sides of ``=`` or ``==``; None if the condition is not an equality."""
     depth, found = 0, None
     for at, token in enumerate(tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -106,7 +106,7 @@ def _equals(tokens: Sequence[Token]) -> tuple[int, int] | None:
 
 
 def _column(tokens: Sequence[Token], alias: str, schema: TableSchema) -> str | None:
-    """The table's column that a name is, in the table's spelling."""
+    """The table's column of a name, in the table's spelling."""
     named = [token for token in tokens if token.kind in (Kind.WORD, Kind.QUOTED)]
     if len(tokens) != 2 * len(named) - 1 or not all(token.is_symbol(".") for token in tokens[1::2]):
         return None
@@ -117,7 +117,7 @@ def _column(tokens: Sequence[Token], alias: str, schema: TableSchema) -> str | N
 
 
 def _names(tokens: Sequence[Token], alias: str, schema: TableSchema) -> bool:
-    """Whether an expression is of the table, too."""
+    """Returns whether an expression also refers to the table."""
     if _column(tokens, alias, schema) is not None:
         return True
     return any(

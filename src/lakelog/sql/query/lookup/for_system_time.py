@@ -1,4 +1,4 @@
-"""Reads ``FOR SYSTEM_TIME AS OF <processing time>`` behind the name of a table: a join with its rows of that moment."""
+"""Parser of ``FOR SYSTEM_TIME AS OF <processing time>`` after a table name: a join with its rows at that time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lakelog.sql.syntax.source_text import Edit, SourceText
 from lakelog.sql.syntax.token_stream import Name, part_value
 
 PROCTIME: Final = "PROCTIME"
-"""Flink's function for the time at which a row is read, which Spark calls current_timestamp()."""
+"""Flink's function for the processing time, which is current_timestamp() in Spark."""
 _NOW: Final = (PROCTIME, "CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP")
 _NAMES: Final = ("proctime", "processingtime")
-"""A column of Spark's relations counts as the time of reading when it is called so; nobody can look into them."""
+"""Names of columns of Spark's relations that count as processing time, because their definition is unknown."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LookupTime:
 
 
 def read_lookup_time(source: SourceText, tokens: Sequence[Token], start: int) -> LookupTime | None:
-    """The clause that begins at this place; None when it is time travel, to a plain value.
+    """The clause that begins at this token; None if it is time travel to a plain value.
 
     Raises UnsupportedStatement for another function or an expression.
     """
@@ -41,7 +41,7 @@ def read_lookup_time(source: SourceText, tokens: Sequence[Token], start: int) ->
     at = 1 if rest[0].is_word("FOR") else 0
     if not rest[at].is_word("SYSTEM_TIME") or len(rest) < at + 4:
         return None
-    at += 3  # behind AS OF
+    at += 3  # after AS OF
     first = rest[at]
     if first.kind not in (Kind.WORD, Kind.QUOTED) or (
         first.is_word("TIMESTAMP", "DATE") and len(rest) > at + 1 and rest[at + 1].kind is Kind.STRING
@@ -64,12 +64,12 @@ def read_lookup_time(source: SourceText, tokens: Sequence[Token], start: int) ->
 
 
 def is_now(name: str) -> bool:
-    """Whether this is the name of a function for the time at which a row is read."""
+    """Returns whether this is the name of a processing time function."""
     return name.upper() in _NOW
 
 
 def proctime_edits(tokens: Sequence[Token]) -> list[Edit]:
-    """Writes ``PROCTIME()`` as Spark does."""
+    """Edits that replace ``PROCTIME()`` by Spark's function."""
     return [
         Edit(token.start, token.end, "current_timestamp")
         for token, behind in zip(tokens, tokens[1:], strict=False)
@@ -86,7 +86,7 @@ class _Origin(enum.Enum):
 def check_time(
     session: SessionContext, query: QueryText, select: exp.Select, time: LookupTime, relations: Sequence[exp.Expr]
 ) -> None:
-    """Raises UnsupportedStatement for a column that a row brings with it (event time), or that is not there."""
+    """Raises UnsupportedStatement for a column with event time, or for a missing column."""
     if not time.column:
         return
     origin = _in_relations(session, list(time.column), relations)

@@ -1,8 +1,8 @@
-"""Rewrites ``a JOIN t FOR SYSTEM_TIME AS OF <processing time> AS d ON …``: rows are looked up in t as they are read.
+"""Rewrite of ``a JOIN t FOR SYSTEM_TIME AS OF <processing time> AS d ON …`` to lookups in t at read time.
 
-What stands before the join becomes a query with one struct column for each of its relations and the keys; the engine
-adds an array with the rows that each of its rows has found. In the text the relations come back out of these columns
-under their names, so that Spark resolves every other name of the query itself.
+The relations before the join become a query with one struct column per relation and the keys. The engine adds an array
+with the found rows of each row. The rewritten text restores the relations from these columns under their names, so that
+Spark resolves all other names of the query itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDS: Final = (
 
 @dataclass(frozen=True)
 class LookupRead:
-    """A reference that is looked up in: the table, the columns that the query needs, and the clause with the time."""
+    """A lookup table reference: the table, the columns that the query needs, and the time clause."""
 
     reference: Reference
     table: Identifier
@@ -48,7 +48,7 @@ class LookupRead:
 
 @dataclass(frozen=True)
 class _Join:
-    """A lookup join in the text: from the first of its words to the end of its condition."""
+    """A lookup join in the text, from its first keyword to the end of its condition."""
 
     read: LookupRead
     select: exp.Select
@@ -71,14 +71,14 @@ class LookupJoins:
         self.lookups: list[Lookup] = []
 
     def rewrite(self) -> list[Edit]:
-        """The edits of the whole text; ``lookups`` are then what the engine has to make before.
+        """The edits of the whole text; sets ``lookups``, which the engine must run first.
 
-        Raises UnsupportedStatement at the place of what a lookup join cannot be.
+        Raises UnsupportedStatement at the position of an unsupported part of a lookup join.
         """
         groups: dict[int, list[_Join]] = {}
         for join in sorted(self._joins, key=lambda j: j.end):
             groups.setdefault(id(join.select), []).append(join)
-        # what a query reads comes before its end: expressions of WITH and inner queries are done first
+        # inputs of a query are before its end, so expressions of WITH and inner queries are rewritten first
         for joins in sorted(groups.values(), key=lambda group: group[-1].end):
             self._rewrite_select(joins)
         return self._edits
@@ -95,7 +95,7 @@ class LookupJoins:
         self._edits.append(Edit(begin, end, left))
 
     def _looked_up(self, join: _Join, left: str) -> str:
-        """The text that stands for the relations before a join and that of the join."""
+        """The text that replaces the relations before a join and the joined one."""
         sides = [f"{_LEFT}{at}" for at in range(len(join.before))]
         structs = [f"struct({quoted_name(name)}.*) AS {side}" for name, side in zip(join.before, sides, strict=True)]
         keys = [self._text(span.start, span.end) for _, span in join.condition.keys]
@@ -106,7 +106,7 @@ class LookupJoins:
         self.lookups.append(Lookup(view, text, read.table, read.columns, read.options, on, tuple(keys)))
         rest = " AND ".join(f"({self._rest_text(join, span)})" for span in join.condition.rest)
         source = f"{view} AS {_SIDE}"
-        if rest:  # not behind ON: Spark makes a real join of LATERAL with a condition
+        if rest:  # not after ON, because Spark executes LATERAL with a condition as a real join
             named = ", ".join(f"{side} AS {quoted_name(name)}" for name, side in zip(join.before, sides, strict=True))
             kept = f"filter({LOOKUP_FOUND}, {quoted_name(join.alias)} -> {rest}) AS {LOOKUP_FOUND}"
             source = f"(SELECT {', '.join(sides)}, {kept} FROM (SELECT *, {named} FROM {view})) AS {_SIDE}"
@@ -118,7 +118,7 @@ class LookupJoins:
         return " ".join([source, *out, f"JOIN LATERAL {inline}({_SIDE}.{LOOKUP_FOUND}) AS {quoted_name(join.alias)}"])
 
     def _rest_text(self, join: _Join, span: Span) -> str:
-        """A further condition: as a lambda's, where each column needs the name of its relation."""
+        """A further condition as a lambda, in which each column needs the name of its relation."""
         own = {name.lower() for name in join.read.schema.field_names}
         edits = list(self._edits)
         on = join.read.reference.node.parent.args["on"]  # type: ignore[union-attr]
@@ -139,7 +139,7 @@ class LookupJoins:
         return edited(self._query.source.script, self._edits, start, end)
 
     def _with_text(self, select: exp.Select) -> str:
-        """The expressions of every WITH that the query sees, in their order; those of inner ones hide others."""
+        """The expressions of every visible WITH, in order; inner ones hide outer ones."""
         found: dict[str, str] = {}
         inside: exp.Expr = select
         levels: list[list[exp.CTE]] = [list(select.ctes)]
@@ -163,7 +163,7 @@ class LookupJoins:
         return self._text(tokens[first].start, tokens[_closing(tokens, at + 1)].end)
 
     def _from_end(self, join: _Join) -> int:
-        """The place behind the FROM of a join's query."""
+        """The position after the FROM of a join's query."""
         tokens = self._query.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == join.start)
         depth = 0
@@ -175,7 +175,7 @@ class LookupJoins:
         raise self._query.source.error(join.start, "a lookup join belongs behind FROM")
 
     def _star_edits(self, select: exp.Select, begin: int) -> list[Edit]:
-        """Writes ``*`` as the relations that it means: the columns that the rewrite adds are not among them."""
+        """Edits that expand ``*`` to its relations, without the columns that the rewrite adds."""
         tokens = self._query.tokens
         at = next(i for i, token in enumerate(tokens) if token.end == begin)
         names = [relation.alias_or_name for relation in relations_of(select)]
@@ -242,14 +242,14 @@ class LookupJoins:
         return _Join(read, select, alias, tuple(before), side == "LEFT", start, end, condition)
 
     def _places(self, read: LookupRead) -> tuple[int, Sequence[Token] | None, int]:
-        """Where the words of the join begin, the tokens of its condition, and where that ends."""
+        """The start of the join's keywords, the tokens of its condition, and the end of the condition."""
         tokens = self._query.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == read.reference.name.start)
         first = at
         while first and tokens[first - 1].is_word("JOIN", "INNER", "LEFT", "OUTER"):
             first -= 1
         behind = next((i for i, token in enumerate(tokens) if token.start >= read.time.end), len(tokens))
-        for _ in range(3):  # an alias may stand before ON
+        for _ in range(3):  # an alias may precede ON
             if behind < len(tokens) and not tokens[behind].is_word("ON", *_ENDS):
                 behind += 1
         if behind >= len(tokens) or not tokens[behind].is_word("ON"):
