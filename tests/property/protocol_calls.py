@@ -40,7 +40,7 @@ from lakelog.table.staging import row_check
 from lakelog.table.write.table_writer import TableWriter
 
 _SHARED_FAULT_RATE = 0.01
-"""The smaller one of the two: it says which half, so that no other choice of a schedule changes."""
+"""Schedules with this rate, the smaller one of two, are that half; a choice of its own would change all schedules."""
 
 
 class _OwnNumbers:

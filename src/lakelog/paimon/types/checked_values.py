@@ -69,7 +69,7 @@ def _fields(made: Any) -> list[tuple[str, Callable[[Any], bool]]]:
 
 
 def _check_of(kind: Any) -> Callable[[Any], bool]:
-    """Whether a value is of a type; made once for each field, because every commit checks the values that it reads."""
+    """Returns the check of a type; built once per field, because every commit checks the values that it reads."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         choices = [_check_of(one) for one in inner]

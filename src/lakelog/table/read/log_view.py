@@ -69,19 +69,20 @@ def look(table: DynamicTable) -> LogView:
     """Reads the ends of the log, then writers and their decisions, then the snapshot, in this order.
 
     Whoever wrote a record that the log has now is thus seen at work, or has finished: its rows are then in the snapshot
-    or taken back. When the log has grown meanwhile and there is a dead writer, its rows may have been taken back in
-    between, with values older than the snapshot's: it looks again. Raises InvalidRequest for a table without a log,
-    Unavailable, NotFound when expiry was always faster.
+    or taken back. If there is a dead writer and the log has grown in the meantime, a take-over may have restored values
+    older than the snapshot's. Then it reads everything again. Raises InvalidRequest for a table without a log,
+    Unavailable, NotFound if expiry was faster each time.
     """
     for _ in range(_MOST_LOOKS):
-        found = _look_at_kept(table)
+        found = _look_before_expiry(table)
         is_one_moment = not any(w.is_dead for w in found.writers.values())
         if is_one_moment or table.log is None or reader_for(table.log).end_offsets() == found.ends:
             break
     return found
 
 
-def _look_at_kept(table: DynamicTable) -> LogView:
+def _look_before_expiry(table: DynamicTable) -> LogView:
+    """Reads again if expiry deletes the snapshot meanwhile. Raises as ``look``."""
     for _ in range(_ATTEMPTS):
         with contextlib.suppress(NotFound):
             return _look(table)

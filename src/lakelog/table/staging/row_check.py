@@ -37,7 +37,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SHOWN: Final = 60
 """Maximum number of characters of a value in an error."""
 _Finder = Callable[[pa.Array], str | None]
-"""Finds the first invalid value of a leaf column, as text; None if all are valid."""
+"""Finds the first invalid value of a leaf or map column, as text; None if all are valid."""
 _TRIED: Final[set[tuple[str, int]]] = set()
 """Tables and schema ids for which this process has written a trial file."""
 
@@ -55,40 +55,26 @@ def row_errors(table: str) -> Iterator[None]:
 
 def check_text(rows: pa.RecordBatch, table: str) -> None:
     """Raises InvalidSchema for text that is not UTF-8, such as Spark's ``cast(X'ff' as string)``."""
-    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        found = _first(column, _bad_text)
-        if found is not None:
-            row, value = found
-            raise InvalidSchema(
-                f"column '{name}' of table {table} holds text that is not UTF-8: {value} (row {row} of a batch). "
-                f"Decode the bytes with their own character set, or make the column binary"
-            )
+    fault = (
+        "text that is not UTF-8: {value} (row {row} of a batch). "
+        "Decode the bytes with their own character set, or make the column binary"
+    )
+    _check(rows, table, fault, _bad_text)
 
 
 def check_decimals(rows: pa.RecordBatch, table: str) -> None:
     """Raises InvalidSchema for a decimal with more digits than its type allows, which Arrow does not check."""
-    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        found = _first(column, _bad_decimal)
-        if found is not None:
-            row, value = found
-            raise InvalidSchema(
-                f"column '{name}' of table {table} holds {value} (row {row} of a batch), which has more digits than "
-                f"{column.type}: cast the column, or give the table a wider type"
-            )
+    fault = (
+        "{value} (row {row} of a batch), which has more digits than {type}: cast the column, or give the table a "
+        "wider type"
+    )
+    _check(rows, table, fault, _bad_decimal)
 
 
 def check_map_keys(rows: pa.RecordBatch, table: str) -> None:
     """Raises InvalidSchema for a map with a duplicate key, because a JSON object of the log holds it once."""
-    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        if not pa.types.is_nested(column.type):
-            continue
-        found = _first(column, lambda leaf: None, _doubled_key)
-        if found is not None:
-            row, value = found
-            raise InvalidSchema(
-                f"column '{name}' of table {table} holds a map with the key {value} twice (row {row} of a batch): "
-                f"keep one value of each key"
-            )
+    fault = "a map with the key {value} twice (row {row} of a batch): keep one value of each key"
+    _check(rows, table, fault, wrong_map=_doubled_key)
 
 
 def check_years(rows: pa.RecordBatch, table: str) -> None:
@@ -96,19 +82,30 @@ def check_years(rows: pa.RecordBatch, table: str) -> None:
 
     Neither Python nor the JSON readers of a log can represent other years.
     """
+    fault = (
+        "{value} (row {row} of a batch), which is outside the years 0001 to 9999 in UTC: write NULL or an earlier "
+        "date, as 9999-12-30, for a time without end"
+    )
+    _check(rows, table, fault, _bad_year)
+
+
+def _nothing_wrong(_: pa.Array) -> str | None:
+    return None
+
+
+def _check(
+    rows: pa.RecordBatch, table: str, fault: str, wrong: _Finder = _nothing_wrong, wrong_map: _Finder = _nothing_wrong
+) -> None:
+    """Raises InvalidSchema for the first column with an invalid value; ``fault`` is a format of value, row and type."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        found = _first(column, _bad_year)
+        found = _first(column, wrong, wrong_map)
         if found is not None:
             row, value = found
-            raise InvalidSchema(
-                f"column '{name}' of table {table} holds {value} (row {row} of a batch), which is outside the years "
-                f"0001 to 9999 in UTC: write NULL or an earlier date, as 9999-12-30, for a time without end"
-            )
+            what = fault.format(value=value, row=row, type=column.type)
+            raise InvalidSchema(f"column '{name}' of table {table} holds {what}")
 
 
-def _first(
-    column: pa.Array, wrong: _Finder, wrong_map: Callable[[pa.MapArray], str | None] = lambda _: None
-) -> tuple[int, str] | None:
+def _first(column: pa.Array, wrong: _Finder, wrong_map: _Finder) -> tuple[int, str] | None:
     """The first row with an invalid value, and that value."""
 
     def find(part: pa.Array) -> str | None:
