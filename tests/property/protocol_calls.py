@@ -16,7 +16,7 @@ from lakelog.paimon.schema.changes import AddColumn, SetOption
 from lakelog.paimon.types.types import BIGINT
 from lakelog.spark.write import batch_writer
 from lakelog.table.alter import alter_table, rename_table
-from lakelog.table.commit import committer, replay, take_over
+from lakelog.table.commit import committer, late_rows, replay, take_over
 from lakelog.table.commit.committer import Committer
 from lakelog.table.commit.replay import should_write_epoch
 from lakelog.table.commit.seal import seal, seal_staged
@@ -93,6 +93,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_KEPT", {}
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
+    yield late_rows, "_READ", {}
     yield bucket_count, "_CHANGED", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
     yield row_check, "_TRIED", _Everything()

@@ -53,6 +53,7 @@ def heal(reader: LogReader, appender: LogAppender, bucket: int, since: int, heal
         if not corrections and replaced is not None:
             raise replaced
         if not corrections:
+            healing.watch(region)
             return healing.verified(region, position)
         with log_errors(healing.table, "append"):
             appender.append(bucket, _records(healing.writer, corrections))

@@ -59,6 +59,10 @@ def _none_open(_: Header) -> bool:
     return False
 
 
+def _ignore(_: pa.Table) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Healing:
     """The input of healing: the writer, its decided attempts per epoch, and the properties of the log.
@@ -68,7 +72,7 @@ class Healing:
     newest accepted record is right, because ``lookup`` does not find it (the write fills no files). ``late`` are the
     keys whose last accepted record may be the old half of an update (``table/staging/late_retractions.py``). The files
     determine their state. If ``was_taken_over``, another process has healed the records before the region, so
-    corrections that name them are not judged.
+    corrections that name them are not judged. ``watch`` is called with the region once it is healed.
     """
 
     writer: str
@@ -83,6 +87,7 @@ class Healing:
     own_first: bool = False
     late: frozenset[bytes] = frozenset()
     was_taken_over: bool = False
+    watch: Callable[[pa.Table], None] = _ignore
 
     def plan(self, region: pa.Table, gone: range = range(0)) -> list[Correction]:
         """The corrections for the region (RECORDS_SCHEMA, from ``since`` to the end), in append order.

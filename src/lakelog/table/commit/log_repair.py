@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,7 @@ from lakelog.logstore.protocol.healing_plan import Healing, Later
 from lakelog.options.log import DATA_FORMAT
 from lakelog.paimon.rows.row_kind import INSERT
 from lakelog.paimon.types.arrow import arrow_schema
+from lakelog.table.commit.late_rows import reopen_late
 from lakelog.table.log.lease_keeper import drop_lease, keep_lease
 from lakelog.table.model.attempt import AttemptResult
 from lakelog.table.model.dynamic_table import DynamicTable
@@ -90,6 +92,7 @@ class LogRepair:
             own_first=not table.emits_files,
             late=late,
             was_taken_over=self.was_taken_over,
+            watch=partial(reopen_late, table, bucket),
         )
 
 

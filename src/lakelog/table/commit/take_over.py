@@ -16,6 +16,7 @@ from lakelog.io.logs import fields
 from lakelog.options.log import WRITER_TIMEOUT
 from lakelog.paimon.metadata.snapshot import Snapshot
 from lakelog.table.commit.committer import Committer
+from lakelog.table.commit.late_rows import find_late_rows
 from lakelog.table.commit.seal import seal, seal_staged
 from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.log_state import FOLLOWER
@@ -45,9 +46,10 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     query keeps its position and sends the open epoch again. Called by maintenance; the caller may stop between two
     writers. Raises Unavailable, CommitConflict; the next call continues.
     """
+    find_late_rows(table)
     for writer, found in dead_writers(table).items():
         try:
-            offsets = Committer(table, writer, helps=True).take_back()
+            offsets = Committer(table, writer, helps=True).take_back(found.is_batch)
         except OffsetExpired:
             raise
         except NotFound:

@@ -1,0 +1,75 @@
+"""Late rows: records that a suspended process appends after another process has taken its writer over (RFC 11).
+
+No decision accepts them and no driver heals them. The process that finds them registers their writer again with an
+expired lease. ``take_over`` then takes them back as those of any dead writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import polars as pl
+import pyarrow as pa
+
+from lakelog.logstore.clients import reader_for
+from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
+from lakelog.table.log.position import headers_of
+from lakelog.table.model.dynamic_table import DynamicTable
+from lakelog.table.model.registrations import BATCH, Lease
+from lakelog.table.model.waiting_epochs import waiting_epochs
+
+_READ: Final[dict[tuple[str, int], int]] = {}
+"""Table and bucket → offset below which this process has searched for late rows."""
+
+
+def find_late_rows(table: DynamicTable) -> None:
+    """Searches the log of a table at rest for late rows, and registers their writers as dead.
+
+    Called by maintenance, before it takes over from dead writers. It reads a bucket only if the bucket has more entries
+    than the newest snapshot expects, and each record once per process. While a writer is active, its own healing finds
+    the late rows. Raises Unavailable.
+    """
+    if table.log is None or any(r.is_open and r.lease.is_alive for r in table.registered.all().values()):
+        return
+    reader, state = reader_for(table.log), waiting_epochs(table).state
+    firsts, ends = reader.first_offsets(), reader.end_offsets()
+    for bucket, end in ends.items():
+        sealed, key = state.offsets.get(bucket, 0), (table.identity.key, bucket)
+        start = max(sealed, _READ.get(key, 0), firsts[bucket])
+        if start < end and reader.entries(bucket, sealed, end) != state.told.get(bucket, 0):
+            for records in reader.chunks(bucket, start, end):
+                reopen_late(table, bucket, records)
+        _READ[key] = end
+
+
+def reopen_late(table: DynamicTable, bucket: int, records: pa.Table) -> None:
+    """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
+
+    Also called with the records that a healing has read. Rows are late if no open writer and no decided attempt is
+    responsible for them, and no correction follows. Raises Unavailable.
+    """
+    headers = headers_of(records).filter(pl.col("writer") != "")
+    attempts = _last_offsets(headers.filter(pl.col("kind") == DATA, ~pl.col("attempt").str.starts_with(LOG_ONLY)))
+    corrected = _last_offsets(headers.filter(pl.col("kind") == CORRECTION))
+    left = {attempt: last for attempt, last in attempts.items() if corrected.get(attempt, -1) < last}
+    if not left:
+        return
+    registered, found = table.registered.all(), waiting_epochs(table)
+    for (writer, epoch, attempt), last in left.items():
+        known, decision = registered.get(writer), found.find(writer, epoch)
+        is_judged = last < found.state.offsets.get(bucket, 0) or (known is not None and known.is_open)
+        if is_judged or (decision is not None and attempt in decision.accepted):
+            continue
+        if known is not None:
+            table.registered.write_lease(writer, replace(known.lease, settled=None))
+        elif table.log is not None:
+            ends = reader_for(table.log).end_offsets()
+            starts = {b: found.state.offsets.get(b, 0) for b in ends}
+            table.registered.register(writer, starts, Lease(BATCH, 0))
+
+
+def _last_offsets(headers: pl.DataFrame) -> dict[tuple[str, int, str], int]:
+    """(Writer, epoch, attempt) → the offset of its last record."""
+    lasts = headers.group_by("writer", "epoch", "attempt").agg(pl.col("offset").max())
+    return {(writer, epoch, attempt): last for writer, epoch, attempt, last in lasts.iter_rows()}

@@ -1,0 +1,70 @@
+"""Rows that reach the log after their writer was taken over are taken back, although their driver never returns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from failing_jobs import Job
+from lakelog.lake.table import Table
+from lakelog.table.commit.take_over import take_over, take_over_now
+from lakelog.table.log.register import register_writer
+from lakelog.table.model.registrations import BATCH
+from lakelog.table.staging import task_writer
+from lakelog.table.staging.task_writer import TaskWriter
+from log_tables import files, folded, make, rows, silence
+
+
+def append_late(table: Table, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """A task appends, its writer is taken over, and the task, suspended behind its lease check, appends again."""
+    if kind == BATCH:
+        register_writer(table.logical, "lost", BATCH)
+    else:
+        Job(table, writer="lost").epoch(0, [2])
+    task = TaskWriter(table.logical, "lost", 0 if kind == BATCH else 1, 0)
+    append(task, "early")
+    silence(table, "lost")
+    assert list(take_over(table.logical)) == ["lost"]
+    monkeypatch.setattr(task_writer, "check_lease", lambda *_: None)
+    append(task, "late")
+    monkeypatch.undo()
+    assert (1, "late") in folded(table)
+
+
+def append(task: TaskWriter, name: str) -> None:
+    task.write(pa.record_batch({"id": pa.array([1, 3, 4], pa.int32()), "name": [name] * 3}))
+    task.flush_log()
+
+
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_maintenance_takes_back_late_rows(
+    tmp_path: Path, mode: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+    append_late(table, monkeypatch, kind)
+    take_over_now(table.logical)
+    assert folded(table) == files(table) == [(1, "a"), (2, "a" if kind == "batch" else "e0")]
+    assert list(take_over(table.logical)) == []
+
+
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+@pytest.mark.parametrize("mode", ["upsert", "all"])
+def test_a_writer_of_other_keys_reports_late_rows(
+    tmp_path: Path, mode: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path, f", 'log.changelog-mode' = '{mode}'")
+    with table.writer() as writer:
+        writer.write(rows(1, 2))
+        writer.commit()
+        append_late(table, monkeypatch, kind)
+        writer.write(rows(*range(10, 30)))
+        writer.commit()
+    monkeypatch.setattr("lakelog.table.commit.take_over.find_late_rows", lambda _: None)
+    take_over_now(table.logical)
+    want = [(1, "a"), (2, "a" if kind == "batch" else "e0"), *((n, "a") for n in range(10, 30))]
+    assert folded(table) == files(table) == want
