@@ -94,6 +94,7 @@ def seams(scheduler: Scheduler) -> Iterator[tuple[Any, str, Any]]:
     yield lease_keeper, "_THREADS", {}
     yield take_over, "_LOOKED", {}
     yield late_rows, "_READ", {}
+    yield late_rows, "_REOPENED", {}
     yield bucket_count, "_CHANGED", {}
     yield waiting_epochs, "_WITHOUT_LANES", set()
     yield row_check, "_TRIED", _Everything()

@@ -333,7 +333,7 @@ class Clients:
                 calls.commit_batch(handle, writer, results, no_other_tries=len(tasks) == len(results))
             except LakelogError as failure:
                 history.respond(write, calls.outcome_of(failure) if is_committing else FAILED)
-                if calls.take_back_batch(handle, writer):
+                if calls.take_back_batch(handle, writer) and not table.is_dropped:  # a DROP deletes decisions, too
                     history.respond(write, FAILED)
                 raise
             history.respond(write, OK)

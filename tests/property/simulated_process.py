@@ -15,7 +15,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-MOST_STEPS = 6_000
+MOST_STEPS = 10_000
 """A schedule that takes more does not come to rest; usual are a few hundred."""
 
 

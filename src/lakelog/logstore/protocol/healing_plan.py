@@ -177,7 +177,7 @@ class Healing:
     def _assert_keys(self, entries: Sequence[_Entry]) -> list[Correction]:
         out: list[Correction] = []
         for key, newest, wanted in self._wrong_keys(entries):
-            state = self.format.images(newest.value)[1]
+            state = self._image(newest)
             # net zero, and the last one leaves the key in the right state
             if wanted is not None:
                 values = [self.format.asserting(wanted, wanted)]
@@ -208,8 +208,16 @@ class Healing:
         for key in doubtful:
             value = right.get(key)
             wanted = None if value is None else self.format.images(value)[1]
-            if self.format.images(last[key].value)[1] != wanted:
+            if self._is_skipped(last[key]) or self.format.images(last[key].value)[1] != wanted:
                 yield key, last[key], wanted
+
+    def _is_skipped(self, last: _Entry) -> bool:
+        """True if a reader may return this dead writer's records of a key and not this last one.
+
+        A reader that starts from a snapshot does not return corrections of writers that have ended.
+        """
+        is_others = not last.is_data and last.header.writer != self.writer
+        return self.later is Later.REFUSED and is_others
 
     def _is_right(self, last: _Entry, is_late: bool) -> bool:
         if not last.is_data:
@@ -224,10 +232,15 @@ class Healing:
                 newest,
                 key,
                 0,
-                self.format.asserting(wanted, None if wanted is not None else self.format.images(newest.value)[1]),
+                self.format.asserting(wanted, None if wanted is not None else self._image(newest)),
             )
             for key, newest, wanted in self._wrong_keys(entries)
         ]
+
+    def _image(self, entry: _Entry) -> bytes | None:
+        """The row that a record leaves or, if it deletes its key, the deleted one."""
+        before, after = self.format.images(entry.value)
+        return before if after is None else after
 
     def _about(self, entry: _Entry, key: bytes, sign: int, value: bytes) -> Correction:
         """An assertion of the healed epoch; a reader that has this epoch from a snapshot does not need it."""

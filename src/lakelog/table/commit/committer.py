@@ -369,12 +369,11 @@ class Committer:
                 starts[bucket] = max(starts.get(bucket, 0), offset)
         return starts
 
-    def take_back(self, was_taken_over: bool = False) -> dict[int, int]:
+    def take_back(self) -> dict[int, int]:
         """Takes the writer's undecided records back without deciding their epoch; returns bucket → verified offset.
 
         Called for a dead writer. A streaming query that returns sends these rows again or decides them, and heals to
-        that decision. ``was_taken_over`` is as in ``Healing``. Raises NotFound if another process has forgotten the
-        writer in the meantime, Unavailable.
+        that decision. Raises NotFound if another process has forgotten the writer in the meantime, Unavailable.
         """
         log = self.table.log
         if log is None or not self.table.emits_log:
@@ -388,7 +387,7 @@ class Committer:
                 sealed = self._state.writers.get(self.writer)
                 if not any(epoch > (-1 if sealed is None else sealed.epoch) for epoch in accepted):
                     accepted = {newest: frozenset()} if newest >= 0 else {}
-                repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over)
+                repair = LogRepair(self.table, log, self.writer, accepted, Later.REFUSED, was_taken_over=True)
                 ends = reader_for(log).end_offsets()
                 verified = {bucket: repair.repair(bucket, starts.get(bucket, 0)) for bucket in ends}
                 if self._look().newest().get(self.writer, -1) == newest:

@@ -11,6 +11,7 @@ from typing import Final
 
 import polars as pl
 import pyarrow as pa
+from cachetools import LRUCache
 
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
@@ -21,6 +22,11 @@ from lakelog.table.model.waiting_epochs import waiting_epochs
 
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
+_REOPENED: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
+"""Table, bucket, attempt and its last offset: the late rows that this process has found.
+
+In a log in ``upsert`` mode no correction follows rows whose keys another writer has written since.
+"""
 
 
 def find_late_rows(table: DynamicTable) -> None:
@@ -43,13 +49,13 @@ def find_late_rows(table: DynamicTable) -> None:
         _READ[key] = end
 
 
-def reopen_late(table: DynamicTable, bucket: int, records: pa.Table) -> None:
+def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
-    Also called with the records that a healing has read. Rows are late if no open writer and no decided attempt is
+    Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no open writer and no decided attempt is
     responsible for them, and no correction follows. Raises Unavailable.
     """
-    headers = headers_of(records).filter(pl.col("writer") != "")
+    headers = headers_of(records).filter(~pl.col("writer").is_in(["", healed]))
     attempts = _last_offsets(headers.filter(pl.col("kind") == DATA, ~pl.col("attempt").str.starts_with(LOG_ONLY)))
     corrected = _last_offsets(headers.filter(pl.col("kind") == CORRECTION))
     left = {attempt: last for attempt, last in attempts.items() if corrected.get(attempt, -1) < last}
@@ -58,9 +64,13 @@ def reopen_late(table: DynamicTable, bucket: int, records: pa.Table) -> None:
     registered, found = table.registered.all(), waiting_epochs(table)
     for (writer, epoch, attempt), last in left.items():
         known, decision = registered.get(writer), found.find(writer, epoch)
-        is_judged = last < found.state.offsets.get(bucket, 0) or (known is not None and known.is_open)
-        if is_judged or (decision is not None and attempt in decision.accepted):
+        settled = {} if known is None else known.lease.settled or {}
+        is_judged = last < max(found.state.offsets.get(bucket, 0), settled.get(bucket, 0))
+        is_awaited = known is not None and known.is_open
+        seen = table.identity.key, bucket, attempt, last
+        if is_judged or is_awaited or (decision is not None and attempt in decision.accepted) or seen in _REOPENED:
             continue
+        _REOPENED[seen] = None
         if known is not None:
             table.registered.write_lease(writer, replace(known.lease, settled=None))
         elif table.log is not None:

@@ -92,7 +92,7 @@ class LogRepair:
             own_first=not table.emits_files,
             late=late,
             was_taken_over=self.was_taken_over,
-            watch=partial(reopen_late, table, bucket),
+            watch=partial(reopen_late, table, bucket, healed=self.writer),
         )
 
 

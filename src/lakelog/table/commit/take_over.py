@@ -49,7 +49,7 @@ def take_over(table: DynamicTable) -> Iterator[str]:
     find_late_rows(table)
     for writer, found in dead_writers(table).items():
         try:
-            offsets = Committer(table, writer, helps=True).take_back(found.is_batch)
+            offsets = Committer(table, writer, helps=True).take_back()
         except OffsetExpired:
             raise
         except NotFound:
