@@ -107,6 +107,22 @@ def test_a_time_outside_the_years_of_a_log_is_refused(tmp_path, column, kind, va
     refused(table, columns_of(kind, None, value), "column 'v'", shown, "row 1", "0001 to 9999")
 
 
+def test_a_key_outside_the_years_of_python_is_refused_without_a_log_too(tmp_path: Path) -> None:
+    """Scans prune files by the bounds of their keys."""
+    table = make(tmp_path, "v timestamp(6)", options="", key="v")
+    late = pa.array([253_402_300_800 * 10**6], pa.int64()).view(pa.timestamp("us"))
+    refused(table, pa.table({"id": [1], "v": late}), "column 'v'", "10000-01-01", "0001 to 9999")
+
+
+@pytest.mark.parametrize("kind", ["timestamp(9)", "timestamp_ntz(9)"])
+def test_a_partition_of_nanoseconds_is_read(tmp_path: Path, kind: str) -> None:
+    lake = connect(warehouse=str(tmp_path / "warehouse"))
+    lake.sql(f"create table db.t (id bigint, v {kind}) partitioned by (v)")
+    table = lake.table("db.t")
+    write(table, pa.table({"id": [1], "v": pa.array([1], pa.int64()).view(pa.timestamp("ns"))}))
+    assert table.scan().to_arrow().column("v").cast(pa.int64()).to_pylist() == [1]
+
+
 def test_the_first_and_the_last_moment_of_the_years_of_a_log_are_read_by_all(tmp_path) -> None:
     table = make(tmp_path, "v timestamp_ntz, d date")
     times = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]

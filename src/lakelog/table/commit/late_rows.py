@@ -52,8 +52,8 @@ def find_late_rows(table: DynamicTable) -> None:
 def reopen_late(table: DynamicTable, bucket: int, records: pa.Table, healed: str = "") -> None:
     """Registers the writers of late rows among these records (RECORDS_SCHEMA) again, with an expired lease.
 
-    Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no open writer and no decided attempt is
-    responsible for them, and no correction follows. Raises Unavailable.
+    Also called with the records that a healing has read; ``healed`` is its writer. Rows are late if no decision accepts
+    them, no registered writer is open for them, and no correction follows. Raises Unavailable.
     """
     headers = headers_of(records).filter(~pl.col("writer").is_in(["", healed]))
     attempts = _last_offsets(headers.filter(pl.col("kind") == DATA, ~pl.col("attempt").str.starts_with(LOG_ONLY)))

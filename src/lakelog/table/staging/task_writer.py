@@ -143,8 +143,12 @@ class TaskWriter:
         if is_new:  # sums in the files may have more digits
             check_decimals(rows, self._table.name)
         check_map_keys(rows, self._table.name)
-        if self._table.log is not None and is_new:
-            check_years(_added(rows, kinds), self._table.name)
+        if is_new:
+            added = _added(rows, kinds)
+            check_years(
+                added if self._table.log is not None else added.select(self._table.schema.primary_keys),
+                self._table.name,
+            )
         order = in_update_order(rows, kinds, self._table.schema)
         if order is not None:
             rows, kinds = rows.take(pa.array(order)), kinds[order]
