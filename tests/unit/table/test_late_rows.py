@@ -9,6 +9,8 @@ import pytest
 
 from failing_jobs import Job
 from lakelog.lake.table import Table
+from lakelog.logstore.base import Records
+from lakelog.logstore.clients import appender_for
 from lakelog.table.commit.take_over import take_over, take_over_now
 from lakelog.table.log.register import register_writer
 from lakelog.table.model.registrations import BATCH
@@ -68,3 +70,18 @@ def test_a_writer_of_other_keys_reports_late_rows(
     take_over_now(table.logical)
     want = [(1, "a"), (2, "a" if kind == "batch" else "e0"), *((n, "a") for n in range(10, 30))]
     assert folded(table) == files(table) == want
+
+
+def test_maintenance_goes_on_beside_a_record_that_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = make(tmp_path)
+    log = table.logical.log
+    assert log is not None
+    appender = appender_for(log)
+    appender.append(
+        0, Records(pa.array([b"k"], pa.large_binary()), pa.array([b"v"], pa.large_binary()), b"9|d|foreign|0|y")
+    )
+    appender.flush()
+    assert list(take_over(table.logical)) == []
+    assert "late rows not found" in caplog.text

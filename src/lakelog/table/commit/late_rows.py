@@ -6,6 +6,7 @@ expired lease. ``take_over`` then takes them back as those of any dead writer.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,8 @@ import polars as pl
 import pyarrow as pa
 from cachetools import LRUCache
 
+from lakelog.errors import Corrupt
+from lakelog.io.logs import fields
 from lakelog.logstore.clients import reader_for
 from lakelog.logstore.protocol.header import CORRECTION, DATA, LOG_ONLY
 from lakelog.table.log.position import headers_of
@@ -20,6 +23,7 @@ from lakelog.table.model.dynamic_table import DynamicTable
 from lakelog.table.model.registrations import BATCH, Lease
 from lakelog.table.model.waiting_epochs import waiting_epochs
 
+_LOG: Final = logging.getLogger("lakelog.heal")
 _READ: Final[dict[tuple[str, int], int]] = {}
 """Table and bucket → offset below which this process has searched for late rows."""
 _REOPENED: Final[LRUCache[tuple[str, int, str, int], None]] = LRUCache(10_000)
@@ -34,7 +38,7 @@ def find_late_rows(table: DynamicTable) -> None:
 
     Called by maintenance, before it takes over from dead writers. It reads a bucket only if the bucket has more entries
     than the newest snapshot expects, and each record once per process. While a writer is active, its own healing finds
-    the late rows. Raises Unavailable.
+    the late rows. A bucket with a record that cannot be read is left out, with a warning. Raises Unavailable.
     """
     if table.log is None or any(r.is_open and r.lease.is_alive for r in table.registered.all().values()):
         return
@@ -44,8 +48,15 @@ def find_late_rows(table: DynamicTable) -> None:
         sealed, key = state.offsets.get(bucket, 0), (table.identity.key, bucket)
         start = max(sealed, _READ.get(key, 0), firsts[bucket])
         if start < end and reader.entries(bucket, sealed, end) != state.told.get(bucket, 0):
-            for records in reader.chunks(bucket, start, end):
-                reopen_late(table, bucket, records)
+            try:
+                for records in reader.chunks(bucket, start, end):
+                    reopen_late(table, bucket, records)
+            except Corrupt as why:
+                about = fields(table=table.name, bucket=bucket)
+                _LOG.warning(
+                    "bucket %d of the log of %s: late rows not found: %s", bucket, table.name, why, extra=about
+                )
+                continue
         _READ[key] = end
 
 
