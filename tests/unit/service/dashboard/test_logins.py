@@ -14,6 +14,7 @@ import pytest
 
 from dashboards import PASSWORD, TOKEN, csrf_of, running_dashboard
 from lakelog.service.dashboard.security.identity import local_user
+from lakelog.service.dashboard.security.identity.addresses import limited_address
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.throttle import Throttle
 from lakelog.service.dashboard.security.login.users import Users
@@ -126,6 +127,33 @@ def test_addresses_behind_a_proxy_are_told_apart(tmp_path: Path, users_file: Pat
         dashboard.address = dashboard.address.replace("https", "http")
         assert [guess("10.0.0.1") for _ in range(6)] == [401] * 5 + [429]
         assert guess("10.0.0.2") == 401
+
+
+def test_addresses_of_one_ipv6_network_count_as_one(tmp_path: Path, users_file: Path) -> None:
+    def guess(address: str) -> int:
+        headers = {"x-forwarded-for": address, "origin": dashboard.address.replace("http", "https")}
+        with dashboard.browser() as browser:
+            return browser.post("/login", data={"user": "ada", "password": "a guess"}, headers=headers).status_code
+
+    with running_dashboard(tmp_path, users_file=users_file, behind_proxy=True) as dashboard:
+        dashboard.address = dashboard.address.replace("https", "http")
+        assert [guess(f"2001:db8:0:7::{n}") for n in range(1, 7)] == [401] * 5 + [429]
+        assert guess("2001:db8:0:8::1") == 401
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("2001:db8::1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("unix", "unix"),
+        ("", ""),
+    ],
+)
+def test_the_address_that_attempts_are_counted_under(address: str, counted: str) -> None:
+    assert limited_address(address) == counted
 
 
 def test_the_cookie_of_the_local_user_opens_nothing_for_another_user(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -23,6 +21,7 @@ from lakelog.service.dashboard.security.identity.rights import needs
 from lakelog.service.dashboard.state import dashboard_of
 from lakelog.service.terminal.audit import AuditEntry
 from lakelog.service.terminal.execution import Execution, ExecutionState
+from lakelog.service.terminal.protocol.results import csv_of
 from lakelog.service.terminal.terminal import TerminalState
 from lakelog.sql.runtime.statement import Privilege
 
@@ -119,7 +118,7 @@ def get_rows(
     names = [column["name"] for column in found.columns] if found else []
     rows = execution.rows(statement)
     if format == "csv":
-        body, kind = _csv(names, rows), "text/csv; charset=utf-8"
+        body, kind = csv_of(names, rows), "text/csv; charset=utf-8"
     else:
         body, kind = orjson.dumps([dict(zip(names, row, strict=True)) for row in rows]), "application/json"
     name = f"lakelog-{number}-{statement}.{format}"
@@ -187,13 +186,3 @@ async def _events(execution: Execution, after: int) -> AsyncGenerator[bytes]:
                 await asyncio.wait_for(changed.wait(), _QUIET_S)
             except TimeoutError:
                 yield b": nothing new\n\n"
-
-
-def _csv(names: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        cells = (orjson.dumps(value).decode() if isinstance(value, list | dict) else value for value in row)
-        writer.writerow("" if value is None else value for value in cells)
-    return out.getvalue().encode()

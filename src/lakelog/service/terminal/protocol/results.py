@@ -1,8 +1,11 @@
-"""What a statement answered, cut to what may be shown, as plain JSON."""
+"""The result of a statement, cut to a limit, as plain JSON or CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +22,9 @@ _NAMES: Final = {
 }  # fmt: skip
 _BATCH: Final = 200
 """Rows of one message: the first are seen while the last are on their way."""
+_DECIMAL: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of a text that spreadsheets run as a formula."""
 
 
 @dataclass
@@ -86,4 +92,27 @@ def _safe_value(value: Any) -> Any:
         return [_safe_value(one) for one in value]
     if isinstance(value, dict):
         return {key: _safe_value(one) for key, one in value.items()}
+    return value
+
+
+def csv_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """Rows of a result as CSV for a spreadsheet, with a header.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front. Numbers stay as they are.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(map(_cell, names))
+    for row in rows:
+        writer.writerow(map(_cell, row))
+    return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        return orjson.dumps(value).decode()
+    if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) and not _DECIMAL.fullmatch(value):
+        return f"'{value}"
     return value

@@ -11,6 +11,7 @@ from typing import Final
 from starlette.concurrency import run_in_threadpool
 
 from lakelog.io.clock import monotonic_s, now_ms
+from lakelog.service.dashboard.security.identity.addresses import limited_address
 from lakelog.service.dashboard.security.login.cookies import Cookies
 from lakelog.service.dashboard.security.login.sessions import Session, Sessions
 from lakelog.service.dashboard.security.login.throttle import Throttle
@@ -78,10 +79,11 @@ class Gate:
         """A new session with its secret, or why not. An empty ``user`` logs in with the token."""
         name = user or TOKEN_USER
         browser = self.cookies.known_browser(cookie_header, name)
-        own = f"browser {browser}" if browser else f"login {name} {address}"
+        place = limited_address(address)
+        own = f"browser {browser}" if browser else f"login {name} {place}"
         limits = {own: _FAILURES}
         if not browser:
-            limits |= {f"address {address}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
+            limits |= {f"address {place}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
         wait = self._throttle.take(limits)
         if wait > 0:
             if self._throttle.take({f"noted {own}": 1}) == 0:  # one line a window: a flood must not wash the log out
@@ -105,12 +107,13 @@ class Gate:
 
     def bearer(self, token: str, address: str) -> bool | Refused:
         """Whether a program's token is right. Guesses are limited by address; a program at work there goes on."""
-        limits, now = {f"bearer {address}": _BEARER_FAILURES}, monotonic_s()
+        place, now = limited_address(address), monotonic_s()
+        limits = {f"bearer {place}": _BEARER_FAILURES}
         is_over = self._throttle.wait_s(limits) > 0
-        if is_over and now - self._proven.get(address, -_PROVEN_S) >= _PROVEN_S:
+        if is_over and now - self._proven.get(place, -_PROVEN_S) >= _PROVEN_S:
             return Refused(429, "too many wrong tokens: try again in a minute")
         if is_token(token, self.access.token):
-            self._proven[address] = now
+            self._proven[place] = now
             return True
         if not is_over:
             self._throttle.take(limits)
