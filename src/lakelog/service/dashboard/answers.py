@@ -1,4 +1,4 @@
-"""Answers that many ask for at a time: computed once, and kept for half a second."""
+"""Shared answers: computed once for parallel requests and kept for half a second."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ _STATUS: Final = (
 
 @dataclass
 class _Answer:
-    """An answer on its way: ``whole`` gets its messages, or None when it became none that others may have."""
+    """An answer that is being computed: ``whole`` gets its messages, or None if other requests must not share it."""
 
     whole: asyncio.Future[list[Message] | None]
     messages: list[Message] = field(default_factory=list)
 
     def add(self, message: Message) -> bool:
-        """Takes a message; whether it was the last one."""
+        """Adds a message; returns whether it was the last one."""
         kept = dict(message)
         if "headers" in kept:
-            kept["headers"] = list(kept["headers"])  # who sends it on adds headers of one request
+            kept["headers"] = list(kept["headers"])  # the sender adds headers of one request
         self.messages.append(kept)
         is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
         if is_last and not self.whole.done():
@@ -65,17 +65,17 @@ class _Answer:
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it says something that is still right in half a second, and is small."""
+        """True if the answer is small and may be kept for half a second."""
         return (
             self.messages[0]["status"] == 200 and sum(len(one.get("body", b"")) for one in self.messages) < _KEPT_BYTES
         )
 
 
 class Answers:
-    """ASGI middleware: who asks for what another with the same role asks for now gets the answer that is computed then.
+    """ASGI middleware: parallel requests of users with the same role share one answer.
 
-    A change that anybody makes (any other method than GET) ends what is kept and what is under way, so that a user sees
-    it at once. The frame of a page names its user: whole pages are shared by the requests of one session only.
+    A change by any user (any method but GET) discards the kept answers and those that are being computed, so that the
+    user sees it at once. The frame of a page names its user, so only requests of one session share a whole page.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,7 +83,7 @@ class Answers:
         self._answers: dict[_Key, _Answer] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers from what is there or under way, or begins an answer that others may have, too."""
+        """Sends a kept answer, waits for one that is being computed, or computes one that others may share."""
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             try:
                 await self._app(scope, receive, send)
@@ -147,33 +147,33 @@ def _key(scope: Scope) -> _Key | None:
 
 
 def answer_lakelog_error(request: Request, failure: Exception) -> Response:
-    """An error of lakelog, in its own words."""
+    """Handles an error of lakelog; the answer has its text."""
     assert isinstance(failure, LakelogError)
     status = next((code for kind, code in _STATUS if isinstance(failure, kind)), 500)
     return told(request, status, str(failure))
 
 
 def answer_http_error(request: Request, failure: Exception) -> Response:
-    """No such route, not allowed, a method that is not there."""
+    """Handles an unknown route or method, and a request that is not allowed."""
     assert isinstance(failure, HTTPException)
     return told(request, failure.status_code, str(failure.detail))
 
 
 def answer_wrong_request(request: Request, failure: Exception) -> Response:
-    """A parameter or a body that is not what the route takes."""
+    """Handles an invalid parameter or body."""
     assert isinstance(failure, RequestValidationError)
     wrong = (f"'{'.'.join(map(str, one['loc'][1:]))}': {one['msg'].lower()}" for one in failure.errors())
     return told(request, 400, f"the request has a wrong value of {'; '.join(wrong)}")
 
 
 def answer_other_error(request: Request, failure: Exception) -> Response:
-    """A fault of ours: the log has it, the answer says only that."""
+    """Handles an unexpected exception: it is logged, and the answer has no details."""
     _LOG.error("%s %s failed", request.method, request.url.path, exc_info=failure)
     return told(request, 500, "this failed inside the dashboard; its log has the reason")
 
 
 def told(request: Request, status: int, why: str) -> Response:
-    """One sentence, as a page for people and as JSON for programs."""
+    """One sentence, as a page for browsers and as JSON for programs."""
     is_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
     if is_page and "hx-request" not in request.headers:
         return render(request, "failure.html", f"{status}", {"status": status, "why": why}, status=status)

@@ -1,4 +1,4 @@
-"""Puts the dashboard together: routes inside, and in front of them what decides who gets in."""
+"""Assembles the dashboard: the routes, and the middleware in front of them."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _ROUTES: Final = (actions, overview, catalogs, tables, log, terminal, optimizing
 
 
 def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
-    """The whole application for a server on this port.
+    """The ASGI application of a server on this port.
 
-    A request passes, from the outside: safe headers, host and origin, who asks, how much, whether another asks for the
-    same, then its route, which says the role that it needs.
+    A request passes these layers from the outside: safe headers, host and origin, identity, limits, shared answers, and
+    its route, which declares the role that it needs.
     """
 
     @asynccontextmanager
@@ -68,7 +68,7 @@ def build_app(dashboard: Dashboard, port: int) -> ASGIApp:
         description="What the pages of the dashboard show. Programs send 'Authorization: Bearer <token>'.",
         version=version("lakelog"),
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -95,7 +95,7 @@ def _guarded(app: ASGIApp, dashboard: Dashboard, port: int) -> ASGIApp:
 
 
 def _head_as_get(app: ASGIApp) -> ASGIApp:
-    """Routes answer HEAD as GET; the server leaves the body out."""
+    """Handles HEAD as GET; the server omits the body."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
@@ -106,7 +106,7 @@ def _head_as_get(app: ASGIApp) -> ASGIApp:
 
 
 async def _sweep(dashboard: Dashboard) -> None:
-    """Ends sessions that are over, so that their terminals do not outlive them."""
+    """Ends expired sessions together with their terminals."""
     while True:
         await asyncio.sleep(_SWEEP_S)
         dashboard.gate.sweep()

@@ -1,4 +1,4 @@
-"""Figures as people read them; the pages' filters."""
+"""Template filters that format figures for people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def duration(ms: float | None) -> str:
 
 
 def ago(time_ms: float | None) -> str:
-    """How long a time is ago, ``now`` within a second."""
+    """The age of a time, ``now`` within a second."""
     if time_ms is None:
         return "never"
     past = now_ms() - time_ms

@@ -1,4 +1,4 @@
-"""A tail of a log as server-sent events: what a browser can draw, not every row of a flood."""
+"""A tail of a log as server-sent events, limited to the rows that a browser can draw."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _EVERY_S: Final = 0.2
 _ROWS: Final = 50
 _QUIET_S: Final = 15.0
 _BEHIND: Final = 50
-"""Events that may wait for a follower, some 10 s of a flood."""
+"""Maximum number of events that wait for a follower, about 10 s at the highest rate."""
 
 
 async def tail_events(table: Table) -> AsyncGenerator[bytes]:
-    """Events ``rows``: the newest rows of the last fifth of a second, how many there were, and their columns.
+    """Events ``rows``: the newest rows of the last 200 ms, their total number, and their columns.
 
-    A comment every 15 s keeps the connection alive; an event ``trouble`` is the last one when the log fails.
+    A comment every 15 s keeps the connection alive. If the log fails, an event ``trouble`` is the last one.
     """
     loop = asyncio.get_running_loop()
     tail = table.tail_async("latest")
@@ -49,7 +49,7 @@ async def tail_events(table: Table) -> AsyncGenerator[bytes]:
     except StopAsyncIteration:
         yield event("trouble", {"why": "the log has ended"})
     finally:
-        if not coming.cancel():  # a wait that is cancelled ends the tail by itself
+        if not coming.cancel():  # a cancelled wait ends the tail
             await tail.aclose()
 
 
@@ -59,7 +59,7 @@ def event(kind: str, data: dict[str, Any]) -> bytes:
 
 
 class _Newest:
-    """The newest rows of what came, and how many came."""
+    """The newest rows of some batches, and the number of all their rows."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._rows, self._count = pa.Table.from_batches([_end(batch)]), batch.num_rows
@@ -75,7 +75,7 @@ class _Newest:
 
 
 def _end(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The last rows of a batch, their first columns and the row kind, which comes last."""
+    """The last rows of a batch, with their first columns and the row kind as the last column."""
     names = batch.schema.names
     shown = names if len(names) <= COLUMNS else [*names[: COLUMNS - 1], names[-1]]
     return batch.slice(max(0, batch.num_rows - _ROWS)).select(shown)
@@ -85,14 +85,14 @@ _Queue = asyncio.Queue[bytes | None]
 
 
 class SharedTails:
-    """Begins a tail with its first follower and ends it with the last one. For one event loop."""
+    """Starts a tail with its first follower and ends it with its last one. For one event loop."""
 
     def __init__(self, tail: Callable[[Table], AsyncGenerator[bytes]] = tail_events) -> None:
         self._tail = tail
         self._open: dict[Hashable, _Shared] = {}
 
     async def events(self, table: Table) -> AsyncGenerator[bytes]:
-        """The events of ``tail_events`` from now on; a follower that takes them too slowly gets ``trouble``."""
+        """The events of ``tail_events`` from now on; a follower that reads them too slowly gets ``trouble``."""
         key = (table.name, table.log, table.definition.id)  # another log or schema is another tail
         shared = self._open.get(key)
         if shared is None or shared.is_over:
@@ -125,7 +125,7 @@ class _Shared:
         return queue
 
     def leave(self, queue: _Queue) -> bool:
-        """Whether nobody follows any more."""
+        """True if the tail has no follower left."""
         self._queues.discard(queue)
         return not self._queues
 

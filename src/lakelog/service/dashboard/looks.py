@@ -1,4 +1,4 @@
-"""Looks at tables that are under way: one that does not come back holds up no other, and is known to be late."""
+"""Running inspections of tables: one that hangs does not delay the others, and is reported as late."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _UnderWay(Generic[T]):
 
 
 class Looks(Generic[T]):
-    """Runs ``look`` for names, each in a thread of its own and once at a time. Thread-safe.
+    """Runs ``look`` for each name in its own thread, once at a time. Thread-safe.
 
-    Storage that never answers (a mount whose server is gone) keeps a thread for good: after ``late_s`` seconds a look
-    is late and another one may run beside it. The threads end with the process.
+    Storage that never answers, such as a mount whose server is gone, blocks a thread for ever. After ``late_s`` seconds
+    a look is late, and another one may run beside it. The threads end with the process.
     """
 
     def __init__(self, look: Callable[[str], T], at_once: int, late_s: float) -> None:
@@ -33,7 +33,7 @@ class Looks(Generic[T]):
         self._lock = threading.Lock()
 
     def start(self, name: str) -> Future[T]:
-        """The look at a name: the one that is under way, else a new one."""
+        """The running look at a name, or a new one."""
         with self._lock:
             found = self._under_way.get(name)
             if found is not None:
@@ -43,7 +43,7 @@ class Looks(Generic[T]):
         return made.result
 
     def start_some(self, names: list[str]) -> bool:
-        """Starts looks at the first of these names, as many as may run at a time; whether it was all of them."""
+        """Starts looks at the first of these names, up to the limit; returns True if it has started all."""
         with self._lock:
             names = [name for name in names if name not in self._under_way]
         now = self._late_and_others()
@@ -53,20 +53,20 @@ class Looks(Generic[T]):
         return len(names) <= free
 
     def late(self) -> dict[str, float]:
-        """Name → seconds since its look began, of those that are late."""
+        """Name of each late look → seconds since its start."""
         now = monotonic_s()
         with self._lock:
             since = {name: now - one.since_s for name, one in self._under_way.items()}
         return {name: age for name, age in since.items() if age >= self.late_s}
 
     def wait_for_one(self, timeout_s: float) -> None:
-        """Waits until one of those under way ends, or so long."""
+        """Waits until one of the running looks ends, or until the timeout."""
         with self._lock:
             results = [one.result for one in self._under_way.values()]
         wait(results, timeout_s, FIRST_COMPLETED)
 
     def wait_for_all(self, timeout_s: float) -> None:
-        """Waits until those under way have ended, or so long."""
+        """Waits until all running looks have ended, or until the timeout."""
         with self._lock:
             results = [one.result for one in self._under_way.values()]
         wait(results, timeout_s)

@@ -1,4 +1,4 @@
-"""Draws a page from a view."""
+"""Renders a page from a view."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STATIC: Final = _HERE / "static"
 
 @dataclasses.dataclass(frozen=True)
 class Equivalents:
-    """Where else a view is to be had: its JSON and its command."""
+    """Equivalents of a view: its JSON address and its command."""
 
     json: str
     command: tuple[str, ...] = ()
 
     @property
     def shell(self) -> str:
-        """The command as it is typed."""
+        """The command line."""
         return shlex.join(self.command)
 
 
@@ -58,7 +58,7 @@ _TEMPLATES: Final = Jinja2Templates(env=_environment())
 def render(
     request: Request, template: str, title: str, view: Any = None, same: Equivalents | None = None, status: int = 200
 ) -> HTMLResponse:
-    """The page of a template, or only its changing part when htmx asks for that."""
+    """The page of a template, or only its changing part for a request of htmx."""
     identity: Identity | None = request.scope["state"].get("identity")
     session = identity.session if identity else None
     here = request.url.path

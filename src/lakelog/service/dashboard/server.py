@@ -1,4 +1,4 @@
-"""Runs the dashboard until it is told to stop."""
+"""Runs the dashboard until it is stopped."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _STOP_S: Final = 3
 _CONNECTIONS: Final = 2_000
 _FILES: Final = 65_536
 _OWN_FILES: Final = 512
-"""Files that connections leave to the tables, the audit log and what else the server opens."""
+"""Number of open files reserved for tables, the audit log and other files of the server."""
 _ACCEPTED: Final = 32
-"""Connections that asyncio takes in one round of its loop; a flood of them must not hold all others up."""
+"""Maximum number of connections that asyncio accepts per loop iteration, so that a flood does not block others."""
 _SWITCH_S: Final = 0.001
-"""A thread that draws a page, or looks at a table, waits so long for each of its turns while the event loop is busy."""
+"""Interpreter switch interval: the longest wait of a page's thread for the GIL while the event loop is busy."""
 
 
 class DashboardServer:
-    """One dashboard. The port is taken when it is made, so that its address is known; ``run`` serves.
+    """One dashboard. The constructor binds the port, so that the address is known; ``run`` serves.
 
-    Port 0 takes a free one. ``checks`` say what is wrong with processes beside it (the demo); the overview shows it.
-    Raises InvalidRequest for settings that are not safe and for a port that is taken.
+    Port 0 binds a free port. ``checks`` return the problems of related processes, such as the demo, for the overview.
+    Raises InvalidRequest for unsafe settings and for a port that is in use.
     """
 
     def __init__(self, settings: DashboardSettings, checks: Mapping[str, Callable[[], str]] | None = None) -> None:
@@ -59,12 +59,12 @@ class DashboardServer:
 
     @property
     def address(self) -> str:
-        """What to type into a browser."""
+        """The URL for a browser."""
         host = "localhost" if self._settings.host == LOOPBACK else self._settings.host
         return f"{self._settings.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     def run(self, started: Callable[[str], None]) -> None:
-        """Serves until SIGINT, SIGTERM or ``stop``; ``started`` is called with the address when browsers may come."""
+        """Serves until SIGINT, SIGTERM or ``stop``; calls ``started`` with the address once the server listens."""
         settings = self._settings
         sys.setswitchinterval(_SWITCH_S)
         with contextlib.ExitStack() as cleanup:
@@ -121,7 +121,7 @@ class DashboardServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # who connects is who connects: a header that anybody may write decides nothing
+            proxy_headers=False,  # the client's address is that of the connection, never that of a header
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             backlog=_ACCEPTED,
@@ -133,26 +133,26 @@ class DashboardServer:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens."""
+    """A server that reports when it listens."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self._tell = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to serve."""
+        """Starts to serve."""
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(_CONNECTIONS)  # the kernel keeps those that wait
+            listener.listen(_CONNECTIONS)  # the kernel queues the others
         if self.started:
             self._tell()
 
 
 def _most_connections() -> int:
-    """How many connections there may be at a time; the process may open as many files as the system allows it."""
+    """The maximum number of connections. Raises the process's limit of open files to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES:
-        with contextlib.suppress(ValueError, OSError):  # a system with a limit of its own below the hard one
+        with contextlib.suppress(ValueError, OSError):  # some systems have another limit below the hard one
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _FILES), hard))
             soft = min(hard, _FILES)
     return max(1, min(_CONNECTIONS, soft - _OWN_FILES))

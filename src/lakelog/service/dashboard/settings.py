@@ -1,4 +1,4 @@
-"""How a dashboard is started, and what is refused before it is."""
+"""Settings of a dashboard, and their checks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LOOPBACK: Final = "127.0.0.1"
 
 @dataclass(frozen=True)
 class DashboardSettings:
-    """What ``lakelog dashboard`` was asked for.
+    """The settings of ``lakelog dashboard``.
 
-    ``catalogs`` are further catalogs by name as in ``lakelog.connect``. ``users_file`` and ``token`` are the ways to
-    log in; without either only the user who runs the server comes in, from this machine. ``hosts`` are further names by
-    which browsers reach it. ``state`` is the directory of its own files (figures over time, the audit log).
+    ``catalogs`` are additional catalogs by name, as in ``lakelog.connect``. ``users_file`` and ``token`` are the ways
+    to log in. Without either, only the user who runs the server has access, from this machine. ``hosts`` are additional
+    host names of the server. ``state`` is the directory of its own files (time series, the audit log).
     """
 
     warehouse: str
@@ -40,16 +40,16 @@ class DashboardSettings:
 
     @property
     def over_tls(self) -> bool:
-        """Whether browsers speak TLS with it, directly or through a proxy."""
+        """True if browsers use TLS, directly or through a proxy."""
         return self.tls_certificate is not None or self.behind_proxy
 
     @property
     def scheme(self) -> str:
-        """``https`` or ``http``, as browsers see it."""
+        """``https`` or ``http``, as seen by browsers."""
         return "https" if self.over_tls else "http"
 
     def check(self) -> None:
-        """Raises InvalidRequest for what is not safe: another address than loopback without login or without TLS."""
+        """Raises InvalidRequest for unsafe settings: an address other than loopback without a login or without TLS."""
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise InvalidRequest("--tls-certificate and --tls-key come together")
         if self.behind_proxy and self.users_file is None and self.token is None:
@@ -68,7 +68,7 @@ class DashboardSettings:
             )
 
     def own_hosts(self, port: int) -> tuple[str, ...]:
-        """The values of ``Host`` that mean this server on a port."""
+        """The accepted values of the ``Host`` header for this server on a port."""
         names = {self.host} | ({"localhost", LOOPBACK, "[::1]"} if is_loopback(self.host) else set())
         names |= {f"[{self.host}]"} if ":" in self.host else set()
         usual = {"https": 443, "http": 80}[self.scheme]

@@ -1,4 +1,4 @@
-"""What a running dashboard holds; every route finds it by its request."""
+"""State of a running dashboard, which routes get from their request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lakelog.service.dashboard.watcher import Watcher
 
 @dataclass
 class Dashboard:
-    """The lake that is shown, the watcher of its tables, who is logged in, and what they have open."""
+    """The lake, the watcher of its tables, the logged-in users, and their open terminals and streams."""
 
     settings: DashboardSettings
     lake: Lake
@@ -35,7 +35,7 @@ class Dashboard:
 
 
 def page_rights(request: Request) -> dict[str, Any]:
-    """What a page needs to offer actions: the role of who asks, and the newest action of each kind of each table."""
+    """The data of a page's actions: the user's role, and the newest action of each kind for each table."""
     identity: Identity = request.scope["state"]["identity"]
     newest: dict[tuple[str, str, str], Action] = {}
     for action in reversed(dashboard_of(request).actions.list()):
@@ -44,6 +44,6 @@ def page_rights(request: Request) -> dict[str, Any]:
 
 
 def dashboard_of(request: Request) -> Dashboard:
-    """The dashboard that answers this request."""
+    """The dashboard that handles this request."""
     dashboard: Dashboard = request.app.state.dashboard
     return dashboard

@@ -1,4 +1,4 @@
-"""Event streams that are open: how many a user may have, and their end with the session."""
+"""Open event streams: their limit per session, and their end with the session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_S: Final = 2.0
 
 
 class Streams:
-    """Counts the streams of each session. ``is_alive`` says whether the session of a key goes on.
+    """Counts the streams of each session. ``is_alive`` returns whether the session of a key still exists.
 
     For one event loop.
     """
@@ -26,7 +26,7 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def limited(self, identity: Identity, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-        """The events until the session ends. Raises InvalidRequest when the session has as many streams as it may."""
+        """The events until the session ends. Raises InvalidRequest if the session has reached its limit of streams."""
         key = identity.session.key if identity.session else f"program {identity.user}"
         if self._open[key] >= self._most:
             raise InvalidRequest(f"this session follows {self._most} logs or texts already: close one of their pages")

@@ -1,4 +1,4 @@
-"""The terminals of those who are logged in: one a session, made when it is first used."""
+"""The terminals of logged-in users: one per session, created at its first use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terminals:
         return found
 
     def open(self, identity: Identity) -> Terminal:
-        """The terminal of a session, made if there is none. Raises InvalidRequest when too many are open."""
+        """The terminal of a session, created if there is none. Raises InvalidRequest if too many are open."""
         with self._lock:
             found = self._open.get(_key(identity))
             if found is not None and found.config.role != identity.role:  # it was changed in the users file
@@ -48,7 +48,7 @@ class Terminals:
             return found
 
     def close(self, identity: Identity) -> None:
-        """Ends the terminal of a session, with what runs in it."""
+        """Ends the terminal of a session with its running statements."""
         self.close_session(_key(identity))
 
     def close_session(self, key: str) -> None:
@@ -59,14 +59,14 @@ class Terminals:
             found.close()
 
     def close_all(self) -> None:
-        """Ends all of them, when the server stops."""
+        """Ends all terminals. Called when the server stops."""
         for key in list(self._open):
             self.close_session(key)
 
     def _make_room(self, user: str) -> None:
-        """Drops the terminal that has been without a process and work, when there are as many as may be.
+        """Drops an idle terminal without a process if the limit is reached.
 
-        The last one is for another user than the one who has all others.
+        The last place is reserved for another user than the one who has all others.
         """
         own = sum(one.config.user == user for one in self._open.values())
         if len(self._open) < _MOST and own < _MOST - 1:

@@ -1,4 +1,4 @@
-"""Figures of tables over time, for the plots: one row a look, thinner the older it is."""
+"""Time series of tables for the plots: one row per look, with a lower resolution for older rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lakelog.io.clock import now_ms
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _THINNED: Final = ((2 * _HOUR_MS, _MINUTE_MS), (48 * _HOUR_MS, 15 * _MINUTE_MS))
-"""Rows older than the first are kept one in each of the second."""
+"""Age → resolution: of rows older than the first, one in each interval of the second is kept."""
 _KEEP_MS: Final = 60 * 24 * _HOUR_MS
 _CLEAN_EVERY: Final = 2_000
 
@@ -67,7 +67,7 @@ _TOTALS: Final = Table(
 
 @dataclass(frozen=True)
 class Sample:
-    """What is kept of one look; None where a table has no such thing (a log, say). Ages and waits in ms."""
+    """The figures of one look; None for those that a table does not have, such as a log. Ages and waits in ms."""
 
     name: str
     time_ms: int
@@ -88,7 +88,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Total:
-    """What is kept of all tables together; ``good``, ``fair`` and ``bad`` count them by health."""
+    """The figures of all tables together; ``good``, ``fair`` and ``bad`` count them by health."""
 
     time_ms: int
     bytes: float
@@ -102,9 +102,9 @@ class Total:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines of one plot: ``times_ms`` since 1970, and for each name as many values, None where there is none.
+    """Lines of one plot: ``times_ms`` since 1970, and for each name as many values (None: unknown).
 
-    The plot reaches from ``from_ms`` to ``to_ms``, whatever is known of that time.
+    The axis of the plot reaches from ``from_ms`` to ``to_ms``, even without values.
     """
 
     from_ms: int
@@ -124,7 +124,7 @@ PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "rows": ("rows", {"rows in files": "rows"}),
     "score": ("score", {"health": "score"}),
 }
-"""Plot of a table → its unit and its lines by the column that they are made of."""
+"""Plot of a table → its unit, and its lines by their column."""
 TOTAL_PLOTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "health": ("tables", {"good": "good", "fair": "fair", "bad": "bad"}),
     "freshness": ("ms", {"age of the oldest row not in files": "waiting_ms"}),
@@ -136,11 +136,11 @@ _RATES: Final = ("throughput",)
 
 
 class FigureHistory:
-    """A SQLite file of the dashboard's own, with mode 0600; it may be deleted, and only the plots forget."""
+    """A SQLite file of the dashboard with mode 0600. If it is deleted, only the plots lose their past."""
 
     def __init__(self, path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-        path.chmod(0o600)  # SQLite gives the files beside it the same mode
+        path.chmod(0o600)  # SQLite gives its other files the same mode
         self._engine = create_engine(f"sqlite:///{path}")
         event.listen(self._engine, "connect", _fast)
         _METADATA.create_all(self._engine)
@@ -148,7 +148,7 @@ class FigureHistory:
         self._added = 0
 
     def add(self, samples: Sequence[Sample]) -> None:
-        """Keeps samples; now and then thins out the old ones."""
+        """Stores samples; at times it reduces the resolution of old ones."""
         if not samples:
             return
         with self._lock, self._engine.begin() as connection:
@@ -159,12 +159,12 @@ class FigureHistory:
                 self._thin(connection)
 
     def add_total(self, total: Total) -> None:
-        """Keeps a sample of all tables."""
+        """Stores a sample of all tables."""
         with self._lock, self._engine.begin() as connection:
             connection.execute(insert(_TOTALS).prefix_with("OR REPLACE"), vars(total))
 
     def plot(self, name: str, plot: str, since_ms: int, points: int = 400) -> Plot:
-        """A plot of one table since a time, at most ``points`` in each line. Raises InvalidRequest."""
+        """A plot of one table since a time, with at most ``points`` per line. Raises InvalidRequest."""
         return self._plot(_FIGURES, PLOTS, plot, [_FIGURES.c.name == name], since_ms, points)
 
     def total_plot(self, plot: str, since_ms: int, points: int = 400) -> Plot:
@@ -210,7 +210,7 @@ class FigureHistory:
 
 
 def _row(sample: Sample) -> dict[str, Any]:
-    """Figures as SQLite takes them: a sum may be an integer beyond 64 bits."""
+    """Figures for SQLite; a sum may be an integer beyond 64 bits."""
     return {
         name: float(value) if isinstance(value, int) and name != "time_ms" else value
         for name, value in vars(sample).items()
@@ -218,7 +218,7 @@ def _row(sample: Sample) -> dict[str, Any]:
 
 
 def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Differences a second between neighbours; a counter that went back is a log that was made again."""
+    """Differences of neighbours per second; a counter that decreases belongs to a log that was created again."""
     out = []
     for (before_ms, before), (now, end) in pairwise((row[0], row[1]) for row in rows):
         known = before is not None and end is not None and end >= before
@@ -227,6 +227,6 @@ def _rates(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _fast(connection: Any, _: object) -> None:
-    """Figures may be lost with the power; they are not worth an fsync each."""
+    """Opens the file without fsync: a power failure may lose figures."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=OFF")

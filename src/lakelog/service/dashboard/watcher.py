@@ -1,4 +1,4 @@
-"""Looks at all tables, again and again, so that a page has its figures at once."""
+"""Inspects all tables periodically, so that pages have their figures at once."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _LIST_S: Final = 10.0
 _LOOK_S: Final = 10.0
 _SEEN_LOOK_S: Final = 1.0
 _SEEN_FOR_S: Final = 30.0
-"""A table counts as seen so long after somebody asked for it: two askings of a page that is open."""
+"""Seconds after a request for which a table counts as watched: two refreshes of an open page."""
 _SHARE: Final = 0.1
-"""Of one thread's time that looks may take when nobody watches; a look that is dear is made less often."""
+"""Share of one thread's time for looks without a watcher; expensive looks are made less often."""
 _THREADS: Final = 8
 _LATE_S: Final = 30.0
-"""A look that takes longer is not waited for, and what it found before is no longer shown."""
+"""Seconds after which a look is late: nobody waits for it, and its previous result is no longer shown."""
 _PAGE_S: Final = 5.0
-"""A page waits so long for a look."""
+"""Maximum seconds that a page waits for a look."""
 _ROUND_S: Final = 0.2
 _STOP_S: Final = 3.0
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A table as it was at the last look (``looked_ms``, ms since 1970), which took so many seconds."""
+    """A table at its last look (``looked_ms``, ms since 1970), and the look's duration in seconds."""
 
     name: str
     looked_ms: int
@@ -45,8 +45,8 @@ class Watched:
 class Watcher:
     """Holds the last look at each table of all catalogs. Thread-safe.
 
-    ``checks`` say what is wrong with processes that were started for the dashboard, nothing when all is well. A table
-    whose look does not come back within ``late_s`` counts as unreadable until it does.
+    ``checks`` return the problems of processes that were started for the dashboard. A table whose look takes longer
+    than ``late_s`` counts as unreadable until it returns.
     """
 
     def __init__(
@@ -71,24 +71,24 @@ class Watcher:
         self._round_s = monotonic_s()
 
     def start(self) -> None:
-        """Begins to look; called when the server starts."""
+        """Starts the looks. Called when the server starts."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it after the looks that are under way, but for those that take long."""
+        """Ends after the running looks, except those that take long."""
         self._stopped.set()
         self._thread.join(_STOP_S)
         self._looks.wait_for_all(_STOP_S)
 
     def all(self) -> tuple[Sequence[Watched], int]:
-        """The tables that were looked at, by name, and how many are known."""
+        """The inspected tables by name, and the number of all tables."""
         late = self._looks.late()
         with self._lock:
             names, found = self._names, {**self._found, **{name: _late(name, age) for name, age in late.items()}}
         return [found[name] for name in names if name in found], len(names)
 
     def troubles(self) -> dict[str, str]:
-        """Catalog → why its tables could not be listed, and process of the dashboard → why it has ended."""
+        """Catalog → the error of its listing, and process of the dashboard → the reason of its end."""
         with self._lock:
             found = {f"catalog {name}": f"its tables cannot be listed: {why}" for name, why in self._trouble.items()}
             fault, age = self._fault, monotonic_s() - self._round_s
@@ -99,7 +99,7 @@ class Watcher:
         return {name: why for name, check in self._checks.items() if (why := check())} | found
 
     def need(self, name: str) -> Watched:
-        """The newest look at a table, made now when the last one is older than a second. Raises NotFound."""
+        """The newest look at a table, made now if the last one is older than a second. Raises NotFound."""
         now = monotonic_s()
         with self._lock:
             self._seen[name] = now
@@ -108,7 +108,7 @@ class Watcher:
             return found
         if (age := self._looks.late().get(name)) is not None:
             return _late(name, age)
-        if found is not None and found.took_s > _SEEN_LOOK_S:  # the page comes at once, the next look will be there
+        if found is not None and found.took_s > _SEEN_LOOK_S:  # the next refresh shows the new look
             with self._lock:
                 self._due[name] = min(due, now)
             return found
@@ -118,7 +118,7 @@ class Watcher:
             return found or _late(name, _PAGE_S)
 
     def seen(self, name: str) -> None:
-        """Notes that somebody watches a table: it is looked at every second for a while."""
+        """Marks a table as watched: it is inspected each second for a while."""
         with self._lock:
             if name in self._found:
                 now = monotonic_s()
@@ -139,7 +139,7 @@ class Watcher:
                 if now - summed_s >= _LOOK_S and found and len(found) == known:
                     summed_s = now
                     self.history.add_total(total_of([one.health for one in found]))
-            except Exception as failure:  # the figures of other rounds are shown with it
+            except Exception as failure:  # it is shown together with figures of other rounds
                 _LOG.exception("a round of looks failed")
                 self._fault = f"{type(failure).__name__}: {failure}"
                 self._stopped.wait(_SEEN_LOOK_S)
@@ -170,7 +170,7 @@ class Watcher:
                 self._due.pop(gone, None)
 
     def _due_names(self, now: float) -> list[str]:
-        """The tables whose look is due: those somebody sees first, then the ones that waited longest."""
+        """The tables whose look is due: watched ones first, then those that have waited longest."""
         with self._lock:
             self._seen = {name: at for name, at in self._seen.items() if now - at < _SEEN_FOR_S}
             due = [name for name in self._names if self._due.get(name, 0.0) <= now]
@@ -184,7 +184,7 @@ class Watcher:
             sample = sample_of(health)
         except NotFound:
             raise
-        except Exception as failure:  # a table that fails in a new way is shown as broken, not left out
+        except Exception as failure:  # a table with an unexpected failure is shown as broken, not omitted
             _LOG.exception("looking at %s failed", name)
             health = unreadable_health(name, failure)
             sample = sample_of(health)
@@ -204,7 +204,7 @@ def _late(name: str, age_s: float) -> Watched:
 
 
 def sample_of(health: TableHealth) -> Sample:
-    """What the plots keep of a look; unknown figures are gaps."""
+    """The sample of a look for the plots; unknown figures are gaps."""
     name, figures = health.table, health.figures
     if figures is None:
         return Sample(name, now_ms(), score=health.score)
@@ -234,7 +234,7 @@ def sample_of(health: TableHealth) -> Sample:
 
 
 def total_of(healths: Sequence[TableHealth]) -> Total:
-    """What the plots of the overview keep of all tables; sums are over what is known."""
+    """The sample of all tables for the overview's plots; sums leave unknown figures out."""
     known = [figures for health in healths if (figures := health.figures) is not None]
     waiting = [
         figures.looked_ms - figures.log.waiting_ms for figures in known if figures.log and figures.log.waiting_ms

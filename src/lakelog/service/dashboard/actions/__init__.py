@@ -1,1 +1,1 @@
-"""Maintenance that is started on a page: in a process of its own, with progress and an audit line."""
+"""Maintenance started from a page: in its own process, with progress and an audit line."""

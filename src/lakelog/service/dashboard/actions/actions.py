@@ -1,4 +1,4 @@
-"""The actions of a dashboard: what users have started on its pages, and how far it is."""
+"""The actions that users have started on the pages of a dashboard, with their progress."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEPT: Final = 50
 class Action:
     """One action. ``state`` is running or an outcome (done, nothing to do, stopped, waits, failed).
 
-    ``done`` of ``total`` buckets are through, where that is known. ``writer`` is the one that is ended.
+    ``done`` of ``total`` buckets are complete, if known. ``writer`` is the writer that the action ends.
     """
 
     id: int
@@ -62,7 +62,7 @@ class Actions:
         self._lock = threading.Lock()
 
     def start(self, identity: Identity, table: str, kind: str, writer: str = "") -> Action:
-        """Starts an action; returns at once. Raises InvalidRequest, and AlreadyExists when the same one runs."""
+        """Starts an action and returns at once. Raises InvalidRequest, and AlreadyExists if the same one runs."""
         if kind not in ACTIONS or (kind == END_WRITER) != bool(writer):
             raise InvalidRequest(f"unknown action '{kind}'; known: {', '.join(ACTIONS)} (with a writer)")
         with self._lock:
@@ -77,19 +77,19 @@ class Actions:
         return action
 
     def get(self, number: int) -> Action:
-        """An action as it is now. Raises NotFound."""
+        """The current state of an action. Raises NotFound."""
         with self._lock:
             if number not in self._known:
                 raise NotFound(f"no action {number}")
             return self._known[number]
 
     def list(self) -> Sequence[Action]:
-        """The actions that run and the last that have ended, the newest first."""
+        """The running actions and the last that have ended, newest first."""
         with self._lock:
             return sorted(self._known.values(), key=lambda one: -one.id)
 
     def close(self) -> None:
-        """Ends what runs; it goes on with the next run."""
+        """Ends the running actions; their next run continues."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for process in self._processes.values():

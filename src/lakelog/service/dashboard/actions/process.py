@@ -1,7 +1,7 @@
 """The process of one action: ``python -m lakelog.service.dashboard.actions.process``.
 
-It reads one JSON object from stdin (how to connect, the table, the kind) and writes lines of JSON: progress (buckets
-done and all), and the outcome at last. It stops at the next safe point when stdin ends.
+It reads one JSON object from stdin (connection, table, kind). It writes lines of JSON: the progress (finished and all
+buckets), and the outcome as the last line. When stdin ends, it stops at the next safe point.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ END_WRITER = "end-writer"
 
 def main() -> None:
     """Runs the action."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
     asked = orjson.loads(sys.stdin.readline())
     stopped = threading.Event()
     threading.Thread(target=_wait_for_end, args=(stopped,), daemon=True).start()

@@ -1,1 +1,1 @@
-"""Previews of data (rows, files, records of a log), read in processes that may take little memory and time."""
+"""Previews of data (rows, files, log records), read in processes with limits on memory and time."""

@@ -1,4 +1,4 @@
-"""Rows of anything, cut to what a page can show."""
+"""Rows of a table, a system table or a log, cut to the size of a page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lakelog.lake.plain_rows import JSON_OPTIONS, plain_rows
 VALUE_CHARACTERS: Final = 500
 COLUMNS: Final = 100
 _BYTES: Final = 1 << 20
-"""Of all values of a grid as text."""
+"""Maximum size of all values of a grid as text."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows with the names of their columns; ``more`` says that there are others behind them.
+    """Rows with their column names; ``more`` is True if further rows follow.
 
-    ``column_count`` is the number of columns of the whole, of which a page of at most 100 is shown.
+    ``column_count`` is the number of all columns, of which at most 100 are shown at a time.
     """
 
     columns: Sequence[str]
@@ -33,7 +33,7 @@ class Grid:
 
 
 def grid_of(chunks: Iterable[pa.Table], limit: int, column_count: int | None = None) -> Grid:
-    """At most ``limit`` rows as plain values, of at most 1 MiB; reads no chunk more than it needs."""
+    """At most ``limit`` rows as plain values, at most 1 MiB; reads no chunk beyond that."""
     columns: Sequence[str] = ()
     rows: list[Sequence[Any]] = []
     left = _BYTES
@@ -51,7 +51,7 @@ def grid_of(chunks: Iterable[pa.Table], limit: int, column_count: int | None = N
 
 
 def _cut(chunk: pa.Table) -> pa.Table:
-    """The chunk with long texts and bytes cut before they become values of Python."""
+    """The chunk with long texts and bytes cut before they become Python values."""
     for at, field in enumerate(chunk.schema):
         kind, column = field.type, chunk.column(at)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -62,7 +62,7 @@ def _cut(chunk: pa.Table) -> pa.Table:
 
 
 def _shown(value: Any) -> Any:
-    """A value that fits a page: long texts are cut, and what is nested is text when it is long."""
+    """A value for a page: long texts are cut, and long nested values become text."""
     if isinstance(value, list | dict | tuple):
         text = orjson.dumps(value, default=str, option=JSON_OPTIONS).decode()
         return value if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
@@ -72,13 +72,13 @@ def _shown(value: Any) -> Any:
 
 
 def column_page(names: Sequence[str], first: int) -> list[str]:
-    """The names of at most 100 columns from one on."""
+    """The names of at most 100 columns from a given one on."""
     return list(islice(names, first, first + COLUMNS))
 
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Some rows of the newest snapshot; of the columns from ``first_column`` on."""
+    """Rows of the newest snapshot, with the columns from ``first_column`` on."""
 
     table: str
     limit: int
@@ -98,8 +98,8 @@ class SystemRequest:
 class RecordsRequest:
     """Records of a bucket of the log.
 
-    From ``offset`` on, or from the first one appended at ``time_ms`` or later, or else the last ones; with ``key`` only
-    those in whose key this text stands.
+    They start at ``offset``, or at the first one appended at ``time_ms`` or later. Without both they are the last ones.
+    With ``key``, only those whose key contains this text.
     """
 
     table: str
@@ -120,5 +120,5 @@ def to_json(request: Request) -> dict[str, Any]:
 
 
 def from_json(given: dict[str, Any]) -> Request:
-    """What ``to_json`` made."""
+    """The reverse of ``to_json``."""
     return _KINDS[given.pop("kind")](**given)

@@ -1,4 +1,4 @@
-"""Previews: at most two at a time, one a user, each in a process with limits."""
+"""Previews: at most two at a time, one per user, each in a process with limits."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ANSWER_BYTES: Final = 16 << 20
 
 
 class Previews:
-    """Reads previews in processes of their own. ``connection`` are the arguments of ``lakelog.connect``.
+    """Reads previews in their own processes. ``connection`` are the arguments of ``lakelog.connect``.
 
-    A preview may take ``memory_bytes`` beyond what its process begins with, and ``time_s`` seconds.
+    A preview may use ``memory_bytes`` more than its process has at its start, and ``time_s`` seconds.
     """
 
     def __init__(self, connection: dict[str, Any], memory_bytes: int = _MEMORY, time_s: float = _TIME_S) -> None:
@@ -46,8 +46,8 @@ class Previews:
         self._control: socket.socket | None = None
 
     async def grid(self, request: Request, who: str = "") -> Grid:
-        """The grid of a request of a user. Raises what reading raises; Unavailable beyond the limits and when too many
-        wait. A user has one at a time, so that a slow one of one user does not keep the others waiting.
+        """The grid of a user's request. Raises the errors of reading, and Unavailable beyond the limits or if too many
+        wait. A user has one at a time, so that a slow preview of one user does not block the others.
         """
         if self._waiting >= _WAITING:
             raise Unavailable("too many previews are being read: load the page again in a few seconds")
@@ -69,12 +69,12 @@ class Previews:
         raise kind(answer["why"])
 
     def warm(self) -> None:
-        """Starts the process that previews are forked from, if it does not run; returns at once."""
+        """Starts the parent process of the previews unless it runs; returns at once."""
         with self._lock:
             self._start()
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends that process."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -94,9 +94,9 @@ class Previews:
                 body = await asyncio.wait_for(_whole(reader), self._time_s + 1)
             except TimeoutError:
                 body = b""
-                self.close()  # it has not forked: the next preview starts another one
+                self.close()  # it has not forked; the next preview starts another one
             except OSError:
-                body = b""  # it was ended by the system
+                body = b""  # the system has killed it
             finally:
                 writer.close()
                 with contextlib.suppress(OSError):

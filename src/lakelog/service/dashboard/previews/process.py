@@ -1,8 +1,8 @@
-"""The process that previews are forked from: ``python -m lakelog.service.dashboard.previews.process``.
+"""The parent process of the previews: ``python -m lakelog.service.dashboard.previews.process``.
 
-It has loaded what reading needs and opened nothing. For each socket that comes over its stdin it forks a child, which
-reads a request from the socket, writes the answer and ends. A child has so much memory and time: a small file that
-becomes gigabytes costs the child and nothing else. It ends when stdin does, so with the dashboard.
+It has imported the readers and opened nothing. For each socket that it receives over stdin, it forks a child. The child
+reads a request from the socket, writes the answer and ends. Its memory and time are limited, so a small file that
+decompresses to gigabytes affects only the child. The parent ends with its stdin, that is, with the dashboard.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _KIB: Final = 1024
 
 
 def main() -> None:
-    """Forks children until the dashboard is gone."""
+    """Forks children until the dashboard has ended."""
     control = socket.socket(fileno=0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are waited for by nobody
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the foreground process
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the children
     with control.makefile("rb", buffering=0) as first:
         config = orjson.loads(first.readline())
     while True:
@@ -53,7 +53,7 @@ def main() -> None:
 
 def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, config["time_s"])  # its default action ends the process, whatever it does
+    signal.setitimer(signal.ITIMER_REAL, config["time_s"])  # its default action ends the process in any state
     most = _taken() + config["memory_bytes"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (4 * most, 4 * most))
@@ -70,7 +70,7 @@ def _answer(client: socket.socket, config: Mapping[str, Any]) -> None:
 
 
 def _watch(client: socket.socket, most: int) -> None:
-    """Ends the process when it takes more memory than it may; one that takes long lets others go first."""
+    """Ends the process when it exceeds its memory limit; a slow one gets a lower priority."""
     is_long = False
     while _taken() <= most:
         if not is_long and time.process_time() > _LONG_S:
@@ -82,7 +82,7 @@ def _watch(client: socket.socket, most: int) -> None:
 
 
 def _taken() -> int:
-    """The most memory that this process had, in bytes."""
+    """The peak memory of this process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
 
 

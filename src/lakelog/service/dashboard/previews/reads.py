@@ -1,4 +1,4 @@
-"""Reads what a preview shows; runs in a process of its own."""
+"""Reads the data of a preview. Runs in its own process."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ SYSTEM_TABLES: Final[dict[str, tuple[str, ...] | None]] = {
     "consumers": None,
     "options": None,
 }
-"""System tables that a page lists, with the columns that it shows (None: all)."""
+"""System tables that a page lists, with the displayed columns (None: all)."""
 _RECORD_COLUMNS: Final = ("offset", "time", "kind", "writer", "epoch", "attempt", "key", "value", "bytes")
 _KINDS: Final = {DATA: "data", CORRECTION: "correction", BEGIN: "begin", COMMIT: "commit", ABORT: "abort"}
 _CHUNK: Final = 1_000
 
 
 def read_grid(lake: Lake, request: Request) -> Grid:
-    """The grid of a request. Raises what reading raises."""
+    """The grid of a request. Raises the errors of reading."""
     if isinstance(request, RowsRequest):
         return _rows(lake, request)
     if isinstance(request, SystemRequest):
@@ -111,7 +111,7 @@ def _record(record: dict[str, Any]) -> list[Any]:
 
 
 def _text(data: bytes | None) -> str | None:
-    """Bytes as text where they are some, else in hexadecimal."""
+    """Bytes as text if they are UTF-8, otherwise in hexadecimal."""
     if data is None:
         return None
     cut, more = data[:VALUE_CHARACTERS], "…" if len(data) > VALUE_CHARACTERS else ""

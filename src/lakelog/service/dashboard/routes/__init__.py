@@ -1,1 +1,1 @@
-"""One file a page: its HTML and its JSON, drawn from the same view."""
+"""One file per page: its HTML and its JSON, rendered from the same view."""

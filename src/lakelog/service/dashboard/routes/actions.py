@@ -1,4 +1,4 @@
-"""Actions: maintenance of a table that is started where it is found to be needed."""
+"""Actions: maintenance of a table, started where a page reports the need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Admin = Annotated[Identity, Depends(needs(Privilege.ADMIN))]
 
 
 class Asked(BaseModel):
-    """Which table, and the kind of maintenance; ``writer`` with the kind ``end-writer``."""
+    """The table and the kind of maintenance; ``writer`` belongs to the kind ``end-writer``."""
 
     table: Annotated[str, Field(max_length=300)]
     kind: Annotated[str, Field(max_length=50)]
@@ -29,13 +29,13 @@ class Asked(BaseModel):
 
 @api.get("", dependencies=[Depends(needs(Privilege.READ))])
 def list_actions(request: Request) -> Sequence[Action]:
-    """The actions that run and the last that have ended, the newest first."""
+    """The running actions and the last that have ended, newest first."""
     return dashboard_of(request).actions.list()
 
 
 @api.post("", status_code=202)
 def start_action(request: Request, identity: Admin, asked: Asked) -> Action:
-    """Starts an action; answers at once. It runs in a process of its own and is a line of the audit log."""
+    """Starts an action and answers at once. It runs in its own process and is recorded in the audit log."""
     dashboard = dashboard_of(request)
     table = dashboard.lake.table(asked.table)
     table.logical.check_writable()
@@ -44,5 +44,5 @@ def start_action(request: Request, identity: Admin, asked: Asked) -> Action:
 
 @api.get("/{number}", dependencies=[Depends(needs(Privilege.READ))])
 def get_action(request: Request, number: Annotated[int, Path(ge=1)]) -> Action:
-    """How far an action is."""
+    """The progress of an action."""
     return dashboard_of(request).actions.get(number)

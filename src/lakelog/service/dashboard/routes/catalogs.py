@@ -1,4 +1,4 @@
-"""Catalogs: what there is, database by database."""
+"""Catalogs: their databases and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ api = APIRouter(tags=["catalogs"], dependencies=[Depends(needs(Privilege.READ))]
 
 @dataclass(frozen=True)
 class Database:
-    """A database and its tables, by their whole names."""
+    """A database and its tables by full name."""
 
     name: str
     tables: Sequence[str]
@@ -28,7 +28,7 @@ class Database:
 
 @dataclass(frozen=True)
 class CatalogView:
-    """A catalog as SQL names it; ``trouble`` is why it could not be listed."""
+    """A catalog by its SQL name; ``trouble`` is the error of its listing."""
 
     name: str
     databases: Sequence[Database]

@@ -1,4 +1,4 @@
-"""Whether the server lives; for load balancers, says nothing about tables."""
+"""Liveness of the server, for load balancers; independent of the tables."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ pages = APIRouter(include_in_schema=False)
 
 @pages.get("/healthz")
 def healthz() -> dict[str, str]:
-    """Always the same."""
+    """Always the same answer."""
     return {"status": "ok"}

@@ -1,4 +1,4 @@
-"""Log: how far every bucket of every log is, who is behind, what may be trimmed."""
+"""Log: offsets and lag of the buckets of all logs, slow readers, and trimmable records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Search = Annotated[str, Query(max_length=200)]
 
 @pages.get("/log")
 def log_overview_page(request: Request, search: Search = "") -> HTMLResponse:
-    """The logs of all tables; drawn again every two seconds."""
+    """The logs of all tables; refreshed every two seconds."""
     dashboard = dashboard_of(request)
     view = {"logs": log_overview(dashboard.watcher, search), "search": search}
     return render(request, "logs.html", "Log", view, Equivalents("/api/v1/logs"))
@@ -29,5 +29,5 @@ def log_overview_page(request: Request, search: Search = "") -> HTMLResponse:
 
 @api.get("/logs")
 def list_logs(request: Request, search: Search = "") -> LogOverview:
-    """The logs of all tables with their newest figures, the longest lag first."""
+    """The logs of all tables with their newest figures, longest lag first."""
     return log_overview(dashboard_of(request).watcher, search)

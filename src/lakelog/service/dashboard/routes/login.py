@@ -1,4 +1,4 @@
-"""Logging in and out, and the sessions that are alive."""
+"""Login, logout, and the active sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ api = APIRouter(tags=["sessions"])
 
 @pages.get("/login")
 def login_page(request: Request, next: str = "/") -> Response:
-    """The form; whoever is logged in goes on."""
+    """The form; a user with a session is redirected."""
     if request.scope["state"]["identity"] is not None:
         return RedirectResponse(_own_path(next), 303)
     return _form(request, next, "")
@@ -36,7 +36,7 @@ async def login(
     password: Annotated[str, Form(max_length=1000)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
-    """Begins a session. The same words for a wrong user and a wrong password; after five failures one has to wait."""
+    """Begins a session. A wrong user and a wrong password get the same answer; after five failures one has to wait."""
     gate = dashboard_of(request).gate
     address = client_address(request.scope, gate.access.behind_proxy)
     name, headers = user.strip(), request.headers
@@ -52,7 +52,7 @@ async def login(
 
 @pages.post("/logout")
 def logout(request: Request) -> Response:
-    """Ends the session here, not only in the browser."""
+    """Ends the session on the server, not only in the browser."""
     gate, identity = dashboard_of(request).gate, identity_of(request)
     if identity.session is not None:
         gate.end(identity.session.key, "logout")
@@ -63,7 +63,7 @@ def logout(request: Request) -> Response:
 
 @api.delete("/sessions/{key}", status_code=204)
 def end_session(request: Request, key: str, identity: Annotated[Identity, Depends(needs(Privilege.ADMIN))]) -> None:
-    """Ends somebody's session at once."""
+    """Ends the session of any user at once."""
     if not dashboard_of(request).gate.end(key, "ended", identity.user):
         raise NotFound(f"no session '{key}'")
 
@@ -80,7 +80,7 @@ def _form(request: Request, next: str, why: str, status: int = 200) -> HTMLRespo
 
 
 def _own_path(there: str) -> str:
-    """A path of this server, never the address of another one."""
+    """A path on this server, never the address of another server."""
     parts = urlsplit(there)
     is_own = there.startswith("/") and not there.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
     return there if is_own and not there.startswith("/login") else "/"

@@ -1,4 +1,4 @@
-"""Optimizing: what tables need, what waits and why, what was done."""
+"""Optimizing: the needs of tables, blocked work with its reason, and past runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pages = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Privilege
 api = APIRouter(tags=["optimizing"], dependencies=[Depends(needs(Privilege.READ))])
 _RUNS = 50
 _TABLES = 40
-"""Tables whose newest runs are read for the page: those with the newest snapshots."""
+"""Number of tables whose newest runs the page shows: those with the newest snapshots."""
 
 
 @dataclass(frozen=True)
 class TableNeed:
-    """One thing that a table needs."""
+    """One need of a table."""
 
     table: str
     need: Action
@@ -35,7 +35,7 @@ class TableNeed:
 
 @dataclass(frozen=True)
 class TableWait:
-    """One thing that stands still in a table."""
+    """One blocked piece of work in a table."""
 
     table: str
     wait: Blocker
@@ -43,7 +43,7 @@ class TableWait:
 
 @dataclass(frozen=True)
 class Optimizing:
-    """What is wrong with tables, what they need and what waits, each the most urgent first; the newest runs."""
+    """Findings, needs and blocked work of all tables, each most urgent first, and the newest runs."""
 
     findings: Sequence[TableFinding]
     needs: Sequence[TableNeed]
@@ -53,7 +53,7 @@ class Optimizing:
 
 @pages.get("/optimizing")
 def optimizing_page(request: Request) -> HTMLResponse:
-    """The page; drawn again every few seconds."""
+    """The page; refreshed every few seconds."""
     dashboard = dashboard_of(request)
     same = Equivalents(
         "/api/v1/optimizing", ("lakelog", "optimize", "--dry-run", "--warehouse", dashboard.settings.warehouse)
@@ -65,7 +65,7 @@ def optimizing_page(request: Request) -> HTMLResponse:
 
 @api.get("/optimizing")
 def get_optimizing(request: Request) -> Optimizing:
-    """What all tables need, what waits, and the newest runs of maintenance."""
+    """Needs and blocked work of all tables, and the newest runs of maintenance."""
     return _optimizing(dashboard_of(request))
 
 
@@ -88,4 +88,4 @@ def _runs(dashboard: Dashboard, name: str) -> Sequence[Run]:
     try:
         return dashboard.lake.table(name).runs(_RUNS)
     except LakelogError:
-        return ()  # dropped meanwhile, or not to be reached: the overview says so
+        return ()  # dropped in the meantime, or unreachable; the overview reports it

@@ -1,4 +1,4 @@
-"""Overview: all tables, how fresh, how large, what they need."""
+"""Overview: freshness, size and needs of all tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOUR_MS = 3_600_000
 
 @pages.get("/")
 def overview_page(request: Request, search: Search = "", sort: Sort = "score", offset: Offset = 0) -> HTMLResponse:
-    """The page; the list is drawn again every few seconds."""
+    """The page; the list is refreshed every few seconds."""
     dashboard = dashboard_of(request)
     view = overview(dashboard.watcher, search, sort, offset)
     more = {"search": search, "sort": sort, "offset": offset}
@@ -38,7 +38,7 @@ def overview_page(request: Request, search: Search = "", sort: Sort = "score", o
 
 @api.get("/plots/{plot}")
 def get_total_plot(request: Request, plot: str, hours: Hours = 1) -> Plot:
-    """Figures of all tables over the last hours, as far as this dashboard has seen them."""
+    """Figures of all tables over the last hours, while this dashboard was running."""
     return dashboard_of(request).watcher.history.total_plot(plot, now_ms() - round(hours * _HOUR_MS))
 
 

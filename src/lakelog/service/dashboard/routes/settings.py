@@ -1,4 +1,4 @@
-"""Settings: how this dashboard runs, who is logged in."""
+"""Settings: the configuration of this dashboard, and the logged-in users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ api = APIRouter(tags=["settings"])
 
 @dataclass(frozen=True)
 class SessionLine:
-    """Somebody who is logged in; ``key`` names the session and opens nothing."""
+    """A logged-in user; ``key`` names the session and grants no access."""
 
     key: str
     user: str
@@ -36,7 +36,7 @@ class SessionLine:
 
 @dataclass(frozen=True)
 class SettingsView:
-    """How the dashboard runs. ``sessions`` are for admins; no secret is in it."""
+    """The configuration of the dashboard, without secrets. ``sessions`` are for admins."""
 
     version: str
     address: str
@@ -55,7 +55,7 @@ def settings_page(request: Request, identity: Annotated[Identity, Depends(needs(
 
 @api.get("/settings")
 def get_settings(request: Request, identity: Annotated[Identity, Depends(needs(Privilege.READ))]) -> SettingsView:
-    """How this dashboard runs and, for admins, who is logged in."""
+    """The configuration of this dashboard and, for admins, the logged-in users."""
     return _settings(request, identity)
 
 

@@ -1,4 +1,4 @@
-"""One table: how it is, its columns, snapshots, files, log, rows, and a live tail."""
+"""One table: health, columns, snapshots, files, log, rows, and a live tail."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_OFFSET = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Asked:
-    """What a page of a table may be asked for beside its tab."""
+    """The query parameters of a table's page besides its tab."""
 
     before: Annotated[int | None, Query(ge=1)] = None
     kind: Kind = "files"
@@ -55,7 +55,7 @@ class Asked:
     key: Annotated[str, Query(max_length=200)] = ""
 
     def records(self, name: str, limit: int) -> RecordsRequest:
-        """What these ask of the log. Raises InvalidRequest for an offset or a time that is none."""
+        """The request to the log. Raises InvalidRequest for an invalid offset or time."""
         try:
             offset = min(int(self.at), _MOST_OFFSET) if self.start == "offset" else None
             time = datetime.fromisoformat(self.at) if self.start == "time" else None
@@ -120,7 +120,7 @@ def _preview(name: str, tab: Tab, asked: Asked) -> PreviewRequest | None:
 
 @api.get("/tables/{name}")
 def get_table(request: Request, name: Name, first_column: FirstColumn = 0, limit: Limit = 1_000) -> TablePage:
-    """Columns, options and the newest figures with what follows from them."""
+    """Columns, options, the newest figures, and the resulting health."""
     table, watched = _watched(request, name)
     return table_page(table, watched.health, first_column, limit)
 
@@ -136,7 +136,7 @@ def get_log(request: Request, name: Name) -> LogPage:
 
 @api.get("/tables/{name}/log/records")
 async def get_records(request: Request, name: Name, asked: Annotated[Asked, Depends()], limit: Limit = 100) -> Grid:
-    """Records of a bucket of the log, raw: the last ones, or from an offset or a time on, or those with a key."""
+    """Raw records of a bucket of the log: the last ones, those from an offset or a time on, or those with a key."""
     return await _previewed(request, asked.records(name, limit))
 
 
@@ -150,13 +150,13 @@ def get_snapshots(
 
 @api.get("/tables/{name}/rows")
 async def get_rows(request: Request, name: Name, limit: Limit = 100, first_column: FirstColumn = 0) -> Grid:
-    """Some rows of the newest snapshot: at most 100 columns from ``first_column`` on, 1 MiB, 10 s and 256 MiB."""
+    """Rows of the newest snapshot: at most 100 columns from ``first_column`` on and 1 MiB, within 10 s and 256 MiB."""
     return await _previewed(request, RowsRequest(name, limit, first_column))
 
 
 @api.get("/tables/{name}/runs")
 def get_runs(request: Request, name: Name, limit: Limit = 100) -> list[Run]:
-    """What maintenance has done with the table, the newest first."""
+    """The maintenance runs of the table, newest first."""
     return list(_table(dashboard_of(request), name).runs(limit))
 
 
@@ -168,7 +168,7 @@ async def get_system_table(request: Request, name: Name, kind: Kind, limit: Limi
 
 @api.get("/tables/{name}/plots/{plot}")
 def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Query(gt=0, le=1440)] = 1) -> Plot:
-    """Figures over the last hours, as far as this dashboard has seen them."""
+    """Figures over the last hours, while this dashboard was running."""
     dashboard = dashboard_of(request)
     dashboard.watcher.seen(name)
     return dashboard.watcher.history.plot(name, plot, now_ms() - round(hours * _HOUR_MS))
@@ -176,7 +176,7 @@ def get_plot(request: Request, name: Name, plot: str, hours: Annotated[float, Qu
 
 @api.get("/tables/{name}/tail", response_class=StreamingResponse)
 async def tail_table(request: Request, identity: Who, name: Name) -> StreamingResponse:
-    """The rows that come into the log from now on, as server-sent events; at most 16 streams a session."""
+    """The rows appended to the log from now on, as server-sent events; at most 16 streams per session."""
     dashboard = dashboard_of(request)
     table = await run_in_threadpool(_table, dashboard, name)
     if table.log is None:
@@ -192,7 +192,7 @@ async def _previewed(request: Request, preview: PreviewRequest) -> Grid:
 
 
 def _table(dashboard: Dashboard, name: str) -> Table:
-    """The table of a name; views of tables have pages of their own kind."""
+    """The table of a name. Raises InvalidRequest for a system table."""
     return dashboard.lake.table(_plain(name))
 
 

@@ -1,4 +1,4 @@
-"""Terminal: any statement, in a process of its own."""
+"""Terminal: any statement, in its own process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NUMBER: Final = re.compile("[0-9]{1,18}")
 
 
 class Text(BaseModel):
-    """What to run."""
+    """The text to run."""
 
     text: Annotated[str, Field(max_length=200_000)]
     catalog: Annotated[str | None, Field(max_length=200)] = None
@@ -44,7 +44,7 @@ class Text(BaseModel):
 
 @dataclass(frozen=True)
 class TerminalView:
-    """The terminal of a session, None before its first statement, and its texts, the newest first."""
+    """The terminal of a session, None before its first statement, and its texts, newest first."""
 
     state: TerminalState | None
     executions: Sequence[ExecutionState]
@@ -62,12 +62,12 @@ SNIPPETS: Final = (
     ("log", "SELECT * FROM `db.t$log`"),
     ("compact", "CALL sys.compact(table => 'db.t')"),
 )  # fmt: skip
-"""Statements that the page appends to what is there; nothing is overwritten."""
+"""Statements that the page appends to the text of the editor."""
 
 
 @pages.get("/terminal")
 def terminal_page(request: Request, identity: Who) -> HTMLResponse:
-    """The page; the last text is kept in the browser."""
+    """The page; the browser keeps the last text."""
     dashboard = dashboard_of(request)
     view = {"catalogs": dashboard.lake.list_catalogs(), "snippets": SNIPPETS, "role": identity.role.word}
     same = Equivalents(
@@ -78,7 +78,7 @@ def terminal_page(request: Request, identity: Who) -> HTMLResponse:
 
 @api.get("")
 def get_terminal(request: Request, identity: Who) -> TerminalView:
-    """What this session's terminal does, and its last texts."""
+    """The state of this session's terminal, and its last texts."""
     terminal = dashboard_of(request).terminals.of(identity)
     if terminal is None:
         return TerminalView(None, ())
@@ -87,20 +87,20 @@ def get_terminal(request: Request, identity: Who) -> TerminalView:
 
 @api.delete("", status_code=204)
 def close_terminal(request: Request, identity: Who) -> None:
-    """Ends this session's process with what runs in it: queries, streams, temporary views."""
+    """Ends this session's process with its queries, streams and temporary views."""
     dashboard_of(request).terminals.close(identity)
 
 
 @api.post("/texts", status_code=202)
 def submit(request: Request, identity: Who, given: Text) -> ExecutionState:
-    """Runs one or more statements; answers at once. Needs the right of each statement, which the worker checks."""
+    """Runs one or more statements and answers at once. The worker checks the privilege that each statement needs."""
     terminal = dashboard_of(request).terminals.open(identity)
     return terminal.submit(given.text, given.catalog or None, given.database or None).snapshot()
 
 
 @api.get("/texts/{number}")
 def get_text(request: Request, identity: Who, number: int) -> ExecutionState:
-    """How a text is now, without its rows."""
+    """The current state of a text, without its rows."""
     return _execution(request, identity, number).snapshot()
 
 
@@ -112,7 +112,7 @@ def get_rows(
     statement: Annotated[int, Query(ge=0)] = 0,
     format: Literal["json", "csv"] = "json",
 ) -> Response:
-    """The rows of a statement that are kept, to save: a list of objects, or CSV."""
+    """The kept rows of a statement as a file: a list of objects, or CSV."""
     execution = _execution(request, identity, number)
     found = next((one for one in execution.snapshot().statements if one.number == statement), None)
     names = [column["name"] for column in found.columns] if found else []
@@ -129,7 +129,7 @@ def get_rows(
 async def follow_text(
     request: Request, identity: Who, number: int, after: Annotated[int, Query(ge=0)] = 0
 ) -> StreamingResponse:
-    """What happens in a text, as server-sent events; one that lost the connection goes on behind ``after``."""
+    """The events of a text as server-sent events; after a lost connection, a client continues behind ``after``."""
     execution = _execution(request, identity, number)
     last = request.headers.get("last-event-id", "")
     begin = int(last) if _NUMBER.fullmatch(last) else after
@@ -147,7 +147,7 @@ def cancel(request: Request, identity: Who, number: int) -> ExecutionState:
 
 @api.post("/texts/{number}/streams/{statement}/stop", status_code=204)
 def stop_stream(request: Request, identity: Who, number: int, statement: int) -> None:
-    """Stops one streaming statement; what it has written stays."""
+    """Stops one streaming statement; its committed rows stay."""
     dashboard_of(request).terminals.need(identity).stop_stream(number, statement)
 
 
@@ -155,7 +155,7 @@ def stop_stream(request: Request, identity: Who, number: int, statement: int) ->
 def get_audit(
     request: Request, identity: Admin, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> list[AuditEntry]:
-    """Who ran what, the newest first."""
+    """The audit log, newest first."""
     return dashboard_of(request).terminals.audit.newest(limit)
 
 

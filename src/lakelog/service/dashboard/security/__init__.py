@@ -1,1 +1,1 @@
-"""Who may ask the dashboard for what; all of it stands in front of the routes, which know nothing of HTTP's dangers."""
+"""Access control of the dashboard: middleware in front of the routes, which need no checks of their own."""

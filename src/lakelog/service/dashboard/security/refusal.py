@@ -1,4 +1,4 @@
-"""A request that is not answered, and why, as JSON."""
+"""Refusal of a request, with its reason as JSON."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What pages show, as frozen values; the JSON API answers with them as they are."""
+"""The data of pages as frozen values, which are also the answers of the JSON API."""

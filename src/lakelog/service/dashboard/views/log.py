@@ -1,4 +1,4 @@
-"""The logs: per bucket how far it is, who writes, who reads, and what may be trimmed."""
+"""The logs: offsets per bucket, writers, readers, and trimmable records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelog.table.health.stats import LogBucketFigures, LogFigures
 
 @dataclass(frozen=True)
 class LogLine:
-    """A log at a glance; ages in ms. ``trimmable``: records that the files and all named readers have passed."""
+    """A log in one line; ages in ms. ``trimmable`` are records that the files and all named readers have passed."""
 
     name: str
     buckets: int
@@ -34,9 +34,9 @@ class LogLine:
 
 @dataclass(frozen=True)
 class LogOverview:
-    """The logs of all tables, those that cannot be read first, then the longest lag.
+    """The logs of all tables: unreadable ones first, then by lag, longest first.
 
-    ``unknown`` logs could not be read; ``lag`` and ``open_epochs`` are sums over the others.
+    ``unknown`` is the number of unreadable logs; ``lag`` and ``open_epochs`` are sums over the others.
     """
 
     logs: Sequence[LogLine]
@@ -48,7 +48,7 @@ class LogOverview:
 
 @dataclass(frozen=True)
 class LogPage:
-    """The log of one table with what it waits for, in words."""
+    """The log of one table, and the work that it waits for as text."""
 
     name: str
     log: LogFigures
@@ -57,7 +57,7 @@ class LogPage:
 
 
 def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
-    """What the last looks found; touches no log."""
+    """The view of the last looks; reads no log."""
     found = [
         line for one in watcher.all()[0] if (line := _line(one)) is not None and search.lower() in line.name.lower()
     ]
@@ -72,7 +72,7 @@ def log_overview(watcher: Watcher, search: str = "") -> LogOverview:
 
 
 def log_page(watched: Watched) -> LogPage | None:
-    """The log of a table, None when it has none."""
+    """The log of a table, None if it has none."""
     if watched.health.figures is None or watched.health.figures.log is None:
         return None
     log = watched.health.figures.log
@@ -80,7 +80,7 @@ def log_page(watched: Watched) -> LogPage | None:
 
 
 def trimmable(bucket: LogBucketFigures) -> int:
-    """Offsets from the first one on that nobody needs: the files have them, and the named readers have passed them."""
+    """Number of trimmable offsets: the files contain them, and all named readers have passed them."""
     safe = bucket.applied if bucket.read_up_to is None else min(bucket.applied, bucket.read_up_to)
     return max(0, safe - bucket.first)
 

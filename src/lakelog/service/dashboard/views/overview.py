@@ -1,4 +1,4 @@
-"""All tables at a glance."""
+"""Overview of all tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lakelog.table.health.health import FAIR, GOOD
 from lakelog.table.health.score import FINDINGS, Finding
 
 _FINDINGS: Final = 20
-"""Tables with findings that the overview shows; the Optimizing page has all."""
+"""Maximum number of tables with findings on the overview; the Optimizing page has all."""
 
 
 @dataclass(frozen=True)
 class TableFinding:
-    """Something that is wrong with a table now."""
+    """A current problem of a table."""
 
     table: str
     finding: Finding
@@ -24,11 +24,11 @@ class TableFinding:
 
 @dataclass(frozen=True)
 class TableLine:
-    """One table in a list. Times are ms since 1970. None is unknown, or a thing that the table does not have.
+    """One table in a list. Times are ms since 1970. None means unknown, or that the table has no such figure.
 
-    ``log_ms`` and ``files_ms`` are when the newest row of each store was written, ``lag`` the rows that are only in the
-    log, ``finding`` the worst thing that is wrong, ``need`` the most urgent thing to do and why. ``is_readable`` is
-    false for a table that cannot be opened, ``log_is_known`` for one whose log could not be read.
+    ``log_ms`` and ``files_ms`` are the times of the newest row of each store, and ``lag`` the number of rows that are
+    only in the log. ``finding`` is the worst problem, ``need`` the most urgent work with its reason. ``is_readable`` is
+    False for a table that cannot be opened, ``log_is_known`` for one whose log could not be read.
     """
 
     name: str
@@ -51,12 +51,12 @@ class TableLine:
 
 @dataclass(frozen=True)
 class Overview:
-    """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` were looked at so far.
+    """Totals, and a page of the tables (``shown`` of ``matching``); ``looked`` of ``known`` are inspected so far.
 
-    Sums are over what is known: ``unreadable`` tables and ``unknown_logs`` are not in them. ``findings`` has the worst
-    one of each table, for the first of the ``finding_count`` tables that have any; ``needing`` tables have a finding or
-    a need. ``troubles`` are of catalogs and of processes that the dashboard has started. ``scores`` counts the tables
-    by health: good, fair, bad.
+    Sums leave out ``unreadable`` tables and ``unknown_logs``. ``findings`` has the worst finding of each table, for the
+    first of the ``finding_count`` tables with any. ``needing`` tables have a finding or a need. ``troubles`` are
+    problems of catalogs and of processes that the dashboard has started. ``scores`` counts the tables by health: good,
+    fair, bad.
     """
 
     known: int
@@ -85,11 +85,11 @@ SORTS = {
     "lag": lambda line: (line.log_is_known, -(line.lag or 0), line.name),
     "newest": lambda line: (-max(line.log_ms or 0, line.files_ms or 0), line.name),
 }
-"""Orders that a list of tables may have."""
+"""Possible orders of a list of tables."""
 
 
 def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: int = 0, limit: int = 100) -> Overview:
-    """The tables whose name contains ``search``, the worst first unless asked otherwise. Touches no storage."""
+    """The tables whose name contains ``search``, worst first by default. Reads no storage."""
     found, known = watcher.all()
     lines = [line_of(one) for one in found]
     findings = _worst_of_each(findings_of(found))
@@ -119,7 +119,7 @@ def overview(watcher: Watcher, search: str = "", sort: str = "score", offset: in
 
 
 def findings_of(found: Sequence[Watched]) -> list[TableFinding]:
-    """What is wrong with tables, the worst kind first."""
+    """The findings of tables, worst kind first."""
     all_ = [TableFinding(one.name, finding) for one in found for finding in one.health.findings]
     return sorted(all_, key=lambda one: (FINDINGS.index(one.finding.kind), one.table))
 
@@ -133,7 +133,7 @@ def _worst_of_each(findings: Sequence[TableFinding]) -> list[TableFinding]:
 
 
 def line_of(watched: Watched) -> TableLine:
-    """A table's last look as one line."""
+    """The last look at a table as one line of the list."""
     health = watched.health
     finding = health.findings[0].reason if health.findings else ""
     need = f"{health.needs[0].kind}: {health.needs[0].reason}" if health.needs else ""

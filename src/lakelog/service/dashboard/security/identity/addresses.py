@@ -13,10 +13,10 @@ _IPV6_PREFIX: Final = 64
 
 
 def client_address(scope: Scope, behind_proxy: bool) -> str:
-    """The address that a request comes from; behind a proxy the one that the proxy has seen.
+    """The client address of a request; behind a proxy, the address that the proxy has seen.
 
-    That is the last entry of ``X-Forwarded-For``: the proxy has written it, those before it come from the client. Used
-    for limits and the audit log, never for who somebody is.
+    That is the last entry of ``X-Forwarded-For``, which the proxy has written; earlier ones come from the client. Used
+    for limits and the audit log, never for authentication.
     """
     client = scope.get("client")
     direct = client[0] if client else ""

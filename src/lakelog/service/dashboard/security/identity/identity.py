@@ -1,4 +1,4 @@
-"""Finds out who asks, and refuses everybody else: nothing behind this needs to think of it."""
+"""Identifies the user of each request, and refuses requests without one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAFE: Final = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class Identity:
-    """Who asks. ``session`` is None for a program with a token, or of this machine's user."""
+    """The user of a request. ``session`` is None for a program with a token, or of this machine's user."""
 
     user: str
     role: Privilege
@@ -35,16 +35,16 @@ class Identity:
 class Identify:
     """ASGI middleware: puts an ``Identity`` into ``scope["state"]``, or answers 401, 403, 429, or with the login page.
 
-    A browser has a session in a cookie and sends ``X-CSRF-Token`` with what changes something; a program has
-    ``Authorization: Bearer <token>``. Without users and token, whoever runs the server is known by the connection, and
-    a session of that user counts on such connections only: other ports of this host get to see the cookie, too.
+    A browser has a session in a cookie, and sends ``X-CSRF-Token`` with each change. A program sends
+    ``Authorization: Bearer <token>``. Without users and token, the connection identifies the user who runs the server.
+    A session of that user is valid on such connections only, because other ports of this host receive the cookie too.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets the request through as somebody's."""
+        """Passes the request on with an identity."""
         path = scope["path"] if scope["type"] == "http" else ""
         state = scope.setdefault("state", {})
         if scope["type"] != "http" or path.startswith(_OPEN_UNDER):

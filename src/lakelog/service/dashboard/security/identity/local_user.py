@@ -1,4 +1,4 @@
-"""Whether a connection on this machine was made by the user that runs the server."""
+"""Check that a local connection belongs to the user who runs the server."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Final
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _SOCK_DIAG: Final = 4
-"""NETLINK_SOCK_DIAG, which Python's ``socket`` does not name."""
+"""NETLINK_SOCK_DIAG, which Python's ``socket`` does not define."""
 _BY_FAMILY: Final = 20
 _HEAD, _ENDS, _REST = struct.Struct("=IHHII"), struct.Struct("!HH16s16s"), struct.Struct("=III")
 _OWNER_AT: Final = 16 + 4 + 48 + 12
-"""Where an ``inet_diag_msg`` behind its head has the user of a socket, and then its inode."""
+"""Offset of the socket's user, and then its inode, in an ``inet_diag_msg`` after its header."""
 
 Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 
 
 def is_same_user(client: tuple[str, int], server: tuple[str, int]) -> bool:
-    """Looks up the owner of the client's end of a loopback connection; False where the system does not say.
+    """Checks the owner of the client's end of a loopback connection; False if the system does not report it.
 
-    Called for each request of the user ``local``. The kernel (Linux) names the user of each socket, so that other users
-    of this machine, and containers whose ports are forwarded by root, need a token. A socket that its process has
-    closed has no owner any more (the kernel names root then), and is nobody's.
+    Called for each request of the user ``local``. The kernel (Linux) reports the user of each socket, so other users of
+    this machine, and containers whose ports root forwards, need a token. A socket that its process has closed has no
+    owner (the kernel reports root), and belongs to nobody.
     """
     try:
         ends = (ipaddress.ip_address(client[0]), client[1]), (ipaddress.ip_address(server[0]), server[1])
@@ -42,7 +42,7 @@ def is_same_user(client: tuple[str, int], server: tuple[str, int]) -> bool:
 
 
 def _asked(client: Address, server: Address) -> tuple[int, int] | None:
-    """User and inode of a socket: the kernel looks for that one (sock_diag(7)), however many there are."""
+    """User and inode of a socket from the kernel's lookup (sock_diag(7)), independent of the number of sockets."""
     family = socket.AF_INET if client[0].version == 4 else socket.AF_INET6
     ends = _ENDS.pack(client[1], server[1], *(end[0].packed.ljust(16, b"\0") for end in (client, server)))
     any_one = 0xFFFFFFFF
@@ -54,11 +54,11 @@ def _asked(client: Address, server: Address) -> tuple[int, int] | None:
     if _HEAD.unpack_from(answer)[1] == _BY_FAMILY:
         found: tuple[int, int] = struct.unpack_from("=II", answer, _OWNER_AT)
         return found
-    return _listed(client, server)  # no such socket, or the kernel has no module that looks for it
+    return _listed(client, server)  # no such socket, or the kernel lacks the module for the lookup
 
 
 def _listed(client: Address, server: Address) -> tuple[int, int] | None:
-    """The same from the tables of all sockets."""
+    """User and inode of a socket from the tables of all sockets."""
     ends = _written(*client), _written(*server)
     for table in _TABLES:
         try:
@@ -73,7 +73,7 @@ def _listed(client: Address, server: Address) -> tuple[int, int] | None:
 
 
 def _written(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
-    """An end as the kernel writes it: each 32-bit word of the address in the machine's byte order, in hex."""
+    """An address in the kernel's format: each 32-bit word in the machine's byte order, in hex."""
     packed = address.packed
     words = [packed[at : at + 4] for at in range(0, len(packed), 4)]
     if sys.byteorder == "little":

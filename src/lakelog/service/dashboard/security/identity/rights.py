@@ -1,4 +1,4 @@
-"""The right that a route needs, declared where the route is."""
+"""The privilege that a route needs, declared at the route."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelog.sql.runtime.statement import Privilege
 
 
 def identity_of(request: Request) -> Identity:
-    """Who asks. Behind ``Identify`` there is somebody on every route but the login."""
+    """The user of a request. After ``Identify``, every route except the login has one."""
     identity: Identity | None = request.scope["state"]["identity"]
     if identity is None:
         raise HTTPException(401, "log in first")

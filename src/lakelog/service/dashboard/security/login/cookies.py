@@ -1,4 +1,4 @@
-"""The cookies of one server: the session's, and the one that marks a browser from which a user has logged in before."""
+"""The cookies of one server: that of the session, and that of a browser from which a user has logged in before."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _A_MONTH_S: Final = 30 * 24 * 3600
 
 @dataclass(frozen=True)
 class Cookies:
-    """Names and values of cookies. Browsers send a cookie to every port of a host, so the names have the port in them.
+    """Names and values of cookies. Browsers send a cookie to every port of a host, so the names contain the port.
 
-    Over TLS the prefix ``__Host-`` makes browsers refuse them from another host, from a subdomain and from plain HTTP.
+    With the prefix ``__Host-`` over TLS, browsers refuse them from another host, from a subdomain and from plain HTTP.
     """
 
     port: int
@@ -34,12 +34,12 @@ class Cookies:
         return self._name("browser")
 
     def read(self, header: str, name: str) -> str:
-        """The value of a cookie in a request's ``Cookie`` header, empty when it is not there."""
+        """The value of a cookie in a request's ``Cookie`` header, empty without it."""
         pairs = (part.strip().partition("=") for part in header.split(";"))
         return next((value for found, _, value in pairs if found == name), "")
 
     def begin_session(self, secret: str) -> str:
-        """``Set-Cookie`` of a session: not for scripts, not for requests from other sites, until the browser closes."""
+        """``Set-Cookie`` of a session: hidden from scripts and other sites, and valid until the browser closes."""
         return self._set(self.session, secret)
 
     def end_session(self) -> str:
@@ -52,7 +52,7 @@ class Cookies:
         return self._set(self.browser, f"{number}.{self._signed(number, user)}", f"Max-Age={_A_MONTH_S}")
 
     def known_browser(self, header: str, user: str) -> str:
-        """What names a browser from which this user has logged in, empty for any other."""
+        """The id of a browser from which this user has logged in before, empty for any other."""
         number, _, signature = self.read(header, self.browser).partition(".")
         is_known = hmac.compare_digest(signature.encode(), self._signed(number, user).encode())
         return number if is_known else ""

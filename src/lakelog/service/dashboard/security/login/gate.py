@@ -1,4 +1,4 @@
-"""The gate: logins with their limits, the end of sessions, and the audit line of each."""
+"""Logins with their limits, the end of sessions, and the audit lines of both."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from lakelog.sql.runtime.statement import Privilege
 LOCAL: Final = "local"
 DONE, REFUSED = "done", "refused"
 _FAILURES: Final = 5
-"""Failed logins of one user from one address, or of one known browser, in 40 s."""
+"""Maximum failed logins of one user from one address, or of one known browser, in 40 s."""
 _FAILURES_WIDE: Final = 50
-"""The same for all users of one address, and for one user from all addresses; known browsers do not count."""
+"""The same for all users of one address, and for one user from all addresses; without known browsers."""
 _BEARER_FAILURES: Final = 20
 _PROVEN_S: Final = 600.0
-"""How long an address that has sent the right token is not refused for the guesses of others behind it."""
+"""Seconds for which an address with a right token is not refused because of the guesses of others behind it."""
 _HASHES: Final = 2
-"""Passwords hashed at a time: each takes 64 MiB (Argon2id) and a core for some 50 ms."""
+"""Number of passwords hashed at a time: each takes 64 MiB (Argon2id) and a core for about 50 ms."""
 _HASHES_WAITING: Final = 64
 
 
 @dataclass(frozen=True)
 class Access:
-    """How one may come in: a users file, a token, or, without either, being the user that runs the server."""
+    """The ways to log in: a users file, a token, or, without either, as the user who runs the server."""
 
     users: Users | None = None
     token: str | None = None
@@ -43,24 +43,24 @@ class Access:
 
     @property
     def needs_login(self) -> bool:
-        """Whether the user of this machine has to log in, too."""
+        """True if the user of this machine has to log in too."""
         return self.users is not None or self.token is not None
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A login that was not let in: the status of the answer and one sentence."""
+    """A refused login: the status of the answer and one sentence."""
 
     status: int
     why: str
 
 
 class Gate:
-    """Who is logged in, and who may. ``ended`` is called with the key of each session that ends.
+    """Logins and their sessions. ``ended`` is called with the key of each session that ends.
 
-    Attempts are counted before a password is looked at, so that parallel ones are counted, too. The limits are by user
-    and address: guesses at one user do not keep others behind the same address out, nor the user in a browser from
-    which that user has logged in before.
+    Attempts are counted before a password is checked, so that parallel ones count too. The limits are per user and
+    address: guesses at one user lock out neither others behind the same address, nor the user in a browser from which
+    that user has logged in before.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Gate:
     async def log_in(
         self, user: str, password: str, address: str, cookie_header: str, agent: str = ""
     ) -> tuple[str, Session] | Refused:
-        """A new session with its secret, or why not. An empty ``user`` logs in with the token."""
+        """A new session with its secret, or the refusal. An empty ``user`` logs in with the token."""
         name = user or TOKEN_USER
         browser = self.cookies.known_browser(cookie_header, name)
         place = limited_address(address)
@@ -86,7 +86,7 @@ class Gate:
             limits |= {f"address {place}": _FAILURES_WIDE, f"user {name}": _FAILURES_WIDE}
         wait = self._throttle.take(limits)
         if wait > 0:
-            if self._throttle.take({f"noted {own}": 1}) == 0:  # one line a window: a flood must not wash the log out
+            if self._throttle.take({f"noted {own}": 1}) == 0:  # one line per window: a flood must not fill the log
                 self.note("login", name, None, address, REFUSED, "TooManyAttempts")
             return Refused(429, f"too many failed logins: try again in {wait:.0f} s")
         if self._waiting >= _HASHES_WAITING:
@@ -102,11 +102,11 @@ class Gate:
         return self.begin(found, address, agent)
 
     def begin(self, user: User, address: str, agent: str = "") -> tuple[str, Session]:
-        """A session for somebody who has shown who it is, and its secret."""
+        """A new session for an authenticated user, and its secret."""
         return self.sessions.begin(user.name, user.role, user.stamp, address, agent)
 
     def bearer(self, token: str, address: str) -> bool | Refused:
-        """Whether a program's token is right. Guesses are limited by address; a program at work there goes on."""
+        """Checks a program's token. Guesses are limited per address; a program that works there is not locked out."""
         place, now = limited_address(address), monotonic_s()
         limits = {f"bearer {place}": _BEARER_FAILURES}
         is_over = self._throttle.wait_s(limits) > 0
@@ -121,7 +121,7 @@ class Gate:
         return False
 
     def check(self, session: Session) -> bool:
-        """Whether a session still counts; ends that of a user who was removed, or has a new password or role."""
+        """Checks that a session is valid; ends that of a user who was removed, or has a new password or role."""
         if self.access.users is None or session.user == TOKEN_USER:
             return True
         user = self.access.users.read().get(session.user)
@@ -131,17 +131,17 @@ class Gate:
         return False
 
     def end(self, key: str, why: str, by: str = "") -> bool:
-        """Ends a session at once, with its terminal and streams; whether there was one."""
+        """Ends a session at once, with its terminal and streams; returns False if there was none."""
         session = self.sessions.end(key)
         if session is None:
             return False
         self.note(f"session {key} ended: {why}" + (f" by {by}" if by else ""), session.user, session.role, "")
-        # a terminal may take seconds to end: nobody has to wait for it
+        # a terminal may take seconds to end; the request does not wait for it
         threading.Thread(target=self._ended, args=(key,), name="end session", daemon=True).start()
         return True
 
     def sweep(self) -> None:
-        """Ends the sessions that were not used for long, or are old; called every so often."""
+        """Ends unused and old sessions. Called periodically."""
         for session in self.sessions.over():
             self.end(session.key, "expired")
 

@@ -1,4 +1,4 @@
-"""Who is logged in. Kept in the server's memory: a session ends when it is revoked, unused, old, or at a restart."""
+"""The sessions of logged-in users, in memory. A session ends if it is revoked, unused or old, or at a restart."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MOST: Final = 10_000
 
 @dataclass
 class Session:
-    """One login. ``csrf`` goes with each change of its pages; ``key`` names it in lists, and opens nothing.
+    """One login. Pages send ``csrf`` with each change. ``key`` names the session in lists and grants no access.
 
-    ``stamp`` is that of the user's password and role at the login, ``address`` and ``agent`` where it was made from.
+    ``stamp`` is that of the user's password and role at the login; ``address`` and ``agent`` are those of the client.
     """
 
     key: str
@@ -37,7 +37,7 @@ class Session:
 
 
 class Sessions:
-    """Sessions by the digest of their secret; the secret itself is only in the browser's cookie."""
+    """Sessions by the digest of their secret, which only the browser's cookie contains."""
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
         self.idle_s = idle_s
@@ -47,7 +47,7 @@ class Sessions:
     def begin(
         self, user: str, role: Privilege, stamp: str = "", address: str = "", agent: str = ""
     ) -> tuple[str, Session]:
-        """A new session and its secret, which is told only once."""
+        """A new session and its secret, which is returned only once."""
         secret, now = new_secret(), monotonic_s()
         digest = _digest(secret)
         since = now_ms()
@@ -60,7 +60,7 @@ class Sessions:
         return secret, session
 
     def find(self, secret: str) -> Session | None:
-        """The session of a secret, None when there is none any more; counts as use."""
+        """The session of a secret, None without one; counts as use."""
         now = monotonic_s()
         with self._lock:
             session = self._sessions.get(_digest(secret))
@@ -70,26 +70,26 @@ class Sessions:
             return session
 
     def over(self) -> list[Session]:
-        """The sessions that are too old, or were not used for too long."""
+        """The sessions that are too old, or unused for too long."""
         now = monotonic_s()
         with self._lock:
             return [session for session in self._sessions.values() if self._is_over(session, now)]
 
     def list(self) -> list[Session]:
-        """The sessions that are alive, the newest first."""
+        """The valid sessions, newest first."""
         now = monotonic_s()
         with self._lock:
             alive = [session for session in self._sessions.values() if not self._is_over(session, now)]
         return sorted(alive, key=lambda session: -session.since_ms)
 
     def end(self, key: str) -> Session | None:
-        """Ends the session of this key; the session, None when there was none."""
+        """Ends the session of this key and returns it; None if there was none."""
         with self._lock:
             found = next((digest for digest, session in self._sessions.items() if session.key == key), None)
             return None if found is None else self._sessions.pop(found)
 
     def is_alive(self, key: str) -> bool:
-        """Whether the session of this key goes on; does not count as use."""
+        """True if the session of this key is valid; does not count as use."""
         now = monotonic_s()
         with self._lock:
             found = next((session for session in self._sessions.values() if session.key == key), None)
@@ -99,7 +99,7 @@ class Sessions:
         return now - session.seen_s > self.idle_s or now - session.born_s > _LONGEST_S
 
     def _drop_old(self) -> None:
-        """Makes room for one more: those that were used last stay."""
+        """Makes room for one more session; those used last stay."""
         if len(self._sessions) >= _MOST:
             del self._sessions[min(self._sessions, key=lambda digest: self._sessions[digest].seen_s)]
 

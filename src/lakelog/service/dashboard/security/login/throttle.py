@@ -1,4 +1,4 @@
-"""Limits on attempts: at most so many in a window of seconds, counted before the attempt is made."""
+"""Limits on attempts: a maximum per time window, counted before the attempt."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _KEYS: Final = 10_000
 
 
 class Throttle:
-    """Counts attempts by key; an attempt that turns out right is given back. For one thread (the event loop's)."""
+    """Counts attempts by key; a successful attempt is given back. For one thread (the event loop's)."""
 
     def __init__(self, window_s: float = _WINDOW_S, keys: int = _KEYS) -> None:
         self._window_s, self._keys = window_s, keys
         self._taken: dict[str, deque[float]] = {}
 
     def take(self, limits: Mapping[str, int]) -> float:
-        """Counts one attempt under each key, or returns the seconds to wait when one of them has had its limit."""
+        """Counts one attempt under each key, or returns the seconds to wait if one of them has reached its limit."""
         wait = self.wait_s(limits)
         if wait > 0:
             return wait
@@ -32,18 +32,18 @@ class Throttle:
         return 0.0
 
     def wait_s(self, limits: Mapping[str, int]) -> float:
-        """Seconds until all keys allow an attempt, 0 when they do."""
+        """Seconds until all keys allow an attempt, 0 if they do."""
         now = monotonic_s()
         return max((self._wait_s(key, most, now) for key, most in limits.items()), default=0.0)
 
     def give_back(self, limits: Mapping[str, int]) -> None:
-        """Takes the newest attempt of each key back: it was right, or was not made."""
+        """Removes the newest attempt of each key, because it was successful or not made."""
         for key in limits:
             if taken := self._taken.get(key):
                 taken.pop()
 
     def forget(self, key: str) -> None:
-        """Forgets the attempts of a key."""
+        """Removes the attempts of a key."""
         self._taken.pop(key, None)
 
     def _wait_s(self, key: str, most: int, now: float) -> float:
